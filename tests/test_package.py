@@ -1,5 +1,6 @@
 """The package as a whole: its front door stays small and light."""
 
+import re
 import subprocess
 import sys
 
@@ -84,3 +85,39 @@ def test_crowd_kits_form_without_pandas_says_what_is_missing(monkeypatch):
     for result in ("labels_", "probas_", "skills_"):
         with pytest.raises(at.AnnotruthError, match="install pandas"):
             getattr(model, result)
+
+
+ROWS = [("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)]
+
+
+@pytest.mark.parametrize("path", [None, 5, b"fit", "", "a\0b"])
+def test_what_is_no_path_is_refused(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fit = at.fit(ROWS, "majority")
+    for use in (fit.save, fit.report, at.load, lambda each: at.update(each, ROWS)):
+        with pytest.raises(at.InputError, match="give a path"):
+            use(path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"categories": 5}, "categories must be a list of at least one category, not 5"),
+        ({"columns": 5}, "columns is 5: give a mapping from role to column name"),
+        ({"machines": 5}, "machines is a list of ids: pass machines=[5]"),
+        ({"warm_start": 5}, "the folder of a saved fit is 5: give a path"),
+    ],
+)
+def test_options_of_another_type_are_refused(options, text):
+    with pytest.raises(at.InputError, match=re.escape(text)):
+        at.fit(ROWS, **options)
+
+
+def test_a_saved_fit_is_evaluated_and_what_is_no_fit_is_refused(tmp_path):
+    fit = at.fit(ROWS, "majority")
+    fit.save(tmp_path)
+    truth = {"a": 1, "b": 1}
+    assert at.evaluate(tmp_path, truth) == at.evaluate(fit, truth)
+    with pytest.raises(at.InputError, match=r"fit is \[\]: give one fit, or the folder of a saved"):
+        at.evaluate([], truth)

@@ -54,6 +54,13 @@ def test_serious_outcomes_follow_davidson():
         )
 
 
+def test_a_covariate_may_have_the_name_of_an_option():
+    made = comparers(coefficients={"side_bias": 0.5, "lowest": 0.5}, side_bias=0.2)
+    assert dict(made.coefficients) == {"side_bias": 0.5, "lowest": 0.5}
+    with pytest.raises(InputError, match=r"side_bias.* is 'x'"):
+        comparers(coefficients={"side_bias": "x"})
+
+
 def test_coefficients_shift_the_outcome():
     made = comparers(
         n_items=2,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from annotruth.earlier_fits import refuse_distributed
-from annotruth.errors import InputError
+from annotruth.errors import InputError, check_path, shown
 from annotruth.fitting import fit
 from annotruth.io.options import ReadOptions
 from annotruth.io.reading.file_errors import file_named_in_errors
@@ -106,7 +106,7 @@ def update(
 
 
 def evaluate(
-    fit: Fit | RankFit | SetFit,
+    fit: Fit | RankFit | SetFit | str | Path,
     truth: Any,
     *,
     scores: bool = False,
@@ -118,7 +118,7 @@ def evaluate(
     Parameters
     ----------
     fit
-        A fit.
+        A fit, or the folder of a saved one.
     truth
         The truths of some or all items: a path, a frame of ``item, label``, a mapping, a Series.
         For a fit of comparisons, known grades: numbers, higher is better (``item, grade``).
@@ -138,18 +138,21 @@ def evaluate(
         and ``kendall_tau``. Of a fit of sets of labels, ``f1_micro``, ``f1_macro``,
         ``exact_match`` and ``jaccard``.
     """
+    if isinstance(fit, str | Path):
+        fit = cast("Fit | RankFit | SetFit", load(fit))
     if isinstance(fit, RankFit):
         from annotruth.ranking import evaluate_ranking
 
         return evaluate_ranking(fit, truth, max_size=max_size)
-    if fit.model == SETS:
+    if getattr(fit, "model", None) == SETS:
         from annotruth.sets.evaluate import evaluate_sets
 
         with file_named_in_errors(truth):
             table = load_table(truth, max_size=max_size)
             return evaluate_sets(cast("SetFit", fit), table, separator=separator)
     refuse_distributed(fit)
-    assert isinstance(fit, Fit)
+    if not isinstance(fit, Fit):
+        raise InputError(f"fit is {shown(fit)}: give one fit, or the folder of a saved one")
     from annotruth.labels.truth import match_truth
 
     with file_named_in_errors(truth):
@@ -177,6 +180,7 @@ def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
     ...     at.load(folder).log_likelihood == fit.log_likelihood
     True
     """
+    check_path(path, "the folder of a saved fit")
     if (Path(path) / QUESTIONS_MANIFEST).is_file():
         from annotruth.questions.storage import load_questions
 

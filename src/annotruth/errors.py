@@ -104,7 +104,7 @@ class InputError(AnnotruthError, ValueError):
     >>> import annotruth as at
     >>> at.fit([("a", "ann", 1), ("a", "bob", 3)], tol=-1)
     Traceback (most recent call last):
-    annotruth.errors.InputError: tol must be 0 or more, not -1
+    annotruth.errors.InputError: tol must be 0 or more, and finite, not -1
     """
 
 
@@ -201,6 +201,13 @@ class ConvergenceWarning(AnnotruthWarning):
     """
 
 
+def check_path(path: object, what: str) -> None:
+    """Refuse what is no path: of another type, empty, or with a NUL character."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputError(f"{what} is {shown(path)}: give a path")
+
+
 def shown(value: Any, max_length: int = 60) -> str:
     """Return a value for a message, on one line and not too long."""
     try:
@@ -258,6 +265,8 @@ def _next_step(code: int | None) -> str:
         return "a file is in the place of a folder, so choose another path"
     if code == errno.EISDIR:
         return "a folder of that name exists, so choose another name"
+    if code == errno.ELOOP:
+        return "the link leads to itself, so choose another path"
     if code == errno.ENAMETOOLONG:
         return "choose a shorter path"
     if code in _IN_USE:

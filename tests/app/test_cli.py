@@ -1,5 +1,6 @@
 """The command line: output, exit codes and errors."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import annotruth as at
+from annotruth import ranking
+from annotruth.app.options import FUNCTION_ARGUMENTS
 from annotruth.models.registry import MODELS
 
 
@@ -143,6 +146,30 @@ def test_reaching_max_iter_is_one_line_on_stderr(run, crowd):
 def test_options_of_the_model_can_be_set(run, crowd):
     _, out, _ = run("fit", crowd / "labels.csv", "--set", "tol=10", "--json")
     assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
+
+
+@pytest.mark.parametrize("name", ["model", "read", "progress", "scale", "data", "gold"])
+@pytest.mark.parametrize("command", ["fit", "next", "report"])
+def test_set_takes_options_of_the_model_alone(run, crowd, tmp_path, command, name):
+    out = ("--out", tmp_path / "page.html") if command == "report" else ()
+    code, _, err = run(command, crowd / "labels.csv", *out, "--set", f"{name}=gpm")
+    assert code == 2
+    text = f"annotruth: --set is for options of the model, such as tol=1e-6, and '{name}' is none"
+    assert err.startswith(text)
+
+
+def test_set_knows_the_arguments_of_all_functions_that_fit():
+    functions = (
+        *(at.fit, at.next_labels, at.plan_labels, at.rank),
+        *(ranking.next_comparisons, ranking.plan_comparisons),
+    )
+    names = {
+        each.name
+        for function in functions
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    assert names - {"seed"} == FUNCTION_ARGUMENTS  # models have seeds too
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):
@@ -346,6 +373,16 @@ def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file
     [
         (("--spammers", "2"), "spammer_share (`--spammers`) is 2.0: give a number from 0 to 1"),
         (("--items", 10**20), "n_items (`--items`) is 100000000000000000000: give a whole number"),
+        (("--items", 10**9), "such a crowd needs about 2,600.0 GB of memory, and"),
+        (("--categories", 10**9), "such a crowd needs about 3,000.0 GB of memory, and"),
+        (
+            ("--generator", "comparers", "--annotators", 10**9),
+            "such a crowd needs about 4,950.0 GB of memory, and",
+        ),
+        (
+            ("--generator", "sets", "--items", 10**9),
+            "such a crowd needs about 1,360.0 GB of memory, and",
+        ),
     ],
 )
 def test_invalid_options_of_simulate_are_refused(run, tmp_path, options, message):
@@ -401,10 +438,34 @@ def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
     assert (code, err) == (2, "annotruth: the first line: the second line\n")
 
 
-def test_an_unknown_option_refers_to_the_help_of_its_command(run):
-    code, _, err = run("next", "l.csv", "--nothing")
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("next", "l.csv", "--nothing"), "next"),
+        (("next", "l.csv", "--model"), "next"),
+        (("serve", "--port"), "serve"),
+        (("serve", "token", "create", "--kind"), "serve token create"),
+    ],
+)
+def test_a_wrong_option_refers_to_the_help_of_its_command(run, words, command):
+    code, _, err = run(*words)
     assert code == 2
-    assert err.endswith(". Try 'annotruth next --help'.\n")
+    assert err.endswith(f"Try 'annotruth {command} --help'.\n")
+
+
+@pytest.mark.parametrize("words", [("--out", ""), ("--out=",), ("--drop", ""), ("-o", "")])
+def test_an_empty_value_of_an_option_is_refused(run, write, tmp_path, monkeypatch, words):
+    labels = write("l.csv", GOOD)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    code, out, err = run("fit", labels, *words)
+    name = words[0].rstrip("=")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"annotruth: Invalid value for '{name}': it is empty: give a value, or leave it out. "
+        "Try 'annotruth fit --help'.\n"
+    )
+    assert not list((tmp_path / "empty").iterdir())
 
 
 def test_an_unknown_value_is_named_with_those_to_choose(run):

@@ -206,6 +206,15 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "real").read_text() == "new"
 
 
+@pytest.mark.parametrize("write", [atomic_write, atomic_write_folder])
+def test_a_link_to_itself_is_not_replaced(tmp_path, write):
+    (tmp_path / "link").symlink_to("link")
+    text = "Too many levels of symbolic links; the link leads to itself"
+    with pytest.raises(OutputError, match=text), write(tmp_path / "link") as temporary:
+        raise AssertionError(f"{temporary} may be written")
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_two_writers_at_once_do_not_collide(tmp_path):
     path, folder = tmp_path / "x.csv", tmp_path / "fit"
     with atomic_write(path) as one, atomic_write(path) as two:

@@ -228,6 +228,12 @@ def test_missing_files_are_reported(tmp_path):
         read_labels(tmp_path / "nowhere.csv")
 
 
+def test_a_link_to_itself_is_reported(tmp_path):
+    (tmp_path / "labels.csv").symlink_to("labels.csv")
+    with pytest.raises(InputError, match=r"labels\.csv: this is a link that leads to itself: name"):
+        read_labels(tmp_path / "labels.csv")
+
+
 def test_a_path_below_a_file_is_reported(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=r"labels\.csv: the file cannot be read \(.*Not a dir"):

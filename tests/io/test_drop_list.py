@@ -84,7 +84,7 @@ def test_items_gold_and_priors_stay_right():
 @pytest.mark.parametrize(
     ("drop", "line"),
     [
-        (["zoe"], r"none of the 1 annotator to leave out has a label \(first: 'zoe'\)"),
+        (["zoe"], r"no annotator to leave out has a label \(1 id, first: 'zoe'\)"),
         (["ann", "bob", "=2+3", "7"], "all annotators are left out"),
         ("no-such-file.csv", "no-such-file.csv: no such file"),
     ],

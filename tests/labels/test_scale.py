@@ -156,7 +156,7 @@ def test_listed_numbers_and_text_keep_the_given_order():
         ([1, 6], {"categories": [1, 2]}, r"label 6 is not among the categories 1, 2: list every"),
         (["x", "y"], {"categories": [1, 2]}, "label 'x' is not among"),
         (["x"], {"categories": ["x", "y", "x"]}, "categories name x twice"),
-        ([1], {"categories": [1, "1.0"]}, "categories name 1.0 twice"),
+        ([1], {"categories": [1, "1.0"]}, "categories name 1, 1.0 twice"),
         ([1], {"categories": []}, "at least one category"),
         ([1], {"categories": "abc"}, "must be a list"),
         (["x"], {"categories": ["x", None]}, "empty one"),

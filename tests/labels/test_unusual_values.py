@@ -1,5 +1,7 @@
 """Values that Python has and Arrow has not: one line says which."""
 
+from datetime import date
+
 import pandas as pd
 import polars as pl
 import pytest
@@ -18,6 +20,7 @@ LARGE = 10**5000  # Python does not write integers of so many digits
         ([("a", "ann", 1), ("a", "bob", LARGE)], r"'label' .* very many digits \(row 2\)"),
         ([("a", "ann", 1), ("a", "b\ud800", 1)], r"'annotator' .* 'b\\ud800' \(row 2\)"),
         ([("a", "ann", 1), (LARGE, "bob", 1)], "mixes str and int"),
+        ([("a", "ann", date(2020, 1, 1)), ("a", "bob", 1)], r"mixes date and int \(row 2: 1\)"),
     ],
 )
 def test_values_that_cannot_be_read_are_named(rows, fact):

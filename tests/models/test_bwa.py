@@ -190,5 +190,5 @@ def test_a_warm_start_begins_with_the_weights_of_the_previous_fit():
 
 @pytest.mark.parametrize("option", ["pseudo_labels", "strength"])
 def test_priors_that_are_not_positive_are_refused(option):
-    with pytest.raises(at.InputError, match=f"{option} must be above 0, not 0"):
+    with pytest.raises(at.InputError, match=f"{option} must be above 0, and finite, not 0"):
         at.BWA(**{option: 0.0}).fit(TABLE)

@@ -167,9 +167,10 @@ def test_matrices_and_latent_classes_are_probabilities(name):
         *(("mace", option) for option in ("alpha", "beta", "spam_prior")),
     ],
 )
-def test_priors_that_are_not_positive_are_refused(name, option):
-    with pytest.raises(at.InputError, match=f"{option} must be above 0, not 0"):
-        at.fit(TABLE, name, **{option: 0.0})
+def test_priors_that_are_not_positive_and_finite_are_refused(name, option):
+    for value in (0.0, float("inf")):
+        with pytest.raises(at.InputError, match=f"{option} must be above 0, and finite, not"):
+            at.fit(TABLE, name, **{option: value})
 
 
 def test_wrong_numbers_of_starts_and_subtypes_are_refused():
@@ -177,7 +178,7 @@ def test_wrong_numbers_of_starts_and_subtypes_are_refused():
         at.MACE(n_init=0).fit(TABLE)
     with pytest.raises(at.InputError, match="seed must be 0 or more, not -1"):
         at.MACE(seed=-1).fit(TABLE)
-    with pytest.raises(at.InputError, match="n_subtypes must be 1 or more, not 0"):
+    with pytest.raises(at.InputError, match="n_subtypes must be from 1 to 1,000, not 0"):
         at.EBCC(n_subtypes=0).fit(TABLE)
 
 

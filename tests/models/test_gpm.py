@@ -244,8 +244,12 @@ def test_memory_does_not_grow_with_items_times_classes():
         ({"behavior": "odd"}, "unknown behavior 'odd': choose uniform or learned"),
         ({"tol": -1}, "tol must be 0 or more"),
         ({"tol": float("nan")}, "tol must be 0 or more"),
+        ({"max_iter": 10**20}, "max_iter is 100000000000000000000: integers must be below"),
+        ({"tol": 10**20}, "tol is 100000000000000000000: integers must be below"),
+        ({"tol": float("inf")}, "tol must be 0 or more, and finite, not inf"),
         ({"max_iter": 0}, "max_iter must be 1 or more"),
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
+        ({"engine": 2}, "unknown engine 2: choose memory"),
         ({"shrink": 1}, "gpm has no option 'shrink': it has tol, max_iter"),
     ],
 )

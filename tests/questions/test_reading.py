@@ -257,7 +257,7 @@ def test_annotators_of_one_question_can_be_left_out_and_have_a_prior():
     table = pa.Table.from_pylist(rows)
     left = read(table, drop=["eve"])
     assert [each.n_annotators for each in left.values()] == [2, 2]
-    with pytest.raises(at.InputError, match="none of the 1 annotator to leave out has a label"):
+    with pytest.raises(at.InputError, match="no annotator to leave out has a label"):
         read(table, drop=["nobody"])
     prior = {"eve": 0.2}
     labels = read_questions(table, ReadOptions(question="all"), annotator_prior=prior)

@@ -346,6 +346,20 @@ NARROW = {
 }
 
 
+@pytest.mark.parametrize("letter", ["a", "W", "m", "i", "漢"])
+def test_long_names_stay_within_charts_and_cells(letter, report, read):
+    names = [letter * 40 + str(k) for k in range(3)]
+    rows = [(e, name, names[(e + k) % 3]) for e in range(9) for k, name in enumerate(names)]
+    page = read(report(at.fit(rows, "gpm"))).page
+    outside = page.locator("figure .wide svg text").evaluate_all(
+        "texts => texts.filter(each => each.getBBox().x < -1).map(each => each.textContent)"
+    )
+    assert outside == []
+    cell = page.locator("[data-table=items] .cell > span").first
+    assert cell.evaluate("each => getComputedStyle(each).textOverflow") == "ellipsis"
+    assert cell.evaluate("each => each.clientWidth < each.scrollWidth")
+
+
 @pytest.mark.parametrize("model", ["robust-gpm", "subject-bias", "ordinal-binary"])
 def test_all_columns_fit_on_a_wide_screen(model, report, read):
     labels = at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels

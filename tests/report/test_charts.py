@@ -122,8 +122,22 @@ def test_many_categories_are_put_into_bins():
 
 @pytest.mark.parametrize("length", [3, 12, 100_000])
 def test_a_text_is_cut_to_its_width(length):
-    # Three letters of 7.2 and room for twelve more; the last of those that fit makes room.
-    assert shorten("a" * length, 3 * 7.2 + 12.1) == ("aaa" if length == 3 else "aa…")
+    # Three letters of 7.44, of which two make room for the ellipsis.
+    assert shorten("a" * length, 3 * 7.44 + 12.1) == ("aaa" if length == 3 else "a…")
+
+
+@pytest.mark.parametrize(
+    ("high", "ticks"),
+    [(1, [0, 1]), (2, [0, 1, 2]), (11, [0, 5, 10]), (100, [0, 20, 40, 60, 80, 100])],
+)
+def test_ticks_of_counts_are_whole_numbers(high, ticks):
+    assert Axis(0, high, 0, 100).ticks(5, integers=True) == ticks
+
+
+def test_ranks_start_at_one():
+    fit = at.rank([("x", "y", "ann", "x"), ("y", "x", "bob", "x"), ("x", "y", "cid", "y")])
+    texts = re.findall('<text class="at-tick"[^>]*>([^<]*)<', fit.plot.ranks().svg())
+    assert texts == ["1", "2", "rank"]
 
 
 def without_vl_convert(monkeypatch):

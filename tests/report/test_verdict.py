@@ -239,3 +239,10 @@ def test_the_first_screen_is_one_screen_and_works_by_keyboard(width, fits, tmp_p
     assert reader.count("annotators") == "6 of 10"
     assert reader.messages == []
     assert [url for url in reader.requests if not url.startswith("data:")] == [path.as_uri()]
+
+
+def test_one_label_is_reported_in_the_singular():
+    page = report_page(at.fit([("a", "ann", "cat")], "majority"))
+    assert "no item has two labels" in page
+    assert "<b>1</b> needs no more labels" in page
+    assert "<code>annotruth fit --out DIR</code> writes them in full" in page

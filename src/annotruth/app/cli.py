@@ -6,6 +6,7 @@ import atexit
 import errno
 import gc
 import inspect
+import itertools
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, cast
@@ -102,7 +103,39 @@ def _show_nothing(ctx: object) -> None:
     """Stand in for the method that shows the type of an argument in the help."""
 
 
-class GroupedOptions(TyperCommand):
+class _CheckedOptions:
+    """What commands and groups of commands add to Typer's: options in groups, and a check of values."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters in the order of the groups, the help option among them."""
+        return _in_groups(super().get_params(ctx), ctx)  # type: ignore[misc]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what was typed; refuse empty values, as of a variable that is not set.
+
+        Errors refer to the help of this command, which Typer leaves out of some.
+        """
+        try:
+            _refuse_empty_values(self.get_params(ctx), args)
+            return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
+        except typer.TyperException as error:
+            if getattr(error, "ctx", None) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+
+def _refuse_empty_values(parameters: Iterable[Any], args: list[str]) -> None:
+    options = [each for each in parameters if each.param_type_name == "option" and not each.is_flag]
+    names = {name for each in options for name in each.opts}
+    empty = [word.removesuffix("=") for word in args if word.endswith("=")]
+    empty += [word for word, value in itertools.pairwise(args) if not value]
+    for name in empty:
+        if name in names:
+            message = "it is empty: give a value, or leave it out"
+            raise typer.BadParameter(message, param_hint=f"'{name}'")
+
+
+class GroupedOptions(_CheckedOptions, TyperCommand):
     """A command whose help lists its options in groups, with values as one types them.
 
     Examples
@@ -112,16 +145,12 @@ class GroupedOptions(TyperCommand):
     'General'
     """
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters in the order of the groups, the help option among them."""
-        return _in_groups(super().get_params(ctx), ctx)
-
     def get_usage(self, ctx: Any) -> str:
         """Return the usage line, with arguments that are not in braces."""
         return super().get_usage(ctx).replace("{", "").replace("}", "")
 
 
-class FrontPage(TyperGroup):
+class FrontPage(_CheckedOptions, TyperGroup):
     """The command line as a whole, with its options as those of commands.
 
     Examples
@@ -129,10 +158,6 @@ class FrontPage(TyperGroup):
     >>> list(typer.main.get_command(app).commands)[:3]
     ['fit', 'rank', 'update']
     """
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters in the order of the groups, the help option among them."""
-        return _in_groups(super().get_params(ctx), ctx)
 
 
 _SHARED: dict[str, Any] = {

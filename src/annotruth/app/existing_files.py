@@ -14,6 +14,7 @@ from typing import Literal
 
 from annotruth.app import options
 from annotruth.errors import InputError, system_errors_reported
+from annotruth.io.atomic import path_behind_links
 
 OutputKind = Literal["file", "page", "tables", "fit", "questions", "crowd"]
 """A file, a page, or a folder: tables, a saved fit, saved fits of questions, a simulated crowd."""
@@ -60,7 +61,10 @@ def check_existing(
     force
         Whether to replace them all the same.
     """
-    if path is not None and Path(path).exists():
+    if path is None:
+        return
+    path_behind_links(path)  # refuses a link that leads to itself
+    if Path(path).exists():
         with system_errors_reported(path):
             _check_existing(flag, Path(path), kind, force=force)
 

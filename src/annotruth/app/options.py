@@ -413,8 +413,38 @@ def engine_option(engine: str, master: str | None, storage: str | None) -> dict[
     return {} if engine == "memory" else {"engine": engine}
 
 
+# Arguments of the functions that fit models; they have flags of their own, or none.
+FUNCTION_ARGUMENTS = frozenset(
+    (
+        *("annotator_prior", "annotators", "budget", "by", "classifier", "data", "gold"),
+        *(
+            "machine_margin",
+            "machines",
+            "model",
+            "progress",
+            "read",
+            "target",
+            "value",
+            "warm_start",
+        ),
+    )
+)
+
+
+def parse_model_options(settings: list[str] | None) -> dict[str, Any]:
+    """Parse the options of a model; refuse names of other arguments, such as ``model=gpm``."""
+    options = parse_settings(settings)
+    for name in options:
+        if name in FUNCTION_ARGUMENTS or name in READ_FLAGS:
+            raise InputError(
+                f"--set is for options of the model, such as tol=1e-6, and {name!r} is none: pass it "
+                "with a flag of its own (see `--help`)"
+            )
+    return options
+
+
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Parse the model's options, such as ``tol=1e-6``; numbers become numbers."""
+    """Parse settings, such as ``tol=1e-6``; numbers become numbers."""
     options: dict[str, Any] = {}
     for setting in settings or []:
         for name, value in parse_pairs(setting, "--set").items():

@@ -22,7 +22,6 @@ from annotruth.engines.registry import (
     ENGINES,
     DistributedEngineName,
     choose_engine,
-    engine_name,
     get_engine,
     native_engine,
 )
@@ -45,7 +44,6 @@ __all__ = [
     "Session",
     "Sum",
     "choose_engine",
-    "engine_name",
     "get_engine",
     "native_engine",
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from annotruth.engines.protocol import Engine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import distributed_library
 
@@ -39,10 +39,10 @@ def get_engine(name: str | Engine) -> Engine:
 
     "auto" is memory wherever no model is fitted, such as in reading labels.
     """
-    if not isinstance(name, str):
-        return name
-    if name not in (*ENGINES, AUTO):
-        raise InputError(f"unknown engine {name!r}: choose {', '.join((*ENGINES, AUTO))}")
+    if hasattr(name, "capabilities") and not isinstance(name, type):
+        return cast(Engine, name)
+    if not isinstance(name, str) or name not in (*ENGINES, AUTO):
+        raise InputError(f"unknown engine {shown(name)}: choose {', '.join((*ENGINES, AUTO))}")
     module, cls = ENGINES["memory" if name == AUTO else name]
     engine: Engine = getattr(importlib.import_module(module), cls)()
     return engine
@@ -54,11 +54,6 @@ def choose_engine(model: str, labels: LabelSummary) -> str:
         return "memory"
     gpu: Any = get_engine("gpu")
     return "gpu" if isinstance(labels, Labels) and gpu.can_fit(model, labels) else "memory"
-
-
-def engine_name(engine: str | Engine) -> str:
-    """Return the name of an engine."""
-    return engine if isinstance(engine, str) else engine.name
 
 
 def native_engine(data: Any) -> str | None:

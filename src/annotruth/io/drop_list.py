@@ -72,8 +72,8 @@ def dropped_annotators(
         first = shown(ids[int(unknown[0])].as_py())
         if strict and len(unknown) == len(ids):
             raise InputError(
-                f"none of the {counted(len(ids), 'annotator')} to leave out has a {what} (first: "
-                f"{first}): check drop (`--drop`), which takes ids or an existing file"
+                f"no annotator to leave out has a {what} ({counted(len(ids), 'id')}, first: {first}): "
+                "check drop (`--drop`), which takes ids or an existing file"
             )
         warnings.warn(
             f"{len(unknown):,} of {counted(len(ids), 'annotator')} to leave out "

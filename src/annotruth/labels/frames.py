@@ -96,9 +96,14 @@ def find_columns(
     return columns
 
 
-def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
+def check_column_roles(given: object) -> None:
+    """Refuse a value of the option columns that is not a mapping from roles."""
     if not isinstance(given, Mapping | None):
         raise InputError(f"columns is {shown(given)}: give a mapping from role to column name")
+
+
+def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
+    check_column_roles(given)
     # pandas numbers columns that have no names; here every name is text.
     given = {role: str(name) for role, name in (given or {}).items()}
     unknown = sorted(set(given) - set(roles))
@@ -370,9 +375,13 @@ def is_list(kind: pa.DataType) -> bool:
 def make_column(name: str, values: list[Any]) -> pa.Array:
     """Return values as an Arrow column; where types are mixed, the error names the row."""
     try:
-        return pa.array(values, from_pandas=True)
+        column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError):
         pass
+    else:
+        # Arrow takes numbers among dates for days since 1970.
+        if not (pa.types.is_temporal(column.type) and any(isinstance(v, int) for v in values)):
+            return column
     present = [(row, v) for row, v in enumerate(values, start=1) if not _is_missing(v)]
     if all(isinstance(v, list | tuple | set | frozenset) for _, v in present):
         # Sets of labels, some of them frozen, or of several types.

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.bins import Bins
-from annotruth.labels.frames import TIME_ROLES
+from annotruth.labels.frames import TIME_ROLES, check_column_roles
 from annotruth.labels.scale import ScaleKind
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
@@ -73,6 +73,7 @@ class TableOptions:
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
         validate.check_choice("duplicates", self.duplicates, get_args(DuplicatePolicy))
+        check_column_roles(self.columns)
         validate.check_column_names("covariates", self.covariates)
         validate.check_column_names("content", self.content)
         if self.bins is not None:
@@ -114,16 +115,15 @@ class TableOptions:
     @property
     def label_columns(self) -> Mapping[str, str] | None:
         """The names of the columns of items, annotators and labels that are given."""
-        if not isinstance(self.columns, Mapping):  # refused where it is used
-            return self.columns
+        if self.columns is None:
+            return None
         return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
 
     @property
     def time_columns(self) -> dict[str, str]:
         """The names of the columns of times that are given."""
-        if not isinstance(self.columns, Mapping):
-            return {}
-        return {role: str(name) for role, name in self.columns.items() if role in TIME_ROLES}
+        named = self.columns or {}
+        return {role: str(name) for role, name in named.items() if role in TIME_ROLES}
 
     @property
     def has_sets(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -220,7 +220,7 @@ def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) 
 
 
 def _scale_of_listed(
-    categories: Sequence[Any],
+    categories: Any,
     kind: Literal["nominal", "ordinal"],
     observed: pa.Array | None = None,
 ) -> Scale:
@@ -228,8 +228,11 @@ def _scale_of_listed(
 
     ``observed`` holds the labels: listed numbers stay text where the labels are text.
     """
-    if isinstance(categories, str | set | frozenset) or len(categories) == 0:
-        raise InputError(f"categories must be a list of at least one category, not {categories!r}")
+    is_list = isinstance(categories, Sized) and not isinstance(categories, str | set | frozenset)
+    if not is_list or len(categories) == 0:
+        raise InputError(
+            f"categories must be a list of at least one category, not {shown(categories)}"
+        )
     try:
         given = pa.array(list(categories))
     except (pa.ArrowException, OverflowError, UnicodeError):
@@ -240,7 +243,9 @@ def _scale_of_listed(
     numbers = parse_numbers(given)
     as_text = numbers is None or (observed is not None and parse_numbers(observed) is None)
     keys = given.cast(pa.string()).to_pylist() if as_text else numbers.tolist()  # type: ignore[union-attr]
-    repeated = sorted(str(key) for key, count in Counter(keys).items() if count > 1)
+    counts = Counter(keys)
+    named = zip(given.to_pylist(), keys, strict=True)
+    repeated = sorted({str(category) for category, key in named if counts[key] > 1})
     if repeated:
         raise InputError(f"categories name {listed(repeated)} twice: list each category once")
     if as_text:

@@ -22,6 +22,7 @@ from annotruth.labels.scale import Scale, is_text, parse_numbers, to_plain
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
+_INTEGERS_BELOW = 1 << 63  # NumPy has no larger ones
 _MISSING = ("", "nan")  # without spaces around them and in lower case
 _MAX_TEXTS = 5  # among numbers; where there are more, the numbers are text as well
 _MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
@@ -204,6 +205,8 @@ def check_option(name: str, kind: str, value: object) -> None:
         raise InputError(f"{name} is {shown(value)}: give a whole number")
     if kind == "float" and (isinstance(value, bool) or not isinstance(value, Real)):
         raise InputError(f"{name} is {shown(value)}: give a number")
+    if kind in ("int", "float") and is_integer(value) and abs(value) >= _INTEGERS_BELOW:
+        raise InputError(f"{name} is {shown(value)}: integers must be below {_INTEGERS_BELOW:,}")
 
 
 def is_integer(value: object) -> TypeGuard[int]:

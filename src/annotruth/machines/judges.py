@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -80,8 +80,8 @@ def check_machines(engine: Engine, margin: float | None, others: Sequence[tuple[
 
 def find_machines(annotators: pa.Array, machines: Sequence[Any]) -> Codes:
     """Return the codes of machines; raise if one is no annotator, or if nobody else is."""
-    if isinstance(machines, str):
-        raise InputError(f"machines is a list of ids: pass machines=[{machines!r}]")
+    if isinstance(machines, str) or not isinstance(machines, Iterable):
+        raise InputError(f"machines is a list of ids: pass machines=[{shown(machines)}]")
     ids = make_column("annotator", list(machines))
     codes = match_ids(ids, annotators)
     unknown = np.flatnonzero(codes < 0)

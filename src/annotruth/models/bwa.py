@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
@@ -21,6 +20,7 @@ from annotruth.models.em import History, Monitor
 from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.item_results import ItemResults
 from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.options import check_positive
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
 from annotruth.models.warm_start import with_new_rows
 
@@ -224,9 +224,7 @@ class BWA(IterativeEstimator[BWASteps]):
     strength: float = 1.0
 
     def _check(self, labels: LabelSummary) -> None:
-        for option in ("pseudo_labels", "strength"):
-            if not getattr(self, option) > 0:
-                raise InputError(f"{option} must be above 0, not {getattr(self, option)}")
+        check_positive(pseudo_labels=self.pseudo_labels, strength=self.strength)
 
     def _steps(self, labels: Labels, session: Session) -> BWASteps:
         return BWASteps(labels, session, pseudo_labels=self.pseudo_labels, strength=self.strength)

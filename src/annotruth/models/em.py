@@ -331,9 +331,9 @@ def direct_history() -> History:
 
 
 def check_loop_options(*, tol: float, max_iter: int) -> None:
-    """Raise if the tolerance is negative or there are no iterations."""
-    if not tol >= 0:
-        raise InputError(f"tol must be 0 or more, not {tol}")
+    """Raise if the tolerance is negative or not finite, or there are no iterations."""
+    if not 0 <= tol < np.inf:
+        raise InputError(f"tol must be 0 or more, and finite, not {tol}")
     if max_iter < 1:
         raise InputError(f"max_iter must be 1 or more, not {max_iter}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -53,6 +54,13 @@ class OptionsBase:
             if name not in known:
                 has = ", ".join(known) or "none"
                 raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
+
+
+def check_positive(**options: float) -> None:
+    """Refuse options that are not above 0 and finite."""
+    for name, value in options.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{name} must be above 0, and finite, not {value}")
 
 
 def _plain(value: Any) -> Any:

@@ -384,7 +384,7 @@ class Fit(BaseFit):
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         from annotruth.models.storage import save
 
-        save(self, Path(path))
+        save(self, path)
 
 
 def is_fit(data: Any) -> bool:

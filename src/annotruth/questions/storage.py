@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from annotruth.errors import InputError, shown, system_errors_reported
-from annotruth.io.atomic import atomic_write
+from annotruth.io.atomic import atomic_write, path_behind_links
 from annotruth.io.atomic.system import exclusive
 from annotruth.io.atomic.write import folders_created
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
@@ -36,7 +36,7 @@ _FOLDER = re.compile(r"q[1-9][0-9]{0,8}")
 
 def save_questions(fits: QuestionFits, path: str | os.PathLike[str]) -> None:
     """Write the fits of several questions to a folder; if that fails, it has the old ones."""
-    folder = Path(os.path.realpath(path))
+    folder = path_behind_links(path)
     if (folder / MANIFEST).exists():
         raise InputError(f"{path} holds a fit of one question, or tables: choose another folder")
     with (

@@ -192,7 +192,7 @@ def make_page(
     data
         The numbers behind the page, as `pack` returns them.
     footer
-        The text at the end.
+        The text at the end; what stands between backticks is shown as code, here and in ``notice``.
     command
         The command that makes the page, shown under the heading.
     notice
@@ -213,14 +213,19 @@ def make_page(
         "heading": escaped(heading),
         "under": escaped(subheading)
         + (f" · <code>{escaped(shorten(command, 300))}</code>" if command else ""),
-        "notice": f'<p class="notice" role="alert">{escaped(notice)}</p>' if notice else "",
+        "notice": f'<p class="notice" role="alert">{with_code(notice)}</p>' if notice else "",
         "sections": "\n".join(sections),
-        "footer": escaped(f"Made by annotruth {version('annotruth')}. {footer}"),
+        "footer": with_code(f"Made by annotruth {version('annotruth')}. {footer}"),
         "data": data,
         "script": script,
     }
     # All at once, so that braces in the parts are not filled in.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
+
+
+def with_code(text: str) -> str:
+    """Return text escaped for HTML, in which what stands between backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escaped(text))
 
 
 def write_page(content: str, path: str | Path) -> None:

@@ -27,6 +27,7 @@ from annotruth.report.html import (
     section,
     side_by_side,
     table_placeholder,
+    with_code,
 )
 from annotruth.report.tables import DoubtfulLabels, PageTable
 from annotruth.report.verdict import ReportVerdict, Trust
@@ -216,7 +217,7 @@ def rows_left_out(table: PageTable, what: str, which: str, command: str = "fit")
         f"{table.total - table.rows:,} are left out to keep it small. "
         f"`annotruth {command} --out DIR` writes all of them."
     )
-    return f'<p class="note">{escaped(text)}</p>'
+    return f'<p class="note">{with_code(text)}</p>'
 
 
 def _labels_left_out(table: PageTable, n_opened: int) -> str:
@@ -237,9 +238,13 @@ def _coefficient(value: float) -> str:
 def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, str]]:
     dash = "\N{EN DASH}"
     alpha = dash if math.isnan(verdict.alpha) else f"{verdict.alpha:.2f}"
-    above = dash
+    above, equal = dash, "no item has two labels"
     if not math.isnan(verdict.same):
         above = f"{100 * (verdict.same - verdict.same_by_chance):+.0f} points"
+        equal = (
+            f"two labels of an item are equal {_percent(verdict.same)} of the time; by chance "
+            f"{_percent(verdict.same_by_chance)}"
+        )
     counts = verdict.annotators
     rest = [
         f"{counts[word]:,} {text}"
@@ -248,7 +253,7 @@ def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, st
     ]  # fmt: skip
     return [
         ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
-        ("Above chance", above, f"two labels of an item are equal {_percent(verdict.same)} of the time; by chance {_percent(verdict.same_by_chance)}"),
+        ("Above chance", above, equal),
         ("Annotators to keep" if fit.reliability is None else "Reliable annotators",
          f"{counts['keep']:,} of {fit.data.n_annotators:,}", ", ".join(rest)),
         ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
@@ -299,10 +304,11 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     rows = named_rows((short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed)
     texts = {
         "divided": "divided: more labels would not decide them",
-        "needs no more labels": "need no more labels",
+        "needs no more labels": f"{_need(counts['needs no more labels'])} no more labels",
         "known truth": "with known truth",
     }
-    need = f"of {fit.data.n_items:,} need labels, first those that gain most"
+    need = f"of {fit.data.n_items:,} {_need(counts['needs labels'])} labels"
+    need += ", first those that gain most" if counts["needs labels"] > 1 else ""
     lines = [
         count_line("items|status|needs labels", counts["needs labels"], need, rows)
         or "<li>None: no item needs more labels.</li>"
@@ -313,16 +319,20 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     return answer_block("Which items to relabel?", lines)
 
 
+def _need(count: int) -> str:
+    return "needs" if count == 1 else "need"
+
+
 def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
     if not verdict.n_add:
         return answer_block("What would it cost?", ["<li>Nothing.</li>"])
-    whom = "new annotators"
-    if verdict.n_ask:
+    whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
+    if verdict.n_ask > 1:
         each = math.ceil(verdict.n_add / verdict.n_ask)
         whom = f"{counted(verdict.n_ask, 'annotator')}, about {each:,} each"
     labels = "label" if verdict.n_add == 1 else "labels"
     more = f"{_percent(verdict.share_added)} more than the {fit.data.n_labels:,} so far"
-    removed = f"They would remove about <b>{_percent(verdict.removed)}</b> of the uncertainty"
+    removed = f"{'It' if verdict.n_add == 1 else 'They'} would remove about <b>{_percent(verdict.removed)}</b> of the uncertainty"
     if verdict.n_first:
         removed += (
             f"; a quarter of them ({verdict.n_first:,}), where they gain most, "

@@ -355,7 +355,7 @@ class SetFit(AnnotatorResults):
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         from annotruth.models.storage import save
 
-        save(self, Path(path))
+        save(self, path)
 
     def stored(self) -> Fit:
         """Return the fit of labels whose tables and parameters are saved."""

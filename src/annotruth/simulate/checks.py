@@ -6,9 +6,11 @@ from numbers import Real
 import numpy as np
 
 from annotruth.errors import InputError, shown
+from annotruth.io.content import available_memory
+from annotruth.labels.on_disk.disk import format_size
 from annotruth.labels.validate import check_seed, is_integer
 
-_MOST = 10**9  # NumPy can describe an array of two such axes: it lacks the memory, and says so
+_MOST = 10**9  # more are a mistake in typing, whatever the memory
 _FLAGS = {
     "n_items": "--items",
     "n_annotators": "--annotators",
@@ -64,6 +66,28 @@ def check_share(**given: object) -> None:
         # Written as what is allowed, so that nan is refused too.
         if not (isinstance(share, Real) and 0 <= float(share) <= 1):
             raise InputError(f"{named(name)} is {shown(share)}: give a number from 0 to 1")
+
+
+def check_range(**given: tuple[float, float]) -> None:
+    """Refuse pairs that are not the lowest and the highest of shares."""
+    for name, value in given.items():
+        try:
+            low, high = value
+            is_valid = bool(0 <= low <= high <= 1)
+        except (TypeError, ValueError):
+            is_valid = False
+        if not is_valid:
+            raise InputError(f"{name} is {shown(value)}: give the lowest and highest, from 0 to 1")
+
+
+def check_memory(n_bytes: int) -> None:
+    """Refuse a crowd that needs more memory than there is, before any of it is drawn."""
+    available = available_memory()
+    if n_bytes > available:
+        raise InputError(
+            f"such a crowd needs about {format_size(n_bytes)} of memory, and {format_size(available)} "
+            "are free: ask for fewer items, annotators, labels per item or categories"
+        )
 
 
 def named(option: str) -> str:

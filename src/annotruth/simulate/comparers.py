@@ -12,7 +12,15 @@ from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
 from annotruth.comparisons.votes import EXCHANGED
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator, named
+from annotruth.simulate.checks import (
+    check_choices,
+    check_counts,
+    check_memory,
+    check_range,
+    check_share,
+    generator,
+    named,
+)
 
 # What spammers do, in the order of their codes; "mixed" draws one per spammer.
 _RANDOM, _ALWAYS_TIE = 0, 3
@@ -21,6 +29,9 @@ COMPARER_BEHAVIORS = (
     "favours one item",
 )
 _SERIOUS = "serious"
+
+# Memory at the peak of `comparers`, measured and rounded down.
+_BYTES_PER_COMPARISON, _BYTES_PER_ANNOTATOR, _BYTES_PER_ITEM, _BYTES_PER_SCORE = 120, 150, 25, 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,21 +165,15 @@ def comparers(
     seed
         The same seed gives the same comparisons, byte for byte.
     """
-    choices = (*COMPARER_BEHAVIORS, "mixed")
-    check_choices({"behavior": choices}, behavior=behavior)
-    check_counts(2, n_items=n_items)
-    check_counts(
-        1,
-        n_annotators=n_annotators,
-        comparisons_per_annotator=comparisons_per_annotator,
-        n_groups=n_groups,
-        n_contexts=n_contexts,
-    )
+    check_choices({"behavior": (*COMPARER_BEHAVIORS, "mixed")}, behavior=behavior)
     check_share(spammer_share=spammer_share, reversed_share=reversed_share)
-    _check_range(reliability=reliability, spammer_reliability=spammer_reliability)
-    _check_finite(score_spread=score_spread, sharpness_spread=sharpness_spread, tie_rate=tie_rate)
-    _check_finite(lowest=-np.inf, side_bias=side_bias, **(coefficients or {}))
-    _check_contexts(n_items, n_contexts)
+    check_range(reliability=reliability, spammer_reliability=spammer_reliability)
+    spreads = {"score_spread": score_spread, "sharpness_spread": sharpness_spread}
+    _check_finite({**spreads, "tie_rate": tie_rate}, lowest=0.0)
+    effects = dict(coefficients or {})
+    _check_finite({"side_bias": side_bias})
+    _check_finite(effects)
+    _check_sizes(n_items, n_annotators, comparisons_per_annotator, n_groups, n_contexts)
     rng = generator(seed)
 
     context_of_item = np.arange(n_items) % n_contexts
@@ -182,7 +187,6 @@ def comparers(
 
     annotator = np.repeat(np.arange(n_annotators), comparisons_per_annotator)
     left, right = _pairs(rng, len(annotator), n_items, n_contexts)
-    effects = dict(coefficients or {})
     covariates = {name: rng.standard_normal(len(annotator)) for name in effects}
     k = group[annotator]
     d = sharpness[annotator] * (scores[k, left] - scores[k, right]) + side_bias
@@ -209,12 +213,8 @@ def comparers(
         annotators=pa.array(np.arange(1, n_annotators + 1)),
         covariates=covariates,
     )
-    if n_contexts > 1:
-        contexts = pa.array(np.arange(1, n_contexts + 1))
-        context = context_of_item[comparisons.left].astype(np.int32)
-        comparisons = replace(comparisons, contexts=contexts, context=context)
     return ComparisonSimulation(
-        comparisons=comparisons,
+        comparisons=_with_contexts(comparisons, context_of_item, n_contexts),
         scores=scores,
         group=group,
         reliability=eps,
@@ -224,6 +224,17 @@ def comparers(
         serious=serious,
         coefficients=effects,
     )
+
+
+def _with_contexts(
+    comparisons: Comparisons, context_of_item: Codes, n_contexts: int
+) -> Comparisons:
+    """Return comparisons with their contexts, if there are several."""
+    if n_contexts == 1:
+        return comparisons
+    contexts = pa.array(np.arange(1, n_contexts + 1))
+    context = context_of_item[comparisons.left].astype(np.int32)
+    return replace(comparisons, contexts=contexts, context=context)
 
 
 def _scores(
@@ -292,27 +303,35 @@ def _irregular(
     return np.choose(behavior, (anything, *constant, inverted, favoured))
 
 
-def _check_contexts(n_items: int, n_contexts: int) -> None:
+def _check_sizes(
+    n_items: int,
+    n_annotators: int,
+    comparisons_per_annotator: int,
+    n_groups: int,
+    n_contexts: int,
+) -> None:
+    """Refuse sizes that no crowd can have, or that do not fit into memory."""
+    check_counts(2, n_items=n_items)
+    check_counts(
+        1,
+        n_annotators=n_annotators,
+        comparisons_per_annotator=comparisons_per_annotator,
+        n_groups=n_groups,
+        n_contexts=n_contexts,
+    )
     if n_items < 2 * n_contexts:
         raise InputError(
             f"n_contexts is {n_contexts}: {n_items} items make at most {n_items // 2} contexts of "
             "two or more"
         )
+    check_memory(
+        (_BYTES_PER_COMPARISON * comparisons_per_annotator + _BYTES_PER_ANNOTATOR) * n_annotators
+        + (_BYTES_PER_SCORE * n_groups + _BYTES_PER_ITEM) * n_items
+    )
 
 
-def _check_range(**given: tuple[float, float]) -> None:
+def _check_finite(given: Mapping[str, object], *, lowest: float = -np.inf) -> None:
     for name, value in given.items():
-        try:
-            low, high = value
-            is_valid = bool(0 <= low <= high <= 1)
-        except (TypeError, ValueError):
-            is_valid = False
-        if not is_valid:
-            raise InputError(f"{name} is {value!r}: give the lowest and highest, from 0 to 1")
-
-
-def _check_finite(*, lowest: float = 0.0, **given: float) -> None:
-    for name, value in given.items():
-        if not (isinstance(value, Real) and lowest <= value < np.inf and value > -np.inf):
+        if not (isinstance(value, Real) and lowest <= float(value) and np.isfinite(float(value))):
             what = "a number" if lowest < 0 else "a number of at least 0"
             raise InputError(f"{named(name)} is {shown(value)}: give {what}")

@@ -18,6 +18,7 @@ from annotruth.labels import Labels, Scale
 from annotruth.simulate.checks import (
     check_choices,
     check_counts,
+    check_memory,
     check_per_item,
     check_share,
     generator,
@@ -34,6 +35,9 @@ CHOICES = {
     "gamma": ("rate", "scale"),
 }
 """The values that options of generators may have."""
+
+# Memory at the peak of `crowd` and `gaussian`, measured and rounded down.
+_BYTES_PER_LABEL, _BYTES_PER_PROBABILITY, _BYTES_PER_ANNOTATOR = 100, 20, 50
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -366,8 +370,14 @@ def _nearest_category(score: Floats, n_categories: int) -> Codes:
 def check_numbers(
     n_items: int, n_annotators: int, n_categories: int, per_item: int | None, spammer_share: object
 ) -> None:
-    """Refuse sizes that no crowd can have."""
+    """Refuse sizes that no crowd can have, or that do not fit into memory."""
     check_counts(1, n_items=n_items, n_annotators=n_annotators)
     check_counts(2, n_categories=n_categories)
     check_per_item(n_annotators, labels_per_item=per_item)
     check_share(spammer_share=spammer_share)
+    n_labels = n_items * (n_annotators if per_item is None else per_item)
+    check_memory(
+        _BYTES_PER_LABEL * n_labels
+        + _BYTES_PER_PROBABILITY * n_items * n_categories
+        + _BYTES_PER_ANNOTATOR * n_annotators
+    )

@@ -11,7 +11,14 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import default_frame
 from annotruth.labels.sets import describe_sets, labels_in
-from annotruth.simulate.checks import check_counts, check_per_item, check_share, generator
+from annotruth.simulate.checks import (
+    check_counts,
+    check_memory,
+    check_per_item,
+    check_range,
+    check_share,
+    generator,
+)
 from annotruth.simulate.crowds import assign
 
 SPAMMERS = ("random", "always the same set", "always empty", "always everything")
@@ -20,6 +27,10 @@ SPAMMERS = ("random", "always the same set", "always empty", "always everything"
 _SLIPS = 0.02  # of irregular annotators
 _LABEL_SPREAD, _ANNOTATOR_SPREAD, _CELL_SPREAD = 0.5, 0.7, 0.4  # of log odds
 _LEAST, _MOST = 0.005, 0.95
+
+# Memory at the peak of `sets`, measured and rounded down: per answer, per label of an answer, and per
+# label of an annotator.
+_BYTES_PER_ANSWER, _BYTES_PER_ANSWER_LABEL, _BYTES_PER_ANNOTATOR_LABEL = 100, 40, 25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,10 +139,13 @@ def sets(
     check_counts(1, n_items=n_items, n_annotators=n_annotators, n_types=n_types)
     check_counts(2, n_labels=n_labels)
     check_share(spammer_share=spammer_share, sensitivity=sensitivity, specificity=specificity)
-    check_share(**{"the lower end of prevalence": prevalence[0]})
-    check_share(**{"the upper end of prevalence": prevalence[1]})
+    check_range(prevalence=prevalence)
     check_per_item(n_annotators, answers_per_item=answers_per_item)
     per_item = n_annotators if answers_per_item is None else answers_per_item
+    check_memory(
+        (_BYTES_PER_ANSWER + _BYTES_PER_ANSWER_LABEL * n_labels) * n_items * per_item
+        + _BYTES_PER_ANNOTATOR_LABEL * n_annotators * n_labels
+    )
     rng = generator(seed)
     shares = rng.uniform(*prevalence, size=n_labels)
     theta = rng.beta(0.6, 1.8, size=(n_types, n_labels))

@@ -342,6 +342,24 @@ def test_hostile_text_runs_nowhere(browse, service, hostile_texts):
     assert missing == []
 
 
+def test_long_ids_stay_within_a_small_screen(browse, service):
+    project = service.add_project("long")
+    names = [letter * 200 for letter in "abc"]
+    rows = [(f"{item}{e}", name, item) for e in range(3) for item in names for name in names]
+    service.add_labels(project, rows)
+    service.publish(project, at.fit(rows, "gpm"))
+    service.add_alert(project, names[0], names[1])
+    service.add_content(project, {f"{names[0]}0": {"text": names[0]}})
+    browser = browse(service.token(), width=390)
+    for path in (
+        *("", "/annotators", "/items", "/queue", "/alerts", "/settings", "/audit"),
+        *(f"/annotator?id={names[0]}", f"/item?id={names[0]}0"),
+    ):
+        page = browser.open(f"/projects/long{path}")
+        overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert overflow <= 0, (path, overflow)
+
+
 def test_unknown_things_are_pages_with_a_message(browse, service, films):
     browser = browse(service.token())
     for path in (

@@ -56,6 +56,7 @@ def test_a_stream_says_which_line_is_wrong_and_what_was_stored(server):
     reply = server.stream(path, lines)
     assert reply.status == 422
     assert reply.body["detail"].startswith("line 4: Invalid JSON")
+    assert reply.body["detail"].endswith("; stored before it: 2 labels")
     assert reply.body["accepted"] == 2
     assert len(server.call("GET", path).body["labels"]) == 2
 

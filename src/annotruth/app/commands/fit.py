@@ -143,7 +143,7 @@ def fit(
         from annotruth.app.on_spark import check_options
 
         check_options(labels, read, truth, outputs)
-    model_options = options.parse_settings(settings)
+    model_options = options.parse_model_options(settings)
     model_options |= options.engine_option(engine.value, master, storage)
     outputs.check(
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from annotruth.app import options
 from annotruth.app.existing_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption, LabelStudioOption, PredictionsOption
-from annotruth.app.outputs import check_predictions, write_out, write_predictions
+from annotruth.app.outputs import Paths, check_predictions, write_out, write_predictions
 from annotruth.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -93,32 +94,18 @@ def next_(
         annotruth rank votes.csv --save ranking && annotruth next ranking --budget 100
     """
     from annotruth.app import console
-    from annotruth.io import tasks, writers
 
-    if keep is not None:
-        writers.format_of(keep)
-    if assign is not None:
-        assign_format = tasks.task_format(assign, assign_format)
-    elif assign_format is not None:
-        raise InputError("--assign-format needs --assign FILE")
-    check_predictions(predictions, label_studio)
-    files = {"--keep": keep, "--assign": assign, "--predictions": predictions}
-    options.check_outputs(
-        {
-            "FIT|LABELS": options.input_files(data),
-            "--gold": [gold],
-            "--annotator-prior": [annotator_prior],
-        },
-        {
-            "--out": options.table_files(
-                out, names=("items", "annotators", "assignments", "comparisons")
-            ),
-            **{flag: [path] for flag, path in files.items()},
-        },
+    outputs = _NextOutputs(
+        out=out,
+        keep=keep,
+        assign=assign,
+        task_format=_task_format(assign, assign_format),
+        predictions=predictions,
+        label_studio=label_studio,
     )
-    check_out(out, force=force)
-    for flag, path in files.items():
-        check_existing(flag, path, "file", force=force)
+    known = {"--gold": gold, "--annotator-prior": annotator_prior}
+    inputs = {flag: [path] for flag, path in known.items()}
+    outputs.check({"FIT|LABELS": options.input_files(data), **inputs}, force=force)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -129,7 +116,7 @@ def next_(
 
         source = options.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "progress": progress, "read": read}
-        shared |= options.parse_settings(settings)
+        shared |= options.parse_model_options(settings)
 
         def of_labels() -> Advice:
             return advising.next_labels(
@@ -137,50 +124,94 @@ def next_(
             )
 
         def of_comparisons() -> PairAdvice:
-            pair_advice.check_assign_format(assign_format)
+            pair_advice.check_assign_format(outputs.task_format)
             return ranking.next_comparisons(source, budget, **shared)
 
-        of_labels_only = {
-            "--gold": gold,
-            "--annotator-prior": annotator_prior,
-            "--predictions": predictions,
-        }
+        of_labels_only = {**known, "--predictions": predictions}
         advice = pair_advice.choose_path(read, model, of_labels_only, of_labels, of_comparisons)
     if isinstance(advice, PairAdvice):
         pair_advice.write_pair_advice(advice, out=out, keep=keep, assign=assign)
         if as_json or not quiet:
             pair_advice.show_pair_advice(advice, as_json=as_json)
-        if not (as_json or quiet):
-            _show_files(out, *files.values())
-        return
-    if out is not None:
-        write_out(advice.tables(), out, extra={"fit.json": advice.fit.to_json()}, safe_cells=True)
-    if keep is not None:
-        verdicts = advice.of_annotators.table(advice.fit)
-        writers.write_table(verdicts, keep, writers.format_of(keep), safe_cells=True)
-    assigned = None if assign is None else advice.assignment_table()
-    if assign is not None:
-        _write_assignments(advice, assigned, assign, tasks.task_format(assign, assign_format))
-    if predictions is not None:
-        write_predictions(advice.fit, predictions, label_studio)
-
-    if as_json:
-        entries = advice.to_dict()
-        if assigned is not None:
-            entries["unassigned"] = assigned["annotator"].null_count
-        typer.echo(json.dumps(entries))
-    elif not quiet:
-        _show(advice, assigned)
-        _show_files(out, *files.values())
-
-
-def _show_files(*paths: Path | None) -> None:
-    """Print which files were written."""
-    from annotruth.app import console
-
-    for path in paths:
-        if path is not None:
+    else:
+        assigned = None if assign is None else advice.assignment_table()
+        outputs.write(advice, assigned)
+        if as_json:
+            typer.echo(json.dumps(_entries(advice, assigned)))
+        elif not quiet:
+            _show(advice, assigned)
+    if not (as_json or quiet):
+        for path in outputs.paths():
             console.show_lines(f"written to {path}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NextOutputs:
+    """The files that `annotruth next` writes, as the flags name them; None is nothing."""
+
+    out: Path | None
+    keep: Path | None
+    assign: Path | None
+    task_format: TaskFormat | None
+    predictions: Path | None
+    label_studio: str | None
+
+    def check(self, inputs: Paths, *, force: bool) -> None:
+        """Refuse outputs that would replace an input, another output or somebody else's file."""
+        from annotruth.io import writers
+
+        if self.keep is not None:
+            writers.format_of(self.keep)
+        check_predictions(self.predictions, self.label_studio)
+        names = ("items", "annotators", "assignments", "comparisons")
+        tables = {"--out": options.table_files(self.out, names=names)}
+        files = self._files()
+        options.check_outputs(inputs, tables | {flag: [path] for flag, path in files.items()})
+        check_out(self.out, force=force)
+        for flag, path in files.items():
+            check_existing(flag, path, "file", force=force)
+
+    def write(self, advice: Advice, assigned: pa.Table | None) -> None:
+        """Write what is asked for; ``assigned`` is the table of assignments."""
+        from annotruth.io import writers
+
+        if self.out is not None:
+            extra = {"fit.json": advice.fit.to_json()}
+            write_out(advice.tables(), self.out, extra=extra, safe_cells=True)
+        if self.keep is not None:
+            verdicts = advice.of_annotators.table(advice.fit)
+            writers.write_table(verdicts, self.keep, writers.format_of(self.keep), safe_cells=True)
+        if self.assign is not None:
+            assert self.task_format is not None
+            _write_assignments(advice, assigned, self.assign, self.task_format)
+        if self.predictions is not None:
+            write_predictions(advice.fit, self.predictions, self.label_studio)
+
+    def paths(self) -> list[Path]:
+        """Return the paths that are written."""
+        return [path for path in (self.out, *self._files().values()) if path is not None]
+
+    def _files(self) -> dict[str, Path | None]:
+        return {"--keep": self.keep, "--assign": self.assign, "--predictions": self.predictions}
+
+
+def _task_format(assign: Path | None, name: str | None) -> TaskFormat | None:
+    """Return the format of ``--assign``; None where it is not given."""
+    if assign is not None:
+        from annotruth.io.tasks import task_format
+
+        return task_format(assign, name)
+    if name is not None:
+        raise InputError("--assign-format needs --assign FILE")
+    return None
+
+
+def _entries(advice: Advice, assigned: pa.Table | None) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    entries = advice.to_dict()
+    if assigned is not None:
+        entries["unassigned"] = assigned["annotator"].null_count
+    return entries
 
 
 def _write_assignments(advice: Advice, assigned: pa.Table, path: Path, format: TaskFormat) -> None:

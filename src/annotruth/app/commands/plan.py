@@ -66,7 +66,7 @@ def plan(
 
         source = options.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
-        shared |= options.parse_settings(settings)
+        shared |= options.parse_model_options(settings)
         planned = choose_path(
             read,
             model,

@@ -124,7 +124,7 @@ def rank(
     """
     from annotruth.app import console
 
-    model_options = options.parse_settings(settings)
+    model_options = options.parse_model_options(settings)
     if groups is not None and "n_groups" in model_options:
         raise InputError("--groups and --set n_groups say the same: leave out one of them")
     model_options |= _groups(groups)

@@ -76,7 +76,7 @@ def report(
                 model=model,
                 gold=gold,
                 annotator_prior=annotator_prior,
-                **options.parse_settings(settings),
+                **options.parse_model_options(settings),
             )
             progress.start("writing report")
             saved.report(page, source=name, truth=truth, command=command)
@@ -88,7 +88,7 @@ def report(
                 annotator_prior=annotator_prior,
                 progress=progress,
                 read=read,
-                **options.parse_settings(settings),
+                **options.parse_model_options(settings),
             )
             progress.start("writing report")
             fit.report(page, source=name, truth=truth, command=command, embed=embed)

@@ -12,6 +12,6 @@ and the processes that work in it. Where folders cannot be exchanged (a mount po
 network disks), files are renamed one by one, and the next write completes what a killed one began.
 """
 
-from annotruth.io.atomic.write import atomic_write, atomic_write_folder
+from annotruth.io.atomic.write import atomic_write, atomic_write_folder, path_behind_links
 
-__all__ = ["atomic_write", "atomic_write_folder"]
+__all__ = ["atomic_write", "atomic_write_folder", "path_behind_links"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from annotruth.errors import system_errors_reported
+from annotruth.errors import check_path, system_errors_reported
 from annotruth.io.atomic import system
 from annotruth.io.atomic.workspace import (
     EXCHANGED,
@@ -36,8 +36,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     Missing parent folders are created. When the block fails, the temporary file and the folders
     created for it are removed, and an existing file at ``path`` stays as it was.
     """
-    # As in plain writing, a link is followed: the file behind it is replaced, not the link.
-    destination = Path(os.path.realpath(path))
+    destination = path_behind_links(path)
     with system_errors_reported(path), folders_created(destination.parent):
         check_replaceable(destination)
         with open_workspace(destination.parent) as workspace:
@@ -57,7 +56,7 @@ def atomic_write_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     A new folder appears at once with all its files; in an existing one, all files are replaced at
     once, and other files stay.
     """
-    destination = Path(os.path.realpath(folder))
+    destination = path_behind_links(folder)
     with system_errors_reported(folder), folders_created(destination.parent):
         place = destination.parent
         if destination.is_dir():
@@ -76,6 +75,16 @@ def atomic_write_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
             if not _appears(new, destination):
                 with _folder_locked(destination):
                     _replace_files(new, destination, workspace)
+
+
+def path_behind_links(path: str | os.PathLike[str]) -> Path:
+    """Return the path that is written to: as in plain writing, links are followed, not replaced."""
+    check_path(path, "the name of what is written")
+    destination = Path(os.path.realpath(path))
+    with system_errors_reported(path):
+        if os.path.islink(destination):  # noqa: PTH114 - False where the name is too long
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return destination
 
 
 def _appears(new: Path, destination: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,8 +53,12 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        what = shorten(one_line(str(error)), 200)
-        reason, cause = f"the file cannot be read ({what}): check that it is complete", error
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            reason = "this is a link that leads to itself: name the file"
+        else:
+            what = shorten(one_line(str(error)), 200)
+            reason = f"the file cannot be read ({what}): check that it is complete"
+        cause = error
     else:
         return
     from annotruth.io.sources import source_name

@@ -17,9 +17,12 @@ from annotruth.models.confusion.dirichlet import (
     DirichletParameters,
 )
 from annotruth.models.confusion.equations import draws_of_annotators
-from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
+from annotruth.models.confusion.estimator import RestartedEstimator
 from annotruth.models.confusion.steps import LatentClassSteps, count_votes
 from annotruth.models.latent_classes import ExpectedCounts
+from annotruth.models.options import check_positive
+
+_MAX_SUBTYPES = 1000
 
 
 class EBCCEquations(DirichletEquations):
@@ -143,8 +146,10 @@ class EBCC(RestartedEstimator):
     off_diagonal: float = 1.0
 
     def _check(self, labels: LabelSummary) -> None:
-        if self.n_subtypes < 1:
-            raise InputError(f"n_subtypes must be 1 or more, not {self.n_subtypes}")
+        if not 1 <= self.n_subtypes <= _MAX_SUBTYPES:
+            raise InputError(
+                f"n_subtypes must be from 1 to {_MAX_SUBTYPES:,}, not {self.n_subtypes:,}"
+            )
         check_positive(
             subtype_prior=self.subtype_prior,
             diagonal=self.diagonal,

@@ -197,13 +197,6 @@ class RestartedEstimator(LatentClassEstimator):
         return LatentClassSteps(equations, session, n_init=self.n_init, seed=self.seed)
 
 
-def check_positive(**options: float) -> None:
-    """Refuse options that are not above 0."""
-    for name, value in options.items():
-        if not value > 0:
-            raise InputError(f"{name} must be above 0, not {value}")
-
-
 def _item_results(
     n_subtypes: int, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> ItemResults:

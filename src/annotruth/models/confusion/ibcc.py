@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from annotruth.labels import LabelSummary
 from annotruth.models.confusion.dirichlet import DIRICHLET_AXES, DirichletEquations
-from annotruth.models.confusion.estimator import LatentClassEstimator, check_positive
+from annotruth.models.confusion.estimator import LatentClassEstimator
+from annotruth.models.options import check_positive
 
 
 @dataclass(kw_only=True)

@@ -18,12 +18,13 @@ from annotruth.models.confusion.equations import (
     EStepTables,
     draws_of_annotators,
 )
-from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
+from annotruth.models.confusion.estimator import RestartedEstimator
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
 
 _COMPETENCE = (0.3, 0.7)  # the range of competences at random starts
+from annotruth.models.options import check_positive
 
 
 class MACEParameters(NamedTuple):

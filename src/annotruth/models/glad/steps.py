@@ -17,8 +17,8 @@ from annotruth.models.warm_start import with_new_rows
 
 # With acceleration: Newton steps on each b per pass; the least curvature of an ability's
 # log-posterior, as a share of its curvature given the truths; and the longest step.
-_NEWTON_MOVES = 2
-_MIN_CURVATURE, _MAX_MOVE = 0.2, 1.0
+_NEWTON_STEPS = 2
+_MIN_CURVATURE, _MAX_STEP = 0.2, 1.0
 
 
 class GLADParameters(NamedTuple):
@@ -104,7 +104,7 @@ class GLADSteps:
         self._step = Pass(
             "glad.step",
             state=("b", "total", "posterior", "other"),
-            inputs=tuple(map(Input, ("alpha", "shift", "n_moves", "n_categories"))),
+            inputs=tuple(map(Input, ("alpha", "shift", "n_steps", "n_categories"))),
             sums=(*(Sum(name, by_annotator) for name in names), Sum("totals", (3,))),
         )
         self._correct = Pass(
@@ -117,7 +117,7 @@ class GLADSteps:
     def start(self) -> GLADParameters:
         """Return the mode of the priors, alpha = b = 1."""
         self._allocate()
-        return self._pass(np.ones(len(self._n_labels)), shift=0.0, n_moves=0, n_before=0)
+        return self._pass(np.ones(len(self._n_labels)), shift=0.0, n_steps=0, n_before=0)
 
     def resume(self, previous: Fit) -> GLADParameters:
         """Return the abilities of a previous fit; b continues from its difficulties."""
@@ -126,7 +126,7 @@ class GLADSteps:
         self._session.put("b", with_new_rows(b, self._session.collect("b")), per="items")
         ability = previous.annotator_columns["ability"]
         alpha = with_new_rows(ability, np.ones(len(self._n_labels)))
-        return self._pass(alpha, shift=0.0, n_moves=0, n_before=0)
+        return self._pass(alpha, shift=0.0, n_steps=0, n_before=0)
 
     def _allocate(self) -> None:
         self._session.allocate("b", per="items")
@@ -137,8 +137,8 @@ class GLADSteps:
 
     def step(self, old: GLADParameters) -> tuple[GLADParameters, Monitor]:
         """Update the abilities and the scale, then pass over the labels to update the items."""
-        n_moves = _NEWTON_MOVES if self._newton else 1
-        new = self._pass(old.next_alpha, old.shift, n_moves=n_moves, n_before=old.n_passes)
+        n_steps = _NEWTON_STEPS if self._newton else 1
+        new = self._pass(old.next_alpha, old.shift, n_steps=n_steps, n_before=old.n_passes)
         return new, Monitor(old.log_likelihood, new.log_posterior)
 
     def acceleration(self) -> Squarem[GLADParameters]:
@@ -155,16 +155,16 @@ class GLADSteps:
 
     def finalize(self, parameters: GLADParameters) -> float:
         """Compute the posteriors of the final abilities; return the log-likelihood."""
-        return self._pass(parameters.alpha, shift=0.0, n_moves=0, n_before=0).log_likelihood
+        return self._pass(parameters.alpha, shift=0.0, n_steps=0, n_before=0).log_likelihood
 
     def reliability(self, alpha: Floats) -> Floats:
         """Return the expected share of each annotator's labels that are correct."""
         sums = self._session.run_pass(self._correct, alpha=alpha, n_categories=self._n_categories)
         return sums["correct"] / self._n_labels
 
-    def _pass(self, alpha: Floats, shift: float, *, n_moves: int, n_before: int) -> GLADParameters:
+    def _pass(self, alpha: Floats, shift: float, *, n_steps: int, n_before: int) -> GLADParameters:
         result = self._session.run_pass(
-            self._step, alpha=alpha, shift=shift, n_moves=n_moves, n_categories=self._n_categories
+            self._step, alpha=alpha, shift=shift, n_steps=n_steps, n_categories=self._n_categories
         )
         log_likelihood, b_sum, b_squares = result.pop("totals").tolist()
         sums = GLADSums(**result, log_likelihood=log_likelihood, b_sum=b_sum, b_squares=b_squares)
@@ -212,7 +212,7 @@ def _newton_abilities(old_alpha: Floats, proven: Floats, old: GLADSums) -> Float
     slope = old.slope - (old_alpha - 1.0)
     complete = 1.0 + old.curvature
     move = slope / np.maximum(complete - old.missing, _MIN_CURVATURE * complete)
-    move = np.clip(move, -_MAX_MOVE, _MAX_MOVE)
+    move = np.clip(move, -_MAX_STEP, _MAX_STEP)
     alpha: Floats = np.where(np.abs(move) > np.abs(proven - old_alpha), old_alpha + move, proven)
     return alpha
 

@@ -26,6 +26,7 @@ from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
 from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.options import check_positive
 from annotruth.models.ordinal_mixture.lattice import Lattice, make_lattice, table_shape
 from annotruth.models.ordinal_mixture.steps import (
     OrdinalMixtureParameters,
@@ -221,10 +222,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
         check_behavior_option(self.behavior)
-        for option in ("expertise_shape", "difficulty_shape"):
-            shape = getattr(self, option)
-            if not 0 < shape < math.inf:
-                raise InputError(f"{option} must be above 0, and finite, not {shape}")
+        check_positive(expertise_shape=self.expertise_shape, difficulty_shape=self.difficulty_shape)
         check_ordinal(labels.scale, self.name)
         table = 4 * math.prod(table_shape(labels.scale.values))  # two tables, and temporary copies
         if max(table, labels.n_items * labels.n_categories) > _MAX_NUMBERS:

@@ -15,6 +15,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.base_fit import now
 from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.options import check_positive
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry, LogPartition
 from annotruth.models.pairs.graph import (
@@ -112,8 +113,7 @@ class CrowdBT(PairEstimator):
             )
 
     def _check(self) -> None:
-        if not self.regularization > 0:
-            raise InputError(f"regularization must be above 0, not {self.regularization}")
+        check_positive(regularization=self.regularization)
         for name in ("reliability_prior_a", "reliability_prior_b"):
             if not getattr(self, name) >= 1:
                 raise InputError(f"{name} must be 1 or more, not {getattr(self, name)}")

@@ -409,4 +409,4 @@ class RankFit(AnnotatorResults):
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         from annotruth.models.storage import save
 
-        save(self, Path(path))
+        save(self, path)

@@ -31,10 +31,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
-from annotruth.errors import InputError, shown, system_errors_reported
+from annotruth.errors import InputError, check_path, shown, system_errors_reported
 from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
 from annotruth.io.atomic.workspace import remove_leftovers
-from annotruth.io.atomic.write import check_replaceable, folders_created
+from annotruth.io.atomic.write import check_replaceable, folders_created, path_behind_links
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT, SETS
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
@@ -88,7 +88,7 @@ _DAMAGE = (
 
 def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
-    folder = Path(os.path.realpath(path))
+    folder = path_behind_links(path)
     if (folder / QUESTIONS_MANIFEST).exists():
         raise InputError(f"{path} holds the fits of several questions: choose another folder")
     with (
@@ -223,6 +223,7 @@ def load(path: str | Path) -> Fit | RankFit | SetFit:
 
     It is a `Fit`, of comparisons a `RankFit`, and of sets of labels a `SetFit`.
     """
+    check_path(path, "the folder of a saved fit")
     folder = Path(path)
     try:
         manifest = _read_manifest(folder)

@@ -92,7 +92,7 @@ const TONES = { drop: " bad", divided: " bad", keep: " good", "needs no more lab
 
 function categoryMark(category, data) {
   const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colors[category]}` }));
-  return make("span", { class: "cell" }, chip, data.categories[category]);
+  return make("span", { class: "cell" }, chip, make("span", {}, data.categories[category]));
 }
 
 function wordMark(column, row, data) {

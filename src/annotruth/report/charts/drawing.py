@@ -15,8 +15,9 @@ FONT_SIZE = 12.0
 TickLabel: TypeAlias = Callable[[float], str]
 _TICK_LETTER = 6.6  # the width of a digit in the font of ticks
 _NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-# Widths of letters relative to the font size: small letters, capitals, East Asian letters.
-_SMALL, _CAPITAL, _FULL = 0.6, 0.75, 1.0
+# Widths of letters relative to the font size: small letters, capitals, East Asian and other wide letters.
+_SMALL, _CAPITAL, _FULL = 0.62, 0.75, 1.0
+_WIDE = "mwMW@%…"
 
 
 @dataclass
@@ -135,14 +136,15 @@ class Axis:
         span = (self.high - self.low) or 1.0
         return self.start + (value - self.low) / span * (self.end - self.start)
 
-    def ticks(self, about: int) -> list[float]:
-        """Return round values along the axis, about so many."""
+    def ticks(self, about: int, *, integers: bool = False) -> list[float]:
+        """Return round values along the axis, about so many; only integers if asked for."""
         span = self.high - self.low
         if not (span > 0 and math.isfinite(span)):
             return [self.low]
-        raw = span / about
+        raw = max(span / about, 1.0) if integers else span / about
         unit = 10.0 ** math.floor(math.log10(raw))
-        step = unit * next(m for m in (1, 2, 2.5, 5, 10) if raw <= m * unit * 1.0001)
+        multiples = (1, 2, 5, 10) if integers and unit == 1 else (1, 2, 2.5, 5, 10)
+        step = unit * next(m for m in multiples if raw <= m * unit * 1.0001)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [k * step for k in range(first, last + 1)]
@@ -169,9 +171,11 @@ def y_axis_room(axis: Axis, label: TickLabel | None = None) -> float:
     return max(longest * _TICK_LETTER + 12.0, 46.0)
 
 
-def draw_x_axis(drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str) -> None:
+def draw_x_axis(
+    drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str, integers: bool = False
+) -> None:
     """Draw an axis along the bottom, with faint vertical lines."""
-    ticks = axis.ticks(5)
+    ticks = axis.ticks(5, integers=integers)
     for tick in ticks:
         drawing.line(axis(tick), top, axis(tick), bottom, "at-grid")
     draw_x_ticks(drawing, axis, ticks, bottom)
@@ -182,9 +186,7 @@ def draw_y_axis(
     drawing: Drawing, axis: Axis, left: float, right: float, *, title: str, integers: bool = False
 ) -> None:
     """Draw an axis along the left, with faint horizontal lines and the title on top."""
-    for tick in axis.ticks(4):
-        if integers and tick != round(tick):
-            continue
+    for tick in axis.ticks(4, integers=integers):
         drawing.line(left, axis(tick), right, axis(tick), "at-grid")
         drawing.text(left - 8, axis(tick) + 4, short_number(tick), "at-tick", "end")
     drawing.text(2, 12, title, "at-tick")
@@ -210,13 +212,17 @@ def text_width(texts: Sequence[str], max_width: float) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """Return a text cut to a width."""
-    kept = bisect_right(list(accumulate(map(_width, text))), width - 12)
-    return text if kept >= len(text) or len(text) <= 2 else text[: max(kept, 2) - 1] + "…"
+    """Return a text cut to a width, the ellipsis included."""
+    ends, room = list(accumulate(map(_width, text))), width - 12
+    if len(text) <= 2 or ends[-1] <= room:
+        return text
+    return text[: max(bisect_right(ends, room - _width("…")), 1)] + "…"
 
 
 def _width(letter: str) -> float:
-    return FONT_SIZE * (_FULL if ord(letter) > 0x2E80 else _CAPITAL if letter.isupper() else _SMALL)
+    if ord(letter) > 0x2E80 or letter in _WIDE:
+        return FONT_SIZE * _FULL
+    return FONT_SIZE * (_CAPITAL if letter.isupper() else _SMALL)
 
 
 def _number(value: float) -> str:

@@ -170,7 +170,7 @@ class RankCharts:
     ) -> Chart:  # fmt: skip
         order = self._order
         ends = np.concatenate([low, high])
-        lowest = 0.0 if axis == "rank" else float(ends.min())
+        lowest = 1.0 if axis == "rank" else float(ends.min())
         domain = (lowest, max(float(ends.max()), lowest + 1.0))
         intervals = Intervals(
             self._names(order), value[order], low[order], high[order], [False] * len(order),

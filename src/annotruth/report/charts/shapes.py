@@ -57,6 +57,11 @@ class Intervals:
     limit: float | None = None
     digits: int = 2
 
+    @property
+    def integers(self) -> bool:
+        """Whether the values are whole numbers, such as ranks."""
+        return self.digits == 0
+
     def tip(self, k: int) -> str:
         """Return the k-th value with its name and interval."""
         text = f"{self.names[k]}: {self.value[k]:.{self.digits}f}"
@@ -79,7 +84,7 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
     drawing = Drawing(width, _ROW_HEIGHT * len(intervals.names) + 46)
     axis = Axis(*intervals.domain, left, width - 12)
     bottom = 6 + _ROW_HEIGHT * len(intervals.names)
-    draw_x_axis(drawing, axis, 4, bottom, title=intervals.title)
+    draw_x_axis(drawing, axis, 4, bottom, title=intervals.title, integers=intervals.integers)
     if intervals.limit is not None:
         x = axis(intervals.limit)
         drawing.line(x, 4, x, bottom, "at-limit")
@@ -104,8 +109,8 @@ def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Dr
     n, y = len(intervals.names), Axis(*intervals.domain, bottom, top)
     left = y_axis_room(y)
     x = Axis(1, max(n, 2), left + 6, width - 12)
-    draw_y_axis(drawing, y, left, width - 6, title=intervals.title)
-    ticks = [tick for tick in x.ticks(4 if width < 500 else 8) if 1 <= tick <= n]
+    draw_y_axis(drawing, y, left, width - 6, title=intervals.title, integers=intervals.integers)
+    ticks = [tick for tick in x.ticks(4 if width < 500 else 8, integers=True) if tick <= n]
     draw_x_ticks(drawing, x, ticks, bottom)
     drawing.text((left + width) / 2, bottom + 34, ranks_title, "at-tick", "middle")
     if intervals.limit is not None:
@@ -172,7 +177,7 @@ def histogram(
         tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
         bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
         drawing.rect(*bar, "at-mark", tip=tip)
-    draw_x_ticks(drawing, x, x.ticks(5), bottom)
+    draw_x_ticks(drawing, x, x.ticks(5, integers=integers), bottom)
     drawing.line(left, bottom, width - 12, bottom, "at-base")
     drawing.text((left + width) / 2, bottom + 34, title, "at-tick", "middle")
     return drawing
@@ -259,7 +264,7 @@ def line(x: Floats, y: Floats, width: float, *, x_title: str, y_title: str) -> D
     margin = 0.05 * (float(np.ptp(y)) or max(abs(float(y[0])) * 1e-6, 1e-9))
     y_axis = Axis(float(y.min()) - margin, float(y.max()) + margin, bottom, top)
     draw_y_axis(drawing, y_axis, left, width - 12, title=y_title)
-    draw_x_ticks(drawing, x_axis, [t for t in x_axis.ticks(5) if t == round(t)], bottom)
+    draw_x_ticks(drawing, x_axis, x_axis.ticks(5, integers=True), bottom)
     drawing.text((left + width) / 2, bottom + 34, x_title, "at-tick", "middle")
     drawn = thinned(len(x), width)
     points = [(x_axis(a), y_axis(b)) for a, b in zip(x[drawn], y[drawn], strict=True)]

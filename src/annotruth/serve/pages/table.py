@@ -18,7 +18,6 @@ from annotruth.report.charts.drawing import escaped
 
 ROWS_PER_PAGE = 50
 
-_MAX_PAGE = 10**9
 _MAX_SEARCH = 512
 
 
@@ -101,7 +100,7 @@ class TableQuery:
             path=path,
             sort=sort.removeprefix("-"),
             descending=sort.startswith("-"),
-            page=max(min(page, _MAX_PAGE), 1),
+            page=max(page, 1),
             search=query.get("search", "").replace("\0", "")[:_MAX_SEARCH],
             pick=query.get("pick", "")[:60],
             id=query.get("id", ""),

@@ -8,7 +8,7 @@ from fastapi import HTTPException, Request, Response
 from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, counted
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.records import Appended, LabelEvent, Project, ProjectKind, StoredEvent
 from annotruth.serve.web.access import Access
@@ -102,8 +102,9 @@ async def _post_stream(
             n_lines += len(lines)
     except (InputError, UnavailableError, HTTPException) as error:
         detail = error.detail if isinstance(error, HTTPException) else str(error)
-        stored = total.n_new + total.n_repeated
-        answer = {"detail": f"{detail}; {stored:,} labels before it were stored"}
+        unit = access.project.kind.removesuffix("s")
+        stored = counted(total.n_new + total.n_repeated, unit)
+        answer = {"detail": f"{detail}; stored before it: {stored}"}
         return JSONResponse({**answer, **_to_dict(total)}, _status_of(error))
     return _accepted(total)
 
