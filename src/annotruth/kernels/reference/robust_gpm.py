@@ -71,9 +71,11 @@ def leave_one_out(
     posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
     without = posteriors[labels.item - lo] / confusion[labels.annotator, labels.category]
     without /= without.sum(axis=1, keepdims=True)
-    for posterior, s, n in zip(without, labels.annotator, labels.category, strict=True):
-        table = repeating[n] if repeated[s] == n else strategies[n]
-        log_likelihood[s] += np.log(posterior @ table)
+    repeats = repeated[labels.annotator] == labels.category
+    for n in range(len(strategies)):
+        for table, is_given in ((strategies[n], ~repeats), (repeating[n], repeats)):
+            given = is_given & (labels.category == n)
+            np.add.at(log_likelihood, labels.annotator[given], np.log(without[given] @ table))
 
 
 def posterior(
