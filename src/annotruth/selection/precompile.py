@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+import numpy as np
+
 from annotruth.engines.memory import MemorySession
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import usable_cores
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Scale
+from annotruth.labels.frames import as_arrow
 from annotruth.models.registry import DEFAULT_MODEL
 
 _N_ITEMS, _N_ANNOTATORS, _MAX_CATEGORIES = 30, 6, 10
@@ -72,7 +75,9 @@ def _start(arguments: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
 
 
-def compile_models(kind: str, n_categories: int, n_labels: int, models: Sequence[str]) -> None:
+def compile_models(
+    is_ordinal: bool, n_categories: int, n_labels: int, models: Sequence[str]
+) -> None:
     """Fit models to a few labels, one after the other, which compiles their kernels.
 
     They are the kernels that ``n_labels`` labels need.
@@ -82,16 +87,24 @@ def compile_models(kind: str, n_categories: int, n_labels: int, models: Sequence
     if n_labels >= MemorySession.few_labels:
         MemorySession.few_labels = 0
     names = [str(k) for k in range(n_categories)]
-    rows = [
-        (item, who, names[(item + (item * who % 5 == 1)) % n_categories])
-        for item in range(_N_ITEMS)
-        for who in range(_N_ANNOTATORS)
-    ]
-    labels = Labels.of(rows, scale=kind, categories=names)
+    item = np.repeat(np.arange(_N_ITEMS), _N_ANNOTATORS)
+    annotator = np.tile(np.arange(_N_ANNOTATORS), _N_ITEMS)
+    labels = Labels.from_codes(
+        item,
+        annotator,
+        (item + (item * annotator % 5 == 1)) % n_categories,
+        items=as_arrow(np.arange(_N_ITEMS)),
+        annotators=as_arrow(np.arange(_N_ANNOTATORS)),
+        scale=Scale(
+            "ordinal" if is_ordinal else "nominal",
+            as_arrow(names),
+            np.arange(1.0, n_categories + 1),
+        ),
+    )
     for model in models:
         with suppress(AnnotruthError):
             choose(labels, [model], folds=2)
 
 
 if __name__ == "__main__":
-    compile_models(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    compile_models(sys.argv[1] == "ordinal", int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
