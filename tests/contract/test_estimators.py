@@ -78,6 +78,17 @@ def test_engines_agree(name, crowd, few_labels, monkeypatch):
     same_fit(one, other, 1e-9)
 
 
+def test_with_few_labels_the_iterations_are_the_same(name, crowd, monkeypatch):
+    if not options(name, engine=""):
+        pytest.skip("computed directly, without an engine")
+    fits = []
+    for few_labels in FEW_LABELS:
+        monkeypatch.setattr(memory.MemorySession, "few_labels", few_labels)
+        fits.append(fitted(name, crowd.labels))
+    one, other = fits
+    np.testing.assert_array_equal(one.history.objective, other.history.objective)
+
+
 @pytest.mark.parametrize("few_labels", FEW_LABELS)
 def test_the_number_of_threads_does_not_change_the_result(name, crowd, few_labels, monkeypatch):
     if not options(name, engine=""):
