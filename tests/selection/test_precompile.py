@@ -48,8 +48,8 @@ def test_the_first_compilation_starts_one_process_which_ends_with_the_block(star
 
 def test_the_second_process_first_compiles_what_follows_the_default_model():
     models = ["robust-gpm", "majority", "gpm", "dawid-skene", "one-coin", "bwa", "glad"]
-    early = ["one-coin", "gpm", "dawid-skene"]
-    assert precompile.second_order(models) == [*early, "glad", "bwa", "majority", "robust-gpm"]
+    early = ["one-coin", "gpm", "dawid-skene", "bwa"]
+    assert precompile.second_order(models) == [*early, "glad", "majority", "robust-gpm"]
     assert precompile.second_order(models[1:]) == models[:0:-1]
     assert precompile.second_order(["robust-gpm", "gpm", "bwa"]) == ["gpm", "bwa", "robust-gpm"]
 

@@ -24,7 +24,7 @@ from annotruth.models.registry import DEFAULT_MODEL
 _N_ITEMS, _N_ANNOTATORS, _MAX_CATEGORIES = 30, 6, 10
 
 # The first shares kernels with the default model, which needs them late; the others follow it.
-_DURING_DEFAULT = ("one-coin", "gpm", "dawid-skene")
+_DURING_DEFAULT = ("one-coin", "gpm", "dawid-skene", "bwa")
 
 
 @contextmanager
