@@ -42,7 +42,8 @@ _CACHE_LINE = 8  # doubles per cache line
 
 # Kernels that a fit runs once or a few times, and NumPy in less than half a microsecond per label:
 # with few labels, compiling one takes longer than NumPy does in many fits. Those that iterations
-# start from give the same numbers to the last bit, so that no fit takes another path.
+# start from give the same numbers to the last bit, unless truths are known, so that fits take the
+# same path.
 _SELDOM_RUN = frozenset(
     {
         "bwa.distribution",
