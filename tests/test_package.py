@@ -49,6 +49,24 @@ def test_a_fit_from_file_to_files_loads_no_more_than_it_needs(tmp_path, model, u
     assert (tmp_path / "out" / "items.csv").exists()
 
 
+def test_a_comparison_loads_no_pandas(tmp_path):
+    path = tmp_path / "labels.csv"
+    rows = [
+        f"{item},{who},{'xy'[(item + (who == item)) % 2]}" for item in range(8) for who in range(4)
+    ]
+    path.write_text("\n".join(["item,annotator,label", *rows]))
+    words = ["compare", str(path), "--quiet", "--models", "majority,dawid-skene"]
+    compare = f"from annotruth.app.cli import app; app({words!r}, standalone_mode=False)"
+    assert "pandas" not in modules_after(compare)
+
+
+def test_the_process_that_compiles_kernels_loads_no_pandas():
+    compiling = "from annotruth.selection.precompile import compile_models"
+    assert "pandas" not in modules_after(
+        f"{compiling}; compile_models(False, 3, 100, ['majority'])"
+    )
+
+
 def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "annotruth", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numba
 import pytest
 
-from annotruth.labels import Scale
+from annotruth.labels import Labels
 from annotruth.selection import precompile
 
-SCALE = Scale.nominal(["a", "b", "c"])
+LABELS = Labels.of([("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "z")], scale="nominal")
 
 
 def compile_something() -> None:
@@ -38,26 +38,26 @@ def started(monkeypatch):
 
 def test_the_first_compilation_starts_one_process_which_ends_with_the_block(started):
     processes, arguments = started
-    with precompile.compiling_in_parallel(["gpm", "glad"], SCALE):
+    with precompile.compiling_in_parallel(["gpm", "glad"], LABELS):
         compile_something()
         compile_something()
         assert [process.poll() for process in processes] == [None]
     assert processes[0].poll() is not None
-    assert arguments == [["nominal", "3", "glad", "gpm"]]  # the last model first
+    assert arguments == [["nominal", "3", "3", "glad", "gpm"]]  # the last model first
 
 
 def test_the_second_process_first_compiles_what_follows_the_default_model():
     models = ["robust-gpm", "majority", "gpm", "dawid-skene", "one-coin", "bwa", "glad"]
-    early = ["one-coin", "gpm", "dawid-skene"]
-    assert precompile.second_order(models) == [*early, "glad", "bwa", "majority", "robust-gpm"]
+    early = ["one-coin", "gpm", "dawid-skene", "bwa"]
+    assert precompile.second_order(models) == [*early, "glad", "majority", "robust-gpm"]
     assert precompile.second_order(models[1:]) == models[:0:-1]
     assert precompile.second_order(["robust-gpm", "gpm", "bwa"]) == ["gpm", "bwa", "robust-gpm"]
 
 
 def test_nothing_is_started_without_a_compilation_or_for_one_model(started):
-    with precompile.compiling_in_parallel(["gpm", "glad"], SCALE):
+    with precompile.compiling_in_parallel(["gpm", "glad"], LABELS):
         pass
-    with precompile.compiling_in_parallel(["gpm"], SCALE):
+    with precompile.compiling_in_parallel(["gpm"], LABELS):
         compile_something()
     assert started == ([], [])
 
@@ -68,16 +68,19 @@ def test_a_process_that_cannot_be_started_is_no_error(monkeypatch):
 
     monkeypatch.setattr(precompile, "_start", fail)
     monkeypatch.setattr(precompile, "usable_cores", lambda: 2)
-    with precompile.compiling_in_parallel(["gpm", "glad"], SCALE):
+    with precompile.compiling_in_parallel(["gpm", "glad"], LABELS):
         compile_something()
 
 
-def test_the_process_fills_the_cache(tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_labels", [100, 1_000_000])
+def test_the_process_fills_the_cache(tmp_path, monkeypatch, n_labels):
     source = Path(precompile.__file__).parents[2]
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
     )
-    process = precompile._start(["nominal", "3", "bwa"])
+    process = precompile._start(["nominal", "3", str(n_labels), "bwa"])
     assert process.wait(timeout=120) == 0
-    assert list(tmp_path.rglob("bwa*.nbi"))
+    assert list(tmp_path.rglob("bwa.step-*.nbi"))
+    # What a fit runs once is compiled for many labels only.
+    assert bool(list(tmp_path.rglob("bwa.distribution-*.nbi"))) == (n_labels > 100)

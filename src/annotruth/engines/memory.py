@@ -40,6 +40,34 @@ _SINGLE_PRECISION_TOL = 1e-6
 
 _CACHE_LINE = 8  # doubles per cache line
 
+# Kernels that a fit runs once or a few times, and NumPy in less than half a microsecond per label:
+# with few labels, compiling one takes longer than NumPy does in many fits. Those that iterations
+# start from give the same numbers to the last bit, unless truths are known, so that fits take the
+# same path.
+_SELDOM_RUN = frozenset(
+    {
+        "bwa.distribution",
+        "dawid_skene.posterior",
+        "dawid_skene.start",
+        "glad.start",
+        "glad.sum_correct",
+        "gpm.log_likelihood_by_annotator",
+        "gpm.posterior",
+        "gpm.start",
+        "held_out.agreement",
+        "held_out.hash_annotators",
+        "held_out.hash_items",
+        "held_out.start",
+        "item_states.posterior",
+        "item_states.summarize",
+        "ordinal_binary.distribution",
+        "ordinal_binary.start",
+        "robust_gpm.posterior",
+        "robust_gpm.start",
+    }
+)
+_NUMPY_KERNELS = "annotruth.kernels.reference"
+
 
 class MemoryEngine:
     """Runs compiled kernels on ``threads`` threads (default: all usable cores).
@@ -99,6 +127,8 @@ class MemorySession:
     """
 
     kernel_package: ClassVar[str] = "annotruth.kernels"
+    few_labels: ClassVar[int] = 6_000
+    """With fewer labels, kernels that a fit seldom runs are not compiled: their NumPy twins run."""
 
     def __init__(self, data: PassData, threads: int) -> None:
         self._data = data
@@ -226,7 +256,8 @@ class MemorySession:
             self._pool.shutdown()
 
     def _find_kernel(self, name: str) -> Kernel:
-        return find_kernel(self.kernel_package, name)
+        use_numpy = name in _SELDOM_RUN and self._data.n_labels < self.few_labels
+        return find_kernel(_NUMPY_KERNELS if use_numpy else self.kernel_package, name)
 
     def _run_tasks(self, task: Callable[[int], None], n_tasks: int) -> None:
         """Run the tasks 0, 1, ... on all threads, this one included; a free thread takes the next.

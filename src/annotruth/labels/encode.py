@@ -227,7 +227,7 @@ def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.i
 def id_ranks(ids: pa.Array) -> Codes:
     """Return the rank of each id in the order of their text, whatever the order of the input."""
     ranks = np.empty(len(ids), dtype=np.int64)
-    ranks[pc.sort_indices(ids.cast(pa.string())).to_numpy()] = np.arange(len(ids))
+    ranks[as_numpy(pc.sort_indices(ids.cast(pa.string())))] = np.arange(len(ids))
     return ranks
 
 

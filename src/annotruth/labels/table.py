@@ -143,7 +143,7 @@ class Labels(LabelArrays):
         validate.check_codes(annotator, len(annotators), "annotator")
         validate.check_codes(label, len(scale), "label")
         layout = arrange(RowCodes(item, annotator, label), len(items), len(scale))
-        built = BuiltLabels(layout, pa.array(items), pa.array(annotators), scale, n_dropped)
+        built = BuiltLabels(layout, _id_array(items), _id_array(annotators), scale, n_dropped)
         return cls.from_built(built, frame=frame)
 
     def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
@@ -244,8 +244,8 @@ class Labels(LabelArrays):
             item[self.item_of_label()[labels]],
             annotator[self.annotator[labels]],
             self.category_of_label()[labels],
-            items=self.items.take(pa.array(items)),
-            annotators=self.annotators.take(pa.array(annotators)),
+            items=self.items.take(as_arrow(items)),
+            annotators=self.annotators.take(as_arrow(annotators)),
             scale=self.scale,
             n_dropped=self.n_dropped,
             frame=self.frame,
@@ -339,6 +339,11 @@ class Labels(LabelArrays):
             classifier=None if classifier is None else classifier[order.item][:, order.category],
         )
         return ReorderedLabels(made, np.argsort(rows[made.row]))
+
+
+def _id_array(ids: pa.Array | Sequence[Any]) -> pa.Array:
+    # `pa.array` loads pandas.
+    return ids if isinstance(ids, pa.Array) else pa.array(ids)
 
 
 def _put_first(codes: Codes, n: int) -> Codes:

@@ -154,7 +154,7 @@ def choose(
     def training_labels(current: int) -> Labels:
         return sample.subset(fold != current)
 
-    with compiling_in_parallel(names, labels.scale):
+    with compiling_in_parallel(names, labels):
         for number, name in enumerate(names, start=1):
             get_model(name)
             try:

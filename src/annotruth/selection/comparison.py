@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotruth import metrics
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels
-from annotruth.labels.frames import from_arrow
+from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit
 from annotruth.selection.choose import Choice
@@ -270,8 +271,20 @@ def _correlation(one: Fit, other: Fit) -> float | None:
 
 def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
     """Return a table of rows in which NaN is missing."""
-    plain = [{key: None if _is_nan(v) else v for key, v in row.items()} for row in rows]
-    return pa.Table.from_pylist(plain, schema=pa.schema(list(columns.items())))
+    return pa.table(
+        {name: _column([row.get(name) for row in rows], kind) for name, kind in columns.items()}
+    )
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return values, or null where they are None or NaN, without `pa.array`, which loads pandas."""
+    is_null = np.array([value is None or _is_nan(value) for value in values], dtype=bool)
+    if pa.types.is_string(kind):
+        filled = as_arrow([value or "" for value in values])
+    else:
+        numbers = [0.0 if null else value for value, null in zip(values, is_null, strict=True)]
+        filled = as_arrow(np.array(numbers, dtype=np.float64)).cast(kind)
+    return pc.if_else(as_arrow(is_null), pa.nulls(len(values), kind), filled)
 
 
 def _is_nan(value: Any) -> bool:

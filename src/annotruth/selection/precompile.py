@@ -12,19 +12,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+import numpy as np
+
+from annotruth.engines.memory import MemorySession
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import usable_cores
 from annotruth.labels import Labels, Scale
+from annotruth.labels.frames import as_arrow
 from annotruth.models.registry import DEFAULT_MODEL
 
 _N_ITEMS, _N_ANNOTATORS, _MAX_CATEGORIES = 30, 6, 10
 
 # The first shares kernels with the default model, which needs them late; the others follow it.
-_DURING_DEFAULT = ("one-coin", "gpm", "dawid-skene")
+_DURING_DEFAULT = ("one-coin", "gpm", "dawid-skene", "bwa")
 
 
 @contextmanager
-def compiling_in_parallel(models: Sequence[str], scale: Scale) -> Iterator[None]:
+def compiling_in_parallel(models: Sequence[str], labels: Labels) -> Iterator[None]:
     """Start a second process that compiles the models' kernels once this one begins to compile.
 
     It ends with the block at the latest. Nothing is started if all kernels are in the cache, if
@@ -35,9 +39,9 @@ def compiling_in_parallel(models: Sequence[str], scale: Scale) -> Iterator[None]
         return
     from annotruth.kernels.compiled import on_first_compilation  # here because it loads Numba
 
-    n_categories = min(len(scale), _MAX_CATEGORIES)
-    kind = "ordinal" if scale.is_ordinal else "nominal"
-    arguments = [kind, str(n_categories), *second_order(models)]
+    n_categories = min(len(labels.scale), _MAX_CATEGORIES)
+    kind = "ordinal" if labels.scale.is_ordinal else "nominal"
+    arguments = [kind, str(n_categories), str(labels.n_labels), *second_order(models)]
     started: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
@@ -71,21 +75,36 @@ def _start(arguments: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
 
 
-def compile_models(kind: str, n_categories: int, models: Sequence[str]) -> None:
-    """Fit models to a few labels, one after the other, which compiles their kernels."""
+def compile_models(
+    is_ordinal: bool, n_categories: int, n_labels: int, models: Sequence[str]
+) -> None:
+    """Fit models to a few labels, one after the other, which compiles their kernels.
+
+    They are the kernels that ``n_labels`` labels need.
+    """
     from annotruth.selection.choose import choose
 
+    if n_labels >= MemorySession.few_labels:
+        MemorySession.few_labels = 0
     names = [str(k) for k in range(n_categories)]
-    rows = [
-        (item, who, names[(item + (item * who % 5 == 1)) % n_categories])
-        for item in range(_N_ITEMS)
-        for who in range(_N_ANNOTATORS)
-    ]
-    labels = Labels.of(rows, scale=kind, categories=names)
+    item = np.repeat(np.arange(_N_ITEMS), _N_ANNOTATORS)
+    annotator = np.tile(np.arange(_N_ANNOTATORS), _N_ITEMS)
+    labels = Labels.from_codes(
+        item,
+        annotator,
+        (item + (item * annotator % 5 == 1)) % n_categories,
+        items=as_arrow(np.arange(_N_ITEMS)),
+        annotators=as_arrow(np.arange(_N_ANNOTATORS)),
+        scale=Scale(
+            "ordinal" if is_ordinal else "nominal",
+            as_arrow(names),
+            np.arange(1.0, n_categories + 1),
+        ),
+    )
     for model in models:
         with suppress(AnnotruthError):
             choose(labels, [model], folds=2)
 
 
 if __name__ == "__main__":
-    compile_models(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    compile_models(sys.argv[1] == "ordinal", int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

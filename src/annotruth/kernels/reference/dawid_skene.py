@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.kernels.arrays import Block, Floats
-from annotruth.kernels.reference.rows import label_rows
+from annotruth.kernels.reference.rows import cell_shares, label_rows
 
 
 def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes: Floats) -> None:
@@ -17,11 +17,11 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
     row = np.ravel_multi_index((labels.category, labels.annotator), counts.shape[:2])
     rows.view(np.uint64)[labels.place] = row * len(classes)
 
-    known = block.known[labels.item]
+    item, category, cell_share = cell_shares(block, lo, hi)
+    known = block.known[item]
     is_truth = (known >= 0) & (known < len(classes))
-    category = np.where(is_truth, known, labels.category)
     shares = np.zeros((hi - lo, len(classes)))
-    np.add.at(shares, (labels.item - lo, category), 1.0 / np.bincount(labels.item)[labels.item])
+    np.add.at(shares, (item - lo, np.where(is_truth, known, category)), cell_share)
     np.add.at(counts, (labels.category, labels.annotator), shares[labels.item - lo])
     classes += shares.sum(axis=0)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.kernels.arrays import Block, Floats
-from annotruth.kernels.reference.rows import LabelRows, label_rows
+from annotruth.kernels.reference.rows import LabelRows, cell_shares, label_rows
 
 
 def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
     """Set theta to the observed shares, or to certainty where the truth is known."""
-    rows = label_rows(block, lo, hi)
-    np.add.at(theta, rows.cell, 1.0 / np.bincount(rows.item)[rows.item])
-    known = block.known[rows.item] >= 0
-    agrees = rows.category == block.known[rows.item]
-    theta[rows.cell[known]] = agrees[known]
+    item, category, shares = cell_shares(block, lo, hi)
+    known = block.known[item]
+    cells = slice(block.item_ptr[lo], block.item_ptr[hi])
+    theta[cells] = np.where(known < 0, shares, category == known)
 
 
 def _responsibility(

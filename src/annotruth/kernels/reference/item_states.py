@@ -36,9 +36,9 @@ def summarize(
     top = np.where(given, mean, 0.0).max(axis=1, keepdims=True)
     known = block.known[lo:hi]
     capped = np.where(given, mean, np.minimum(mean, top * (1.0 - 1e-9)))
-    right[lo:hi] = np.where(
-        known[:, np.newaxis] < 0, capped / capped.sum(axis=1, keepdims=True), mean
-    )
+    is_open = known < 0
+    right[lo:hi] = np.where(is_open[:, np.newaxis], capped, mean)
+    right[lo:hi][is_open] /= capped[is_open].sum(axis=1, keepdims=True)
     is_truth = (known >= 0) & (known < right.shape[1])
     right[lo:hi][is_truth] = np.eye(right.shape[1])[known[is_truth]]
     opinion[lo:hi] = weights @ opinions

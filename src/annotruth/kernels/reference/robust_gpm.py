@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.kernels.arrays import Block, Codes, Floats
-from annotruth.kernels.reference.rows import label_rows
+from annotruth.kernels.reference.rows import cell_shares, label_rows
 
 
 def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> None:
     """Add up with the observed shares or known truths as posteriors."""
     labels = label_rows(block, lo, hi)
-    known = block.known[labels.item]
-    category = np.where(known < 0, labels.category, known)
+    item, category, cell_share = cell_shares(block, lo, hi)
+    known = block.known[item]
     shares = np.zeros((hi - lo, len(classes)))
-    np.add.at(shares, (labels.item - lo, category), 1.0 / np.bincount(labels.item)[labels.item])
+    np.add.at(shares, (item - lo, np.where(known < 0, category, known)), cell_share)
     np.add.at(counts, (labels.annotator, labels.category), shares[labels.item - lo])
     classes += shares.sum(axis=0)
 
@@ -71,9 +71,11 @@ def leave_one_out(
     posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
     without = posteriors[labels.item - lo] / confusion[labels.annotator, labels.category]
     without /= without.sum(axis=1, keepdims=True)
-    for posterior, s, n in zip(without, labels.annotator, labels.category, strict=True):
-        table = repeating[n] if repeated[s] == n else strategies[n]
-        log_likelihood[s] += np.log(posterior @ table)
+    repeats = repeated[labels.annotator] == labels.category
+    for n in range(len(strategies)):
+        for table, is_given in ((strategies[n], ~repeats), (repeating[n], repeats)):
+            given = is_given & (labels.category == n)
+            np.add.at(log_likelihood, labels.annotator[given], np.log(without[given] @ table))
 
 
 def posterior(
