@@ -226,7 +226,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     weights[1, [always, inverted]] = 0.5
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
-    expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / reliability**2
+    expected = 1.1 + 12 * (0.95 / 2) ** 2 / 4 / reliability**2
     posterior = AnnotatorPosterior(strategies, weights, weights, weights)
     assert items.variance_inflation(posterior) == pytest.approx(expected)
     inflation = TrueClasses(labels).variance_inflation(posterior)

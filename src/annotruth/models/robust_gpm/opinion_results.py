@@ -300,7 +300,8 @@ def _item_columns(
     columns: dict[str, Column] = {}
     if scale.is_ordinal:
         values = scale.values
-        score, variance = spread[:, 0], spread[:, 1] + uncertainty.score_variance
+        # A posterior that is spread over several classes has the variance within them, too.
+        score, variance = spread[:, 0], np.maximum(spread[:, 1], uncertainty.score_variance)
         score = np.where(known < 0, score, values[known])
         margin = np.where(known < 0, margin_factor * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(score - margin, values[0], values[-1])

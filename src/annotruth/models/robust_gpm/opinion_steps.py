@@ -30,7 +30,6 @@ from annotruth.models.warm_start import with_new_rows
 
 _LOG_POSTERIOR_INPUTS = (Input("log_prior"), Input("log_likelihood", annotator_axis=0))
 
-_SHAPE_PSEUDO_COUNT = 0.2  # items per shape
 _ALWAYS_START = 0.65  # the share of annotators who are always serious, before the first step
 
 # Pseudo-counts of annotators who are always serious, and of others.
@@ -173,8 +172,8 @@ class OpinionSteps:
         n_always = self._count_always_serious(weights)
         n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
         always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
-        prior = counts.classes + _SHAPE_PSEUDO_COUNT
-        return OpinionParameters(weights, prior / prior.sum(), float(always_share))
+        class_prior = self.items.shares.estimate(counts.classes, old.class_prior)
+        return OpinionParameters(weights, class_prior, float(always_share))
 
     def _count_always_serious(self, weights: Floats | Singles) -> float:
         """Return the expected number of annotators who are always serious."""
@@ -231,7 +230,7 @@ class OpinionSteps:
     ) -> float:
         """Return the lower bound of the log-posterior."""
         always = parameters.always_share
-        of_classes = _SHAPE_PSEUDO_COUNT * np.log(parameters.class_prior).sum()
+        of_classes = self.items.shares.log_prior(parameters.class_prior)
         of_always = _ALWAYS_PSEUDO_COUNT * np.log(always)
         of_always += _NOT_ALWAYS_PSEUDO_COUNT * np.log1p(-always)
         return float(log_likelihood - divergence + of_classes + of_always)

@@ -12,6 +12,7 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import POSTERIOR_INPUTS
+from annotruth.models.robust_gpm.shape_shares import ShapeShares
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,
@@ -45,7 +46,7 @@ _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 
 # Variances are multiplied by the first, plus the second times the relative variance of inverted
 # shares. Chosen on simulated crowds.
-_INFLATION, _INFLATION_BY_INVERSION = 1.1, 29.0
+_INFLATION, _INFLATION_BY_INVERSION = 1.1, 12.0
 
 STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
 """Further inputs of passes that compute leave-one-out log-likelihoods."""
@@ -182,6 +183,8 @@ class OpinionShapes(ItemModel):
             ordinal=True,
             always_only=np.repeat(sharpness != 1.0, len(shifts)),
         )
+        self.n_means = [count_means(c) for c in concentrations]
+        self.shares = ShapeShares(self.n_means)
         # A known truth counts as one more serious label.
         # Contiguous, as for items with one right label: kernels are compiled once for both.
         known_truth = np.ascontiguousarray(self.serious[len(self.shifts) // 2])
@@ -190,8 +193,7 @@ class OpinionShapes(ItemModel):
     @property
     def positions(self) -> Floats:
         """The logit of the mean of each shape."""
-        n_means = [count_means(c) for c in scale_concentrations(self.labels.n_categories)]
-        mean = _means(n_means)
+        mean = _means(self.n_means)
         logits: Floats = np.log(mean / (1.0 - mean))
         return logits
 
@@ -220,8 +222,7 @@ class OpinionShapes(ItemModel):
     def score_variance(self) -> float:
         """Return the variance within the bin between two means."""
         values = self.labels.scale.values
-        n_means = count_means(scale_concentrations(len(values))[-1])
-        return float(((values[-1] - values[0]) / n_means) ** 2 / 12.0)
+        return float(((values[-1] - values[0]) / self.n_means[-1]) ** 2 / 12.0)
 
     def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
         r"""Return the factor by which the variances of scores and confidences are multiplied.
@@ -231,7 +232,7 @@ class OpinionShapes(ItemModel):
         item's posterior shows. With :math:`i_g` the share of inverted labels in strategy g, and means
         over labels, the factor is
 
-        .. math:: 1.1 + 29 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2.
+        .. math:: 1.1 + 12 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2.
 
         The form and its figures were chosen on simulated crowds.
         """
