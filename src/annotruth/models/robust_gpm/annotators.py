@@ -23,7 +23,7 @@ from annotruth.models.robust_gpm.strategies import (
     normalise_log_weights,
 )
 
-TEMPERING = 0.85
+TEMPERING = 0.8
 """The exponent of labels' likelihood in intervals and evidence of annotators.
 
 Their posteriors and those of items are computed as if they were independent, which makes them too
@@ -33,6 +33,7 @@ narrow. Chosen on simulated crowds.
 _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
+_SHARE_STEPS = 5  # of EM on the shares of the levels; more follow chance where labels are few
 _ANNOTATORS_AT_ONCE = 2_000  # temporary arrays stay in the cache
 _ANNOTATORS_ON_CARD = 1 << 18  # and use all threads of a card
 
@@ -168,13 +169,17 @@ def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floa
 def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:
     """Return how many of the other annotators are on each level of reliability, as shares.
 
-    They are means of posteriors for which all levels are alike, with one pseudo-count per level. Takes
-    the likelihood of each annotator's levels, annotators x levels, and returns the same shape: everyone
-    has a row, which their own labels are left out of.
+    They are estimated by a few steps of EM, which starts at levels that are alike and has one
+    pseudo-count per level. Takes the likelihood of each annotator's levels, annotators x levels, and
+    returns the same shape: everyone has a row, which their own labels are left out of.
     """
-    posterior = labels.weighted(likelihood / likelihood.sum(axis=1, keepdims=True))
-    counts = posterior.sum(axis=0) - posterior + 1.0
-    shares: Floats = counts / counts.sum(axis=1, keepdims=True)
+    shares: Floats = np.ones_like(likelihood)
+    for _ in range(_SHARE_STEPS):
+        posterior = likelihood * shares
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        posterior = labels.weighted(posterior)
+        shares = posterior.sum(axis=0) - posterior + 1.0
+        shares /= shares.sum(axis=1, keepdims=True)
     return shares
 
 
