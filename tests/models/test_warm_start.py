@@ -44,7 +44,7 @@ def in_the_order_of(other, fit):
 def test_a_warm_start_reaches_the_result_of_a_full_fit(name):
     labels = crowd(seed=4)
     base, new = split(labels, 60)
-    options = TIGHT if name == "gpm" else {}
+    options = TIGHT if name in ("gpm", "robust-gpm") else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         model = get_model(name)(**options).fit(base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import POSTERIOR_INPUTS
-from annotruth.models.robust_gpm.shape_shares import ShapeShares
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,
@@ -47,6 +47,15 @@ _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 # Variances are multiplied by the first, plus the second times the relative variance of inverted
 # shares. Chosen on simulated crowds.
 _INFLATION, _INFLATION_BY_INVERSION = 1.1, 12.0
+
+_SHAPE_PSEUDO_COUNT = 0.2  # items per shape
+
+# Of the second differences of log-shares, along the means of the broad shapes.
+_SHARE_DEVIATION = 0.5
+
+_MAX_NEWTON_STEPS = 20
+# Twice the rise of the log-posterior in a Newton step, per item: near the solution, and there.
+_NEWTON_NEAR, _NEWTON_TOL = 1e-6, 1e-14
 
 STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
 """Further inputs of passes that compute leave-one-out log-likelihoods."""
@@ -147,6 +156,85 @@ def weighted_likelihood(labels: LabelSummary, likelihood: Floats) -> Floats:
         return likelihood
     powers: Floats = likelihood ** labels.annotator_weight[:, np.newaxis, np.newaxis]
     return powers
+
+
+class ShapeShares:
+    r"""The prior of the shares p of items in each shape, and their estimate from expected counts.
+
+    Without a prior, the most likely shares are a few peaks, also where the truth is spread: an item's
+    posterior is then too certain. So the second differences of :math:`\log p` along the n means of a
+    concentration are Gaussian, with mean 0 and the standard deviation :math:`0.5 \, (16 / n)^{3/2}`,
+    which is the same curvature for any n. This prior leaves the mean of the shares free, and that of
+    a concentration; 0.2 pseudo-items per shape keep shares away from 0.
+
+    Parameters
+    ----------
+    n_means
+        How many means the shapes of each concentration have, in the order of the shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.opinions import ShapeShares
+    >>> counts = np.array([0.0, 0.0, 30.0, 0.0, 0.0, 0.0])
+    >>> shares = ShapeShares([6]).estimate(counts, np.full(6, 1 / 6))
+    >>> shares.round(2)
+    array([0.  , 0.05, 0.88, 0.05, 0.01, 0.  ])
+    """
+
+    def __init__(self, n_means: Sequence[int]) -> None:
+        n_shapes = sum(n_means)
+        self._precision = np.zeros((n_shapes, n_shapes))
+        first = 0
+        for n in n_means:
+            difference = np.diff(np.eye(n), 2, axis=0)
+            deviation = _SHARE_DEVIATION * (N_MEANS / n) ** 1.5
+            block = slice(first, first + n)
+            self._precision[block, block] = difference.T @ difference / deviation**2
+            first += n
+
+    def log_prior(self, shares: Floats) -> float:
+        """Return the log-prior, up to a constant."""
+        logs = np.log(shares)
+        return float(_SHAPE_PSEUDO_COUNT * logs.sum() - 0.5 * logs @ self._precision @ logs)
+
+    def estimate(self, counts: Floats, start: Floats) -> Floats:
+        """Return the shares of the highest posterior, given how many items have each shape.
+
+        Newton's method, which starts at some shares; far from the solution, steps are halved until
+        they raise the posterior.
+        """
+        counts = counts + _SHAPE_PSEUDO_COUNT
+        total = counts.sum()
+
+        def log_posterior(logs: Floats) -> float:
+            return float(counts @ logs - 0.5 * logs @ self._precision @ logs)
+
+        logs = np.log(start)
+        for _ in range(_MAX_NEWTON_STEPS):
+            shares = np.exp(logs)
+            gradient = counts - total * shares - self._precision @ logs
+            # Without the term of normalisation, which only adds a constant to the direction.
+            curvature = self._precision + np.diag(total * shares)
+            direction = np.linalg.solve(curvature, gradient)
+            rise = gradient @ direction / total
+            new = _normalised_logs(logs + direction)
+            if rise > _NEWTON_NEAR:
+                before = log_posterior(logs)
+                while log_posterior(new) < before:
+                    direction /= 2.0
+                    new = _normalised_logs(logs + direction)
+            logs = new
+            if rise <= _NEWTON_TOL:
+                break
+        estimate: Floats = np.exp(logs)
+        return estimate
+
+
+def _normalised_logs(logs: Floats) -> Floats:
+    """Return logarithms of shares that sum to 1."""
+    normalised: Floats = logs - np.logaddexp.reduce(logs)
+    return normalised
 
 
 class OpinionShapes(ItemModel):
