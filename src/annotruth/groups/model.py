@@ -185,7 +185,8 @@ def _fit_opinions(
     return GroupModel(
         *(labels, group, crowd, fit, parameters, messages, posterior, confusion, opinions),
         final.posterior,
-        *final.uncertainty,
+        final.uncertainty.variance_inflation,
+        final.uncertainty.score_variance,
     )
 
 

@@ -101,11 +101,12 @@ class ItemUncertainty(NamedTuple):
     Examples
     --------
     >>> from annotruth.models.robust_gpm.opinion_results import ItemUncertainty
-    >>> ItemUncertainty(variance_inflation=1.4, score_variance=0.1).score_variance
+    >>> ItemUncertainty(variance_inflation=1.4, share_inflation=1.8, score_variance=0.1).score_variance
     0.1
     """
 
-    variance_inflation: float  # the factor by which variances are multiplied
+    variance_inflation: float  # the factor by which variances of scores are multiplied
+    share_inflation: float  # the same for variances of labels' shares
     score_variance: float  # within a class
 
 
@@ -171,7 +172,9 @@ def final_model(
         # A label weight below 1 inflates variances as well.
         score_inflation=inflation * label_weight,
     )
-    uncertainty = ItemUncertainty(inflation, classes.score_variance)
+    uncertainty = ItemUncertainty(
+        inflation, items.share_inflation(posterior), classes.score_variance
+    )
     return FinalModel(items, state, posterior, classes, uncertainty)
 
 
@@ -295,21 +298,21 @@ def _item_columns(
     ``spread`` has three columns: mean and variance of the score, and the variance of the
     probability of the top label.
     """
-    margin_factor = Z_95 * np.sqrt(uncertainty.variance_inflation)
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
     if scale.is_ordinal:
         values = scale.values
-        # A posterior that is spread over several classes has the variance within them, too.
-        score, variance = spread[:, 0], np.maximum(spread[:, 1], uncertainty.score_variance)
+        score, variance = spread[:, 0], spread[:, 1] + uncertainty.score_variance
         score = np.where(known < 0, score, values[known])
-        margin = np.where(known < 0, margin_factor * np.sqrt(variance), 0.0)
+        margin = Z_95 * np.sqrt(uncertainty.variance_inflation * variance)
+        margin = np.where(known < 0, margin, 0.0)
         columns["score_low"] = np.clip(score - margin, values[0], values[-1])
         columns["score_high"] = np.clip(score + margin, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
     confidence = theta[np.arange(len(mode)), mode]
-    margin = np.where(known < 0, margin_factor * np.sqrt(spread[:, 2]), 0.0)
+    margin = Z_95 * np.sqrt(uncertainty.share_inflation * spread[:, 2])
+    margin = np.where(known < 0, margin, 0.0)
     columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
     columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
     return columns
