@@ -222,15 +222,16 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     weights = np.zeros((2, strategies.n_strategies))
     weights[0, always] = weights[1, inverted] = 1.0
     posterior = AnnotatorPosterior(strategies, weights, weights, weights)
-    assert items.variance_inflation(posterior) == pytest.approx(1.05)
+    assert items.variance_inflation(posterior) == pytest.approx(1.0)
+    assert items.share_inflation(posterior) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     weights[1, [always, inverted]] = 0.5
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
-    expected = 1.05 + 12 * (0.95 / 2) ** 2 / 4 / reliability**2
+    variance = (0.95 / 2) ** 2 / 4
     posterior = AnnotatorPosterior(strategies, weights, weights, weights)
-    assert items.variance_inflation(posterior) == pytest.approx(expected)
-    share_inflation = 1.1 + 29 * (expected - 1.05) / 12
-    assert items.share_inflation(posterior) == pytest.approx(share_inflation)
+    assert items.variance_inflation(posterior) == pytest.approx(1 + 50 * variance)
+    expected = 1.1 + 29 * variance / reliability**2
+    assert items.share_inflation(posterior) == pytest.approx(expected)
     inflation = TrueClasses(labels).variance_inflation(posterior)
     assert inflation == pytest.approx(1.12 + 7.5 * 2 / 4)
 

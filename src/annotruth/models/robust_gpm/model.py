@@ -108,7 +108,9 @@ class RobustGPM(EMEstimator):
     concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
     Behaviors have the prior weights 0.4, 0.2/N, 0.05 and 0.35/N, levels of reliability 2, 1.5, 0.5,
     0.15, 0.15, and 1 from 0.5 on; the share of annotators who are always serious is learned
-    (pseudo-counts 2 and 1), and that of shapes, with 0.2 pseudo-items each. Variational EM
+    (pseudo-counts 2 and 1). So are the shares of shapes, with 0.2 pseudo-items each, and neighbouring
+    ones are alike: second differences of their logarithms along the n means of a concentration are
+    Gaussian with the standard deviation :math:`0.5 \, (16 / n)^{3/2}` (`ShapeShares`). Variational EM
 
     .. math::
         w_{e,z} &\propto p_z \prod_{s \in l_e} \exp \sum_g q_{s,g} \log a_g(r_{e,s} \mid z), \\
@@ -137,9 +139,9 @@ class RobustGPM(EMEstimator):
     **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the state of
     each item is inferred without the annotator's own label; with one right label, all strategies are
     alike before the labels. The reliability is the posterior mean. Its interval has 95% of a posterior
-    whose prior is the shares of the other annotators on each level of reliability: means of posteriors
-    for which all levels are alike, with one pseudo-count per level (with labels of chance, the prior of
-    the strategies). The log-likelihood is interpolated between levels and tempered by 0.85. The interval
+    whose prior is the shares of the other annotators on each level of reliability: five steps of EM
+    that start at levels which are alike, with one pseudo-count per level (with labels of chance, the
+    prior of the strategies). The log-likelihood is interpolated between levels and tempered by 0.8. The interval
     is central, or has 5% below it if it ends at 1. ``p_spammer`` is the probability of a reliability
     below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
     and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
@@ -150,9 +152,10 @@ class RobustGPM(EMEstimator):
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
     errors of items are correlated, most of all about who inverts the scale. Variances are therefore
-    multiplied by :math:`1.1 + 29 v / \bar\epsilon^2`, with v the posterior variance of an annotator's
-    share of inverted labels, averaged over labels; with one right label by 1.12 + 7.5 S / L, with S
-    annotators and L labels.
+    multiplied by :math:`1 + 50 v` (of labels' shares, by :math:`1.1 + 29 v / \bar\epsilon^2`), with v
+    the posterior variance of an annotator's share of inverted labels, averaged over labels; with one
+    right label by 1.12 + 7.5 S / L, with S annotators
+    and L labels.
 
     **Limitations.** In twelve sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 94 to 97% of the scores and 94 to 97% of the reliabilities, but 92% of the latter where a

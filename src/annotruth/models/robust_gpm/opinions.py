@@ -44,9 +44,9 @@ _SHARPNESS, _SHARPNESS_WEIGHTS = (1 / 3, 1.0, 3.0), (1.0, 2.0, 1.0)
 
 _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 
-# Variances are multiplied by the first, plus the second times the relative variance of inverted
-# shares. Chosen on simulated crowds, for scores and for labels' shares.
-_INFLATION, _INFLATION_BY_INVERSION = 1.05, 12.0
+# Variances are multiplied by the first, plus the second times the variance of inverted shares; of
+# labels' shares, by the others, and relative to the reliability. Chosen on simulated crowds.
+_INFLATION, _INFLATION_BY_INVERSION = 1.0, 50.0
 _SHARE_INFLATION, _SHARE_INFLATION_BY_INVERSION = 1.1, 29.0
 
 _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
@@ -318,27 +318,35 @@ class OpinionShapes(ItemModel):
 
         Annotators are compared with one another: who is taken as serious decides who is taken as
         inverting the scale. Where that is uncertain, errors of all items are correlated, which no
-        item's posterior shows. With :math:`i_g` the share of inverted labels in strategy g, and means
-        over labels, the factor is
+        item's posterior shows. With :math:`i_g` the share of inverted labels in strategy g, and the
+        mean over labels, the factor is
 
-        .. math:: 1.05 + 12 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2.
+        .. math:: 1 + 50 \, \overline{\mathrm{var}_{q_s}(i)}.
 
         The form and its figures were chosen on simulated crowds.
         """
         return _INFLATION + _INFLATION_BY_INVERSION * self._inversion_variance(posterior)
 
     def share_inflation(self, posterior: AnnotatorPosterior) -> float:
-        """Return the same for labels' shares, with 1.1 and 29 in the place of 1.05 and 12."""
-        return _SHARE_INFLATION + _SHARE_INFLATION_BY_INVERSION * self._inversion_variance(posterior)
+        r"""Return the factor by which the variances of labels' shares are multiplied.
+
+        It is :math:`1.1 + 29 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2`.
+        """
+        relative = (
+            self._inversion_variance(posterior) / self._label_mean(posterior.reliability) ** 2
+        )
+        return _SHARE_INFLATION + _SHARE_INFLATION_BY_INVERSION * relative
 
     def _inversion_variance(self, posterior: AnnotatorPosterior) -> float:
-        """Return the variance of annotators' shares of inverted labels, relative to reliability."""
-        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
-        share = n_labels / n_labels.sum()
+        """Return the posterior variance of annotators' shares of inverted labels, over labels."""
         inverted = posterior.strategies.inverted_share
         square, mean = posterior.mean(np.stack([inverted**2, inverted], axis=1)).T
-        reliability = share @ posterior.reliability
-        return float(share @ (square - mean**2) / reliability**2)
+        return self._label_mean(square - mean**2)
+
+    def _label_mean(self, values: Floats) -> float:
+        """Return the mean over labels of one value per annotator."""
+        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
+        return float(n_labels @ values / n_labels.sum())
 
 
 def scale_concentrations(n_categories: int) -> Floats:
