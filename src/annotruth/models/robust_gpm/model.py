@@ -141,8 +141,8 @@ class RobustGPM(EMEstimator):
     alike before the labels. The reliability is the posterior mean. Its interval has 95% of a posterior
     whose prior is the shares of the other annotators on each level of reliability: five steps of EM
     that start at levels which are alike, with one pseudo-count per level (with labels of chance, the
-    prior of the strategies). The log-likelihood is interpolated between levels and tempered by 0.8. The interval
-    is central, or has 5% below it if it ends at 1. ``p_spammer`` is the probability of a reliability
+    prior of the strategies). The log-likelihood is interpolated between levels and tempered by 0.8. The
+    interval is central, or has 5% below it if it ends at 1. ``p_spammer`` is the probability of a reliability
     below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
     and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
     named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
@@ -154,8 +154,7 @@ class RobustGPM(EMEstimator):
     errors of items are correlated, most of all about who inverts the scale. Variances are therefore
     multiplied by :math:`1 + 50 v` (of labels' shares, by :math:`1.1 + 29 v / \bar\epsilon^2`), with v
     the posterior variance of an annotator's share of inverted labels, averaged over labels; with one
-    right label by 1.12 + 7.5 S / L, with S annotators
-    and L labels.
+    right label by 1.12 + 7.5 S / L, with S annotators and L labels.
 
     **Limitations.** In twelve sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 95 to 97% of the scores and 94 to 97% of the reliabilities, but 90 to 92% of the latter

@@ -222,7 +222,7 @@ class ShapeShares:
             new = _normalised_logs(logs + direction)
             if rise > _NEWTON_NEAR:
                 before = log_posterior(logs)
-                while log_posterior(new) < before:
+                while log_posterior(new) < before and np.abs(direction).max() > _NEWTON_TOL:
                     direction /= 2.0
                     new = _normalised_logs(logs + direction)
             logs = new
