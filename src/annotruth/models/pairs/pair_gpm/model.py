@@ -121,7 +121,10 @@ class PairGPM(PairEstimator):
             start = self._start(data, steps, previous)
             parameters, history, inverted = self._estimate(steps, start, progress)
             covariance = score_covariance(steps, parameters)
-            steps.consider_all_states(inverted)
+            if steps.few_passes:  # states may have been left out at other parameters
+                steps.prune(parameters)
+            else:
+                steps.consider_all_states(inverted)
             return make_fit(self, steps, parameters, history, covariance, verdict)
 
     def _judge(self, data: Comparisons) -> Verdict | None:
@@ -214,9 +217,10 @@ class PairGPM(PairEstimator):
 
         if is_large:  # the prior is that of the sample
             parameters, history = run(parameters, _LARGE_TOL)
+            steps.sums(parameters)
         else:
             parameters = _estimate_prior(steps, parameters, run)
-        steps.consider_likely_states(parameters)
+            steps.consider_likely_states(parameters)
         named = name_behaviors(
             steps.shares.behaviors(), steps.states, steps.data.comparisons_per_annotator
         )

@@ -43,7 +43,8 @@ from annotruth.models.warm_start import with_new_rows
 
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
-_PRUNE_MANY_AT = (1, 2, 6, 20)  # likewise, with so many comparisons that passes take long
+# Likewise, with so many comparisons that passes take long.
+_PRUNE_MANY, _PRUNE_MANY_AT = 1e-5, (1, 2, 6, 20)
 _N_FIRST = 64  # votes of an annotator by which states are left out at first
 _EVERY_OTHER = 0x5555_5555_5555_5555  # the bits of levels 0, 2, 4, ...
 _MAX_LOG_SCALE = 0.2  # of a step after which these states are considered again
@@ -180,14 +181,8 @@ class PairGPMSteps:
         self._forget_passes()
 
     def consider_likely_states(self, parameters: PairGPMParameters) -> None:
-        """Make all states active but those that are very unlikely at these parameters.
-
-        Those that were left out before may be among them: they were unlikely at other parameters.
-        """
-        if self.few_passes:
-            self.prune(parameters)
-        else:
-            self.consider_all_states()
+        """Make all states active but those that are very unlikely at these parameters."""
+        self.consider_all_states()
         self.sums(parameters, prune=_PRUNE)
 
     def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
@@ -224,8 +219,8 @@ class PairGPMSteps:
     def step(self, old: PairGPMParameters) -> tuple[PairGPMParameters, Monitor]:
         """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
-        prune_at = _PRUNE_MANY_AT if self.few_passes else _PRUNE_AT
-        prune = _PRUNE if self._n_steps in prune_at else 0.0
+        least, prune_at = (_PRUNE_MANY, _PRUNE_MANY_AT) if self.few_passes else (_PRUNE, _PRUNE_AT)
+        prune = least if self._n_steps in prune_at else 0.0
         old, sums = self._risen(old, prune=prune)
         moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
@@ -314,7 +309,7 @@ class PairGPMSteps:
         n_annotators = self.data.n_annotators
         self.session.put("active", np.tile(every & other, (n_annotators, 1)), per="annotators")
         model = make_model(self.states, parameters)
-        self.session.run_pass(_PRUNE_STATES, model=model, prune=_PRUNE, n_votes=_N_FIRST)
+        self.session.run_pass(_PRUNE_STATES, model=model, prune=_PRUNE_MANY, n_votes=_N_FIRST)
         active = self.session.collect("active")
         for _ in range(2):
             active[:, 1:3] |= (active[:, 1:3] << 1) | (active[:, 1:3] >> 1)
