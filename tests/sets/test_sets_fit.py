@@ -214,7 +214,7 @@ def test_simulation_is_reproducible_and_checked():
     assert (one.truth == two.truth).all()
     with pytest.raises(at.InputError, match=r"answers_per_item \(`--labels-per-item`\) is 99"):
         at.simulate.sets(answers_per_item=99)
-    with pytest.raises(at.InputError, match="upper end of prevalence"):
+    with pytest.raises(at.InputError, match=r"prevalence is \(0.1, 2.0\)"):
         at.simulate.sets(prevalence=(0.1, 2.0))
 
 
