@@ -8,8 +8,12 @@
 // mu = eps theta / p. pi is annotators x categories if behavior is learned; otherwise it is null, and
 // `chance` for all. `known` is the category of each item's known truth, or -1; null if none is known.
 
-// Where annotators are serious nearly always, double precision tells them apart, and with them the labels
-// of an item that equally many of them gave.
+struct LabelProbability {
+    real serious, irregular, p;  // eps theta, (1 - eps) pi, and p
+};
+
+// Where annotators are serious nearly always, only double precision distinguishes them, and with them
+// two labels of an item that equally many of them gave.
 #ifdef DOUBLE
 #include "gpm_double.cuh"
 #else

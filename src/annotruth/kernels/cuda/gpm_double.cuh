@@ -11,10 +11,6 @@ constexpr double LEAST_PROBABILITY = 1e-37;  // no probability counts as less
 __device__ __forceinline__ double divide(double a, double b) { return a / b; }
 __device__ __forceinline__ double log2_quick(double x) { return log2_of(x); }
 
-struct LabelProbability {
-    double serious, irregular, p;  // eps theta, (1 - eps) pi, and p
-};
-
 __device__ __forceinline__ LabelProbability label_probability(Word word, double theta, double pi) {
     LabelProbability label;
     label.serious = word.eps * theta;

@@ -15,10 +15,6 @@ constexpr float LEAST_PROBABILITY = LEAST;
 __device__ __forceinline__ float divide(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ float log2_quick(float x) { return __log2f(x); }
 
-struct LabelProbability {
-    float serious, irregular, p;  // eps theta, (1 - eps) pi, and p
-};
-
 __device__ __forceinline__ LabelProbability label_probability(Word word, float theta, float pi) {
     float eps_plus_1 = FROM_1_TO_2(word >> (32 - EPS_BITS));
     LabelProbability label;
