@@ -96,6 +96,37 @@ def test_leave_one_out_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
+def test_count_agreements_equals_its_twin(problem, lo, hi):
+    labels, *inputs = problem
+    place = np.random.default_rng(6).permutation(11)
+    results = []
+    for kernels in BOTH:
+        sums = [np.zeros((11, 11)) for _ in range(3)]
+        kernels.count_agreements(labels.block(), lo, hi, *inputs, place, *sums)
+        results.append(sums)
+    assert_same(results)
+    same, _, common = results[0]
+    n_labels = labels.labels_per_item[lo:hi]
+    assert common.sum() == (n_labels * (n_labels - 1) // 2).sum()
+    per_cell = np.diff(labels.cell_ptr[labels.item_ptr[lo] : labels.item_ptr[hi] + 1])
+    assert same.sum() == (per_cell * (per_cell - 1) // 2).sum()
+    assert np.tril(common, -1).sum() == 0
+
+
+def test_expected_agreements_are_those_of_independent_labels():
+    labels = Labels.of([("a", "ann", 0), ("a", "bob", 1)])
+    confusion = np.array([[[0.9, 0.2], [0.1, 0.8]], [[0.6, 0.3], [0.4, 0.7]]])
+    prior, truth = np.array([0.5, 0.5]), np.ones((2, 2))
+    sums = [np.zeros((2, 2)) for _ in range(3)]
+    robust_gpm.count_agreements(labels.block(), 0, 1, prior, truth, confusion, np.arange(2), *sums)
+    same, expected, common = (one[0, 1] for one in sums)
+    weights = np.array([0.9 * 0.4, 0.2 * 0.7])  # P(0 by ann, 1 by bob | class)
+    p_equal = np.array([0.9 * 0.6 + 0.1 * 0.4, 0.2 * 0.3 + 0.8 * 0.7])
+    assert (same, common) == (0.0, 1.0)
+    assert expected == pytest.approx(weights @ p_equal / weights.sum())
+
+
+@RANGES
 def test_posterior_equals_its_twin(problem, lo, hi):
     labels, *inputs = problem
     results = []

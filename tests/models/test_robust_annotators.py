@@ -134,13 +134,14 @@ def test_three_labels_are_too_few_to_name_a_behavior():
 
 
 def test_evidence_is_the_factor_of_the_odds():
-    labels = at.Labels.of([("a", "x", "u"), ("a", "y", "v")])
     strategies = tabulate_strategies(np.full((1, 2, 1), 0.5), np.ones(1), ordinal=False)
     log_prior = strategies.log_prior(0.6)
     spammer = strategies.reliability < 0.5
     # Labels that are as likely, a hundred times as likely, and a tenth as likely for spammers.
     factors = np.log([[1.0], [100.0], [0.1]]) * spammer
-    posterior = annotator_posterior(strategies, log_prior, None, factors)
+    labels = at.Labels.of([("a", "x", "u"), ("a", "y", "v"), ("a", "z", "v")])
+    tempering = (1 - 1 / 3) / 1.2
+    posterior = annotator_posterior(labels, strategies, log_prior, factors / tempering)
     columns = annotator_columns(TrueClasses(labels), posterior, np.full(2, 0.5))
     assert columns["evidence"] == pytest.approx([0.0, 2.0, -1.0], abs=1e-12)
     odds = np.exp(log_prior)[spammer].sum() / np.exp(log_prior)[~spammer].sum()

@@ -219,17 +219,21 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     always = np.flatnonzero(strategies.always_serious & (strategies.shift == 2))[0]
     is_inverted = strategies.behavior == names.index("inverted")
     inverted = np.flatnonzero(is_inverted & (strategies.reliability == 0.05))[0]
-    weights = np.zeros((2, strategies.n_strategies))
-    weights[0, always] = weights[1, inverted] = 1.0
-    posterior = AnnotatorPosterior(strategies, weights, weights, weights)
+    impossible = -1e3
+    loo = np.full((2, strategies.n_strategies), impossible)
+    loo[0, always] = loo[1, inverted] = 0.0
+    flat = np.zeros(strategies.n_strategies)
+    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    assert posterior.tempering == pytest.approx(0.5 / 1.2)
     assert items.variance_inflation(posterior) == pytest.approx(1.0)
     assert items.share_inflation(posterior) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
-    weights[1, [always, inverted]] = 0.5
+    loo[1, [always, inverted]] = 0.0
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
     variance = (0.95 / 2) ** 2 / 4
-    posterior = AnnotatorPosterior(strategies, weights, weights, weights)
-    assert items.variance_inflation(posterior) == pytest.approx(1 + 50 * variance)
+    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    assert posterior.tempering == pytest.approx(0.5 / (1.2 + 0.5 * 2 * variance))
+    assert items.variance_inflation(posterior) == pytest.approx(1 + 40 * variance)
     expected = 1.1 + 29 * variance / reliability**2
     assert items.share_inflation(posterior) == pytest.approx(expected)
     inflation = TrueClasses(labels).variance_inflation(posterior)

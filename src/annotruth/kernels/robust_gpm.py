@@ -144,6 +144,46 @@ def leave_one_out(
 
 
 @compiled
+def count_agreements(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    place: Codes,
+    same: Floats,
+    expected: Floats,
+    common: Floats,
+) -> None:
+    r"""Count, for each pair of annotators, equal labels, those expected, and common items.
+
+    Independent labels of s and t are equal with probability :math:`\sum_k w_{e,k} \sum_n a_{s,n,k}
+    a_{t,n,k}`. ``place`` is where each annotator is in the sums; pairs are above the diagonal.
+    """
+    n_labels, n_classes = confusion.shape[1], prior.shape[0]
+    posterior = np.empty(n_classes)
+    rows = _empty_rows(block, lo, hi)
+    flat = confusion.reshape(-1)
+    for e in range(lo, hi):
+        n_rows = _find_rows(block, e, n_labels, n_classes, rows)
+        _posterior(block, e, prior, truth_likelihood, flat, rows, n_rows, posterior)
+        for i in range(n_rows):
+            s, label = divmod(rows[i] // n_classes, n_labels)
+            for j in range(i):
+                t, other_label = divmod(rows[j] // n_classes, n_labels)
+                p_equal = 0.0
+                for n in range(n_labels):
+                    a, b = confusion[s, n], confusion[t, n]
+                    for k in range(n_classes):
+                        p_equal += posterior[k] * (a[k] * b[k])
+                row, column = min(place[s], place[t]), max(place[s], place[t])
+                same[row, column] += label == other_label
+                expected[row, column] += p_equal
+                common[row, column] += 1.0
+
+
+@compiled
 def posterior(
     block: Block,
     lo: int,

@@ -79,6 +79,22 @@ def test_step(labels, session, tables):
     np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
 
 
+def test_count_agreements(labels, session, tables):
+    shape, place = (N_ANNOTATORS, N_ANNOTATORS), np.arange(N_ANNOTATORS)
+    one = Pass(
+        "robust_gpm.count_agreements",
+        inputs=(Input("prior"), Input("known_truth"), Input("likelihood", 0), Input("place", 0)),
+        sums=(Sum("same", shape), Sum("expected", shape), Sum("common", shape)),
+    )
+    inputs = dict(zip(("prior", "known_truth", "likelihood"), tables, strict=True))
+    inputs["likelihood"] = session.to_engine(tables[2])
+    sums = session.run_pass(one, **inputs, place=place)
+    twins = [np.zeros(shape) for _ in range(3)]
+    robust_gpm.count_agreements(labels.block(), 0, labels.n_items, *tables, place, *twins)
+    for actual, twin in zip(sums.values(), twins, strict=True):
+        np.testing.assert_allclose(actual, twin, rtol=1e-12)
+
+
 def test_leave_one_out(labels, session, tables, strategies):
     other, repeated, repeated_label = strategies
     twin = np.zeros((N_ANNOTATORS, N_STRATEGIES))

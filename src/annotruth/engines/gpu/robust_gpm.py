@@ -13,6 +13,7 @@ from annotruth.engines.gpu import opinions
 from annotruth.engines.gpu.blocks import LabelBlock, all_labels
 from annotruth.engines.gpu.limits import UNIT
 from annotruth.engines.gpu.session import GPUSession
+from annotruth.kernels import robust_gpm as kernels
 from annotruth.kernels.arrays import Codes, Floats
 
 
@@ -79,6 +80,18 @@ def leave_one_out(
         defines=(f"N_STATES={n_states}", f"N_STRATEGIES={n_strategies}"),
     )
     return {"log_likelihood": session.floats(log_likelihood, session.log_unit) * np.log(2.0)}
+
+
+def count_agreements(
+    session: GPUSession, prior: Floats, known_truth: Floats, likelihood: Any, place: Codes
+) -> dict[str, Any]:
+    """Count agreements of pairs of annotators, in memory: once per fit, and of few annotators only."""
+    confusion = session.to_host(session.by_annotator(likelihood, dtype=np.float64))
+    places = session.to_host(session.by_annotator(place, dtype=np.int64))
+    sums = [np.zeros((session.n_annotators, session.n_annotators)) for _ in range(3)]
+    every_item = session.labels.block(), 0, session.n_items
+    kernels.count_agreements(*every_item, prior, known_truth, confusion, places, *sums)
+    return dict(zip(("same", "expected", "common"), sums, strict=True))
 
 
 def summarize(

@@ -78,6 +78,32 @@ def leave_one_out(
             np.add.at(log_likelihood, labels.annotator[given], np.log(without[given] @ table))
 
 
+def count_agreements(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    place: Codes,
+    same: Floats,
+    expected: Floats,
+    common: Floats,
+) -> None:
+    """Count, for each pair of annotators, equal labels, those expected, and common items."""
+    labels = label_rows(block, lo, hi)
+    posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    bounds = np.searchsorted(labels.item, np.arange(lo, hi + 1))
+    for e, of_item in enumerate(map(slice, bounds[:-1], bounds[1:])):
+        annotator, category = labels.annotator[of_item], labels.category[of_item]
+        one, other = np.tril_indices(len(annotator), -1)
+        s, t = annotator[one], annotator[other]
+        pair = np.minimum(place[s], place[t]), np.maximum(place[s], place[t])
+        np.add.at(same, pair, category[one] == category[other])
+        np.add.at(expected, pair, (confusion[s] * confusion[t]).sum(axis=1) @ posteriors[e])
+        np.add.at(common, pair, 1.0)
+
+
 def posterior(
     block: Block,
     lo: int,

@@ -23,13 +23,7 @@ from annotruth.models.robust_gpm.strategies import (
     normalise_log_weights,
 )
 
-TEMPERING = 0.8
-"""The exponent of labels' likelihood in intervals and evidence of annotators.
-
-Their posteriors and those of items are computed as if they were independent, which makes them too
-narrow. Chosen on simulated crowds.
-"""
-
+_INFLATION, _INFLATION_BY_INVERSION = 1.2, 0.5  # of the variance of reliabilities
 _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
@@ -51,16 +45,18 @@ class AnnotatorPosterior:
 
     Attributes
     ----------
+    labels
+        The summary of the labels.
     strategies
         The strategies.
-    weights
-        The posterior of each annotator's strategies, annotators x strategies.
-    tempered_log_weights
-        The logarithm of the same with the likelihood tempered, not normalised.
     log_prior
         The log-prior of the strategies of an unknown annotator.
+    own_log_prior
+        The same for each annotator, or one row for all of them.
+    loo_log_likelihood
+        Each annotator's leave-one-out log-likelihood in every strategy.
     to_host
-        Returns an array of annotators in memory, where the weights are on an engine.
+        Returns an array of annotators in memory, where the last two are on an engine.
 
     Examples
     --------
@@ -73,16 +69,59 @@ class AnnotatorPosterior:
     True
     """
 
+    labels: LabelSummary
     strategies: ResponseStrategies
-    weights: Floats
-    tempered_log_weights: Floats
     log_prior: Floats
+    own_log_prior: Floats
+    loo_log_likelihood: Floats
     to_host: Callable[[Any], NDArray[Any]] = np.asarray
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The posterior of each annotator's strategies, annotators x strategies."""
+        return normalise_log_weights(self.loo_log_likelihood + self.own_log_prior)
+
+    @cached_property
+    def tempered_log_weights(self) -> Floats:
+        """The logarithm of the same with the likelihood tempered, not normalised."""
+        return self.tempering * self.loo_log_likelihood + self.own_log_prior
+
+    @cached_property
+    def tempered_weights(self) -> Floats:
+        """The posterior of each annotator's strategies with the likelihood tempered."""
+        return normalise_log_weights(self.tempered_log_weights)
 
     @cached_property
     def reliability(self) -> Floats:
         """The posterior mean of each annotator's reliability."""
         return self.mean(self.strategies.reliability)
+
+    @cached_property
+    def inversion_variance(self) -> float:
+        """The posterior variance of annotators' shares of inverted labels, averaged over labels."""
+        inverted = self.strategies.inverted_share
+        square, mean = self.mean(np.stack([inverted**2, inverted], axis=1)).T
+        return self.label_mean(square - mean**2)
+
+    @property
+    def tempering(self) -> float:
+        r"""The exponent of labels' likelihood in intervals and evidence of annotators.
+
+        Posteriors of annotators and of items are computed as if they were independent, which makes
+        them too narrow, most of all where it is uncertain who inverts the scale: the errors of all
+        labels of an annotator are then correlated. And annotators are compared with items that they
+        are one of S to describe. So variances are multiplied by
+
+        .. math:: \frac{S}{S - 1} \left(1.2 + \frac{\bar n}{2} \,
+            \overline{\mathrm{var}_{q_s}(i)}\right),
+
+        with :math:`\bar n` labels per annotator, and :math:`i_g` the share of inverted labels in
+        strategy g. The figures were chosen on simulated crowds.
+        """
+        n_annotators = self.labels.n_annotators
+        per_annotator = self.labels.n_labels / n_annotators
+        factor = _INFLATION + _INFLATION_BY_INVERSION * per_annotator * self.inversion_variance
+        return (1.0 - 1.0 / n_annotators) / factor
 
     def mean(self, values: Floats, *, tempered: bool = False) -> Floats:
         """Return the posterior mean of one value, or one row of them, per strategy.
@@ -92,36 +131,29 @@ class AnnotatorPosterior:
         weights = self.tempered_weights if tempered else self.weights
         return self.to_host(weights @ np.asarray(values, like=weights))
 
-    @cached_property
-    def tempered_weights(self) -> Floats:
-        """The posterior of each annotator's strategies with the likelihood tempered."""
-        return normalise_log_weights(self.tempered_log_weights)
+    def label_mean(self, values: Floats) -> float:
+        """Return the mean over labels of one value per annotator."""
+        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
+        return float(n_labels @ values / n_labels.sum())
 
 
 def annotator_posterior(
+    labels: LabelSummary,
     strategies: ResponseStrategies,
     log_prior: Floats,
-    annotator_prior: Floats | None,
     loo_log_likelihood: Floats,
-    tempering: float = 1.0,
     session: Session | None = None,
 ) -> AnnotatorPosterior:
     """Return the posterior, given its log-prior and the leave-one-out log-likelihood.
 
-    ``tempering`` is the exponent of the labels' likelihood in intervals and evidence. With a session,
-    the leave-one-out log-likelihood is where its engine computes.
+    With a session, the leave-one-out log-likelihood is where its engine computes.
     """
-    own_prior = strategies.annotator_log_prior(log_prior, annotator_prior)
-    if session is not None and annotator_prior is not None:
+    own_prior = strategies.annotator_log_prior(log_prior, labels.annotator_prior)
+    if session is not None and labels.annotator_prior is not None:
         own_prior = session.to_engine(own_prior)
     own_prior = np.asarray(own_prior, like=loo_log_likelihood)
-    return AnnotatorPosterior(
-        strategies,
-        normalise_log_weights(loo_log_likelihood + own_prior),
-        tempering * loo_log_likelihood + own_prior,
-        log_prior,
-        np.asarray if session is None else session.to_host,
-    )
+    to_host = np.asarray if session is None else session.to_host
+    return AnnotatorPosterior(labels, strategies, log_prior, own_prior, loo_log_likelihood, to_host)
 
 
 def annotator_results(
@@ -131,13 +163,15 @@ def annotator_results(
     repeated_label: Codes,
     *,
     learn_levels: bool = True,
+    for_intervals: AnnotatorPosterior | None = None,
 ) -> dict[str, Any]:
     """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators.
 
     Unless ``learn_levels``, intervals have the prior of the strategies instead of `level_shares`.
+    ``for_intervals`` is the posterior that intervals are computed from, if it is another one.
     """
     reliability = posterior.reliability
-    before, after = levels_before_and_after(posterior)
+    before, after = levels_before_and_after(for_intervals or posterior)
     prior = np.asarray(before, like=after)
     likelihood = after / prior
     shares = level_shares(items.labels, likelihood) if learn_levels else prior
@@ -186,9 +220,9 @@ def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:
 def reliability_interval(likelihood: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Return 95% intervals of reliabilities, given likelihood and prior shares of the levels.
 
-    Both have one row per annotator, in memory or where an engine computes. The log-likelihood is interpolated between the levels, and the
-    prior is uniform within a level. Intervals are central, except that nothing is above those that
-    end at 1, and 5% below.
+    Both have one row per annotator, in memory or where an engine computes. The log-likelihood is
+    interpolated between the levels, and the prior is uniform within a level. Intervals are central,
+    except that nothing is above those that end at 1, and 5% below.
     """
     finer = _FinerLevels(likelihood)
 

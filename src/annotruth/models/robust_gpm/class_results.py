@@ -23,7 +23,6 @@ from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
-    TEMPERING,
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
@@ -217,12 +216,7 @@ def class_posterior(
         shares *= 1.0 - strategies.reliability
         shares /= shares.sum()
     return annotator_posterior(
-        strategies,
-        strategies.log_prior_of(shares),
-        labels.annotator_prior,
-        state.loo_log_likelihood,
-        TEMPERING,
-        session,
+        labels, strategies, strategies.log_prior_of(shares), state.loo_log_likelihood, session
     )
 
 

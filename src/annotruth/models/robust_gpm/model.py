@@ -35,7 +35,7 @@ from annotruth.models.robust_gpm.opinion_results import (
     predict_opinion_labels,
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
 from annotruth.models.robust_gpm.resampling import (
     Folds,
     assign_folds,
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 Truth = Literal["auto", "class", "opinions"]
 
-# With truth="auto" and more than two ordered categories, opinions differ unless there are clearly fewer
-# serious labels next to the class than this many times those on it; on long scales in any case.
+# With truth="auto" and ordered categories, opinions differ unless there are clearly fewer serious labels
+# next to the class than this many times those on it, or than shapes of opinion have if these are fewer;
+# on long scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
 
@@ -345,7 +346,8 @@ class RobustGPM(EMEstimator):
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())
-        return steps.items.max_adjacent_ratio(parameters) < _OPINIONS_FROM
+        least = min(_OPINIONS_FROM, adjacent_ratio(labels.n_categories))
+        return steps.items.max_adjacent_ratio(parameters) < least
 
     def _fit_classes(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,10 +22,13 @@ from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
-    TEMPERING,
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
+)
+from annotruth.models.robust_gpm.dependent_annotators import (
+    find_dependent_pairs,
+    leave_out_together,
 )
 from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes, weighted_likelihood
@@ -109,6 +112,13 @@ class ItemUncertainty(NamedTuple):
     share_inflation: float  # the same for variances of labels' shares
     score_variance: float  # within a class
 
+    def inflated(self, factor: float) -> ItemUncertainty:
+        """Return the same with variances multiplied by a factor."""
+        return self._replace(
+            variance_inflation=factor * self.variance_inflation,
+            share_inflation=factor * self.share_inflation,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class FinalModel:
@@ -146,25 +156,17 @@ def final_model(
     labels: LabelSummary, state: OpinionState, session: Session | None = None
 ) -> FinalModel:
     """Return what follows from a final state; with a session, it is where the engine computes."""
-    items, parameters = OpinionShapes(labels), state.parameters
-    strategies = items.strategies
-    posterior = annotator_posterior(
-        strategies,
-        strategies.log_prior(parameters.always_share),
-        labels.annotator_prior,
-        state.loo_log_likelihood,
-        TEMPERING,
-        session,
-    )
+    items = OpinionShapes(labels)
+    posterior = _annotator_posterior(items, state, session)
     repeated_label = state.repeated_label
     if session is not None:
         repeated_label = session.to_engine(repeated_label)
     inflation = items.variance_inflation(posterior)
     label_weight = 1.0 / variance_inflation(labels)
     classes = LatentClasses(
-        prior=parameters.class_prior,
+        prior=state.parameters.class_prior,
         known_truth=items.known_truth,
-        confusion=strategies.probability.average(posterior.weights, repeated_label),
+        confusion=items.strategies.probability.average(posterior.weights, repeated_label),
         opinions=items.opinions(posterior),
         one_truth=False,
         label_weight=label_weight,
@@ -176,6 +178,17 @@ def final_model(
         inflation, items.share_inflation(posterior), classes.score_variance
     )
     return FinalModel(items, state, posterior, classes, uncertainty)
+
+
+def _annotator_posterior(
+    items: OpinionShapes, state: OpinionState, session: Session | None
+) -> AnnotatorPosterior:
+    """Return the posterior of annotators' strategies, given a final state."""
+    strategies = items.strategies
+    log_prior = strategies.log_prior(state.parameters.always_share)
+    return annotator_posterior(
+        items.labels, strategies, log_prior, state.loo_log_likelihood, session
+    )
 
 
 def opinion_latent_classes(fit: Fit) -> LatentClasses:
@@ -221,11 +234,19 @@ def make_opinion_fit(
     """Return the fit of a final state, which is where the steps' engine computes."""
     final = final_model(steps.labels, state, steps.session)
     _summarize_items(steps, final)
+    pairs = find_dependent_pairs(steps.session, steps.labels, final.classes)
+    uncertainty, for_intervals = final.uncertainty, final.posterior
+    if pairs is not None:
+        uncertainty = uncertainty.inflated(pairs.design_effect)
+        together = leave_out_together(steps, state.parameters, state.loo_log_likelihood, pairs)
+        for_intervals = _annotator_posterior(
+            final.items, replace(state, loo_log_likelihood=together), steps.session
+        )
     return make_fit(
         steps.labels,
         steps.session,
         _ITEM_ARRAYS,
-        partial(item_results, final.uncertainty),
+        partial(item_results, uncertainty),
         model=model,
         settings=settings,
         history=history,
@@ -233,7 +254,11 @@ def make_opinion_fit(
         readout="opinion",
         verdict=verdict,
         **annotator_results(
-            final.items, final.posterior, final.classes.prior, state.repeated_label
+            final.items,
+            final.posterior,
+            final.classes.prior,
+            state.repeated_label,
+            for_intervals=for_intervals,
         ),
     )
 

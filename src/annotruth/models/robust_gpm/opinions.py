@@ -46,7 +46,7 @@ _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 
 # Variances are multiplied by the first, plus the second times the variance of inverted shares; of
 # labels' shares, by the others, and relative to the reliability. Chosen on simulated crowds.
-_INFLATION, _INFLATION_BY_INVERSION = 1.0, 50.0
+_INFLATION, _INFLATION_BY_INVERSION = 1.0, 40.0
 _SHARE_INFLATION, _SHARE_INFLATION_BY_INVERSION = 1.1, 29.0
 
 _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
@@ -321,32 +321,19 @@ class OpinionShapes(ItemModel):
         item's posterior shows. With :math:`i_g` the share of inverted labels in strategy g, and the
         mean over labels, the factor is
 
-        .. math:: 1 + 50 \, \overline{\mathrm{var}_{q_s}(i)}.
+        .. math:: 1 + 40 \, \overline{\mathrm{var}_{q_s}(i)}.
 
         The form and its figures were chosen on simulated crowds.
         """
-        return _INFLATION + _INFLATION_BY_INVERSION * self._inversion_variance(posterior)
+        return _INFLATION + _INFLATION_BY_INVERSION * posterior.inversion_variance
 
     def share_inflation(self, posterior: AnnotatorPosterior) -> float:
         r"""Return the factor by which the variances of labels' shares are multiplied.
 
         It is :math:`1.1 + 29 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2`.
         """
-        relative = (
-            self._inversion_variance(posterior) / self._label_mean(posterior.reliability) ** 2
-        )
+        relative = posterior.inversion_variance / posterior.label_mean(posterior.reliability) ** 2
         return _SHARE_INFLATION + _SHARE_INFLATION_BY_INVERSION * relative
-
-    def _inversion_variance(self, posterior: AnnotatorPosterior) -> float:
-        """Return the posterior variance of annotators' shares of inverted labels, over labels."""
-        inverted = posterior.strategies.inverted_share
-        square, mean = posterior.mean(np.stack([inverted**2, inverted], axis=1)).T
-        return self._label_mean(square - mean**2)
-
-    def _label_mean(self, values: Floats) -> float:
-        """Return the mean over labels of one value per annotator."""
-        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
-        return float(n_labels @ values / n_labels.sum())
 
 
 def scale_concentrations(n_categories: int) -> Floats:
@@ -366,6 +353,17 @@ def count_means(concentration: float) -> int:
 def count_shapes(n_categories: int) -> int:
     """Return how many shapes of opinion there are on a scale."""
     return sum(count_means(c) for c in scale_concentrations(n_categories))
+
+
+def adjacent_ratio(n_categories: int) -> float:
+    """Return how many labels are next to the most likely one per label on it, over all shapes."""
+    shapes = _discretised_betas(
+        n_categories, scale_concentrations(n_categories), shifts=np.zeros(1), sharpness=1.0
+    )[0]
+    mode, shape = shapes.argmax(axis=0), np.arange(shapes.shape[1])
+    beside = np.pad(shapes, ((1, 1), (0, 0)))
+    adjacent = beside[mode, shape] + beside[mode + 2, shape]
+    return float(adjacent.sum() / shapes[mode, shape].sum())
 
 
 def _scale_shifts(concentrations: Floats) -> Floats:

@@ -1,0 +1,143 @@
+"""RobustGPM where annotators' labels depend on one another: pairs are found, intervals are wider."""
+
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.engines import get_engine
+from annotruth.labels import Labels
+from annotruth.models.robust_gpm import dependent_annotators, opinion_results
+from annotruth.models.robust_gpm.dependent_annotators import (
+    DependentPairs,
+    find_dependent_pairs,
+    leave_out_together,
+)
+from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
+from annotruth.models.robust_gpm.opinions import OpinionShapes
+
+COPIED = 0.6
+
+
+def with_copies(seed, n_annotators=14, **options):
+    """Return votes in which the second annotator copies most of the first one's labels."""
+    labels = simulate.crowd(n_annotators=n_annotators, seed=seed, **options).labels
+    given = labels.category_of_label().reshape(labels.n_items, -1)
+    annotator = labels.annotator.reshape(given.shape)
+    given = np.take_along_axis(given, np.argsort(annotator, axis=1), axis=1)
+    copied = np.random.default_rng(seed).random(labels.n_items) < COPIED
+    given[copied, 1] = given[copied, 0]
+    item, annotator = (codes.ravel() for codes in np.indices(given.shape))
+    return Labels.of(pd.DataFrame({"item": item, "annotator": annotator, "label": given.ravel()}))
+
+
+def pairs_of(labels, engine="memory", **changed):
+    """Return the dependent pairs of the fitted labels, with some of the latent classes changed."""
+    final = final_model(labels, OpinionState.from_fit(at.fit(labels)))
+    classes = opinion_results.replace(final.classes, **changed)
+    with closing(get_engine(engine).open(labels)) as session:
+        return find_dependent_pairs(session, labels, classes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copied_labels_are_found(seed):
+    pairs = pairs_of(with_copies(seed))
+    assert np.argwhere(pairs.share).tolist() == [[0, 1], [1, 0]]
+    assert pairs.share[0, 1] == pairs.share[1, 0] == pytest.approx(COPIED, abs=0.12)
+    assert pairs.design_effect == pytest.approx(1.0 + 2.0 * pairs.share[0, 1] / 14)
+
+
+def test_engines_find_the_same_pairs():
+    labels = with_copies(0, n_annotators=8)
+    found = [pairs_of(labels, engine) for engine in ("memory", "reference")]
+    np.testing.assert_allclose(*(one.share for one in found), atol=1e-12)
+    assert found[0].share[0, 1] > 0.0
+
+
+@pytest.mark.parametrize("behavior", ["random", "repeated", "inverted", "mixed"])
+def test_annotators_who_do_not_copy_are_independent(behavior):
+    assert pairs_of(simulate.crowd(n_annotators=14, behavior=behavior, seed=1).labels) is None
+
+
+def test_what_the_model_does_not_explain_about_anybody_is_no_dependence():
+    labels = simulate.crowd(n_annotators=14, seed=1).labels
+    even = np.full((14, 5, 32), 1 / 5)  # everybody agrees more often than that
+    assert pairs_of(labels, confusion=even) is None
+
+
+def test_few_common_items_say_nothing():
+    labels = with_copies(0, n_items=9)
+    assert pairs_of(labels) is None
+
+
+@pytest.mark.parametrize("limit", ["_MAX_ANNOTATORS", "_MAX_COMMON"])
+def test_very_many_labels_are_not_compared(monkeypatch, limit):
+    labels = with_copies(0, n_annotators=8)
+    assert pairs_of(labels) is not None
+    monkeypatch.setattr(dependent_annotators, limit, 7)
+    assert pairs_of(labels) is None
+
+
+def test_groups_hold_nobody_with_those_they_depend_on():
+    share = np.zeros((5, 5))
+    for one, other in ((0, 1), (1, 2), (0, 2), (2, 3)):
+        share[one, other] = share[other, one] = 0.5
+    groups = list(DependentPairs(share, 1.0).independent_groups())
+    assert np.sum(groups, axis=0).tolist() == [1, 1, 1, 1, 0]
+    for group in groups:
+        assert not share[np.ix_(group, group)].any()
+
+
+def test_dependent_annotators_are_left_out_together():
+    labels = with_copies(2, n_annotators=8, n_items=60)
+    share = np.zeros((8, 8))
+    share[1, 4] = share[4, 1] = 0.5
+    parameters = OpinionState.from_fit(at.fit(labels)).parameters
+    with closing(get_engine("reference").open(labels)) as session:
+        steps = OpinionSteps(OpinionShapes(labels), session)
+        alone = steps.leave_one_out(parameters)
+        together = leave_out_together(steps, parameters, alone, DependentPairs(share, 1.0))
+    others = np.delete(np.arange(8), [1, 4])
+    np.testing.assert_array_equal(together[others], alone[others])
+    for annotator, left_out in ((1, 4), (4, 1)):
+        rows = np.delete(np.arange(8), left_out)
+        kept = labels.annotator != left_out
+        fewer = Labels.from_codes(
+            labels.item_of_label()[kept],
+            np.searchsorted(rows, labels.annotator[kept]),
+            labels.category_of_label()[kept],
+            items=labels.items,
+            annotators=labels.annotators.take(rows),
+            scale=labels.scale,
+        )
+        some = parameters._replace(strategy_weights=parameters.strategy_weights[rows])
+        with closing(get_engine("reference").open(fewer)) as session:
+            fewer_steps = OpinionSteps(OpinionShapes(fewer), session)
+            fewer_steps._repeated_label = steps.repeated_label[rows]
+            expected = fewer_steps.leave_one_out(some)
+        np.testing.assert_allclose(
+            together[annotator], expected[rows.tolist().index(annotator)], rtol=1e-10
+        )
+
+
+def test_copies_make_intervals_wider_and_change_no_estimate(monkeypatch):
+    labels = with_copies(1)
+    now = at.fit(labels)
+    effect = pairs_of(labels).design_effect
+    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_: None)
+    without = at.fit(labels)
+    assert now.reliability.tolist() == without.reliability.tolist()
+    values = labels.scale.values
+    score = without.distribution.expectation(values)
+    assert (now.distribution.expectation(values) == score).all()
+    width, narrower = (fit.high - fit.low for fit in (now, without))
+    assert (width[:2] > narrower[:2]).all()
+    assert width[2:] == pytest.approx(narrower[2:], abs=0.03)  # by shares of levels
+    low, lower = (fit.item_columns["score_low"] for fit in (without, now))
+    inside = lower > values[0]
+    ratio = (score - lower)[inside] / (score - low)[inside]
+    assert ratio == pytest.approx(np.sqrt(effect))
