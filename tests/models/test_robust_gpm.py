@@ -224,7 +224,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     loo[0, always] = loo[1, inverted] = 0.0
     flat = np.zeros(strategies.n_strategies)
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / 1.2)
+    assert posterior.tempering == pytest.approx(0.5 / 1.15)
     assert items.variance_inflation(posterior) == pytest.approx(1.0)
     assert items.share_inflation(posterior) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
@@ -232,7 +232,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
     variance = (0.95 / 2) ** 2 / 4
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / (1.2 + 0.5 * 2 * variance))
+    assert posterior.tempering == pytest.approx(0.5 / (1.15 + 0.4 * 2 * variance))
     assert items.variance_inflation(posterior) == pytest.approx(1 + 40 * variance)
     expected = 1.1 + 29 * variance / reliability**2
     assert items.share_inflation(posterior) == pytest.approx(expected)
