@@ -416,6 +416,6 @@ def _many_numbers(found: BaseFit) -> str:
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.limits import has_room  # loaded only if no model is named
+    from annotruth.models.robust_gpm.opinions import has_room  # loaded only if no model is named
 
     return has_room(labels)

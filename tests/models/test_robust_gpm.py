@@ -13,14 +13,13 @@ from annotruth import metrics, simulate
 from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
-from annotruth.models.robust_gpm import limits
+from annotruth.models.robust_gpm import opinions
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_steps import ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.limits import has_room
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, has_room
 
 
 def fit_robust(data, **options):
@@ -188,7 +187,7 @@ def test_too_many_categories_are_refused():
 def test_tables_beyond_the_memory_limit_are_refused(monkeypatch):
     rows = [("a", "ann", "cat"), ("a", "bob", "dog")]
     assert has_room(Labels.of(rows))
-    monkeypatch.setattr(limits, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
+    monkeypatch.setattr(opinions, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
     message = "its tables of 2 annotators x 2 categories would take 0.0 GB, and the limit is 0 GB"
     with pytest.raises(at.InputError, match=message):
         RobustGPM().fit(rows)
@@ -224,7 +223,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     loo[0, always] = loo[1, inverted] = 0.0
     flat = np.zeros(strategies.n_strategies)
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / 1.15)
+    assert posterior.tempering == pytest.approx(0.5 / 1.17)
     assert items.variance_inflation(posterior) == pytest.approx(1.0)
     assert items.share_inflation(posterior) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
@@ -232,7 +231,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
     variance = (0.95 / 2) ** 2 / 4
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / (1.15 + 0.4 * 2 * variance))
+    assert posterior.tempering == pytest.approx(0.5 / (1.17 + 0.4 * 2 * variance))
     assert items.variance_inflation(posterior) == pytest.approx(1 + 40 * variance)
     expected = 1.1 + 29 * variance / reliability**2
     assert items.share_inflation(posterior) == pytest.approx(expected)

@@ -12,6 +12,7 @@ from annotruth.engines import memory
 from annotruth.engines.spark import annotator_codes, annotator_sums
 from annotruth.engines.spark import labels as spark_labels
 from annotruth.models.registry import get_model
+from annotruth.models.robust_gpm import opinion_results
 
 SMALLEST = {
     "one label": [("a", "x", 1)],
@@ -218,3 +219,18 @@ def test_items_with_one_right_label_are_fitted_as_in_memory(spark, make_engine):
     with fit_model(at.RobustGPM(engine=make_engine(2)), frame) as fit:
         assert_same_tables(fit, in_memory)
         assert (fit.verdict, fit.readout) == (in_memory.verdict, in_memory.readout)
+
+
+def test_annotators_who_copy_are_found_as_in_memory(spark, make_engine, monkeypatch):
+    rng = np.random.default_rng(6)
+    given = np.clip(np.arange(40)[:, np.newaxis] // 8 + rng.integers(-1, 2, size=(40, 8)), 0, 4)
+    given[:, 1] = np.where(rng.random(40) < 0.8, given[:, 0], given[:, 1])
+    item, annotator = (codes.ravel() for codes in np.indices(given.shape))
+    table = pa.table({"item": item, "annotator": annotator, "label": given.ravel() + 1})
+    model = at.RobustGPM(truth="opinions", max_iter=6)
+    in_memory = fit_model(model, table)
+    frame = spark.createDataFrame(table.to_pandas())
+    with fit_model(at.RobustGPM(truth="opinions", max_iter=6, engine=make_engine(3)), frame) as fit:
+        assert_same_tables(fit, in_memory)
+    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_: None)
+    assert (fit_model(model, table).low[:2] > in_memory.low[:2]).all()

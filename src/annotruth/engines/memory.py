@@ -62,7 +62,6 @@ _SELDOM_RUN = frozenset(
         "item_states.summarize",
         "ordinal_binary.distribution",
         "ordinal_binary.start",
-        "robust_gpm.count_agreements",
         "robust_gpm.posterior",
         "robust_gpm.start",
     }

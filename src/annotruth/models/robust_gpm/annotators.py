@@ -23,7 +23,7 @@ from annotruth.models.robust_gpm.strategies import (
     normalise_log_weights,
 )
 
-_INFLATION, _INFLATION_BY_INVERSION = 1.15, 0.4  # of the variance of reliabilities
+_INFLATION, _INFLATION_BY_INVERSION = 1.17, 0.4  # of the variance of reliabilities
 _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
@@ -112,7 +112,7 @@ class AnnotatorPosterior:
         labels of an annotator are then correlated. And annotators are compared with items that they
         are one of S to describe. So variances are multiplied by
 
-        .. math:: \frac{S}{S - 1} \left(1.15 + 0.4 \, \bar n \,
+        .. math:: \frac{S}{S - 1} \left(1.17 + 0.4 \, \bar n \,
             \overline{\mathrm{var}_{q_s}(i)}\right),
 
         with :math:`\bar n` labels per annotator, and :math:`i_g` the share of inverted labels in

@@ -27,7 +27,6 @@ from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.class_steps import CLASS_TOL, ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.limits import max_states, size_problem
 from annotruth.models.robust_gpm.opinion_results import (
     OpinionState,
     make_opinion_fit,
@@ -35,7 +34,12 @@ from annotruth.models.robust_gpm.opinion_results import (
     predict_opinion_labels,
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
-from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
+from annotruth.models.robust_gpm.opinions import (
+    OpinionShapes,
+    adjacent_ratio,
+    max_states,
+    size_problem,
+)
 from annotruth.models.robust_gpm.resampling import (
     Folds,
     assign_folds,
@@ -126,7 +130,8 @@ class RobustGPM(EMEstimator):
     With ``truth="auto"``, items on scales that are nominal or have two categories have one right label,
     and opinions differ on ordinal scales of more than 12 categories. On other ordinal scales items have
     one right label if serious labels next to an item's class are clearly (by two standard errors) fewer
-    than half of those on it, in a fit with one right label.
+    than half of those on it, in a fit with one right label; with 3 and 4 categories, fewer than in the
+    shapes of opinion, where they are 0.30 and 0.42 of those on it.
 
     **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
     drawn by *chance* (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
@@ -142,9 +147,11 @@ class RobustGPM(EMEstimator):
     alike before the labels. The reliability is the posterior mean. Its interval has 95% of a posterior
     whose prior is the shares of the other annotators on each level of reliability: five steps of EM
     that start at levels which are alike, with one pseudo-count per level (with labels of chance, the
-    prior of the strategies). The log-likelihood is interpolated between levels and tempered by 0.8. The
-    interval is central, or has 5% below it if it ends at 1. ``p_spammer`` is the probability of a reliability
-    below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
+    prior of the strategies). The log-likelihood is interpolated between levels and tempered
+    (`annotruth.models.robust_gpm.annotators.AnnotatorPosterior`). The interval is central, or has 5%
+    below it if it ends at 1. Where opinions differ, annotators whose labels depend on one another, as
+    copies do, are left out together in intervals (`annotruth.models.robust_gpm.dependent_annotators`),
+    which are looked for among up to 400 annotators. ``p_spammer`` is the probability of a reliability below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
     and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
     named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
     gave half a nat of information about the reliability; and, where the interval is wider than 0.5,
@@ -153,9 +160,10 @@ class RobustGPM(EMEstimator):
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
     errors of items are correlated, most of all about who inverts the scale. Variances are therefore
-    multiplied by :math:`1 + 50 v` (of labels' shares, by :math:`1.1 + 29 v / \bar\epsilon^2`), with v
-    the posterior variance of an annotator's share of inverted labels, averaged over labels; with one
-    right label by 1.12 + 7.5 S / L, with S annotators and L labels.
+    multiplied by :math:`1 + 40 v` (of labels' shares, by :math:`1.1 + 29 v / \bar\epsilon^2`), with v
+    the posterior variance of an annotator's share of inverted labels, averaged over labels, and by the
+    design effect of labels that depend on one another; with one right label by 1.12 + 7.5 S / L, with
+    S annotators and L labels.
 
     **Limitations.** In twelve sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 95 to 97% of the scores and 94 to 97% of the reliabilities, but 90 to 92% of the latter
