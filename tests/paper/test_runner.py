@@ -1,11 +1,12 @@
 """Runs of experiments: seeds, processes, resuming."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, OutputError
 from annotruth.paper import runner
 from annotruth.paper.error_curves import EXP1B
 from annotruth.paper.experiment import Experiment, ExperimentSetting
@@ -88,6 +89,24 @@ def test_a_line_cut_short_is_run_again(tmp_path):
     assert values(toy(tmp_path)) == values(first)
     assert executed == ["there"]
     assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_a_line_that_is_no_text_is_run_again(tmp_path):
+    path = tmp_path / "toy" / "runs.jsonl"
+    first = toy(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"run": 1', b'"run\xff": 1', 1))
+    executed.clear()
+    assert values(toy(tmp_path)) == values(first)
+    assert executed == ["here"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    path = tmp_path / "toy" / "runs.jsonl"
+    path.parent.mkdir()
+    path.symlink_to("/dev/full")
+    with pytest.raises(OutputError, match=f"cannot write {path}: No space left on device; choose"):
+        toy(tmp_path)
 
 
 def test_a_last_line_without_its_end_is_run_again(tmp_path):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from annotruth.errors import OutputError
 from annotruth.io.atomic import atomic_write
@@ -60,41 +58,34 @@ class RunLog:
         self._path = path
         self._fingerprint = fingerprint
         self.results: dict[RunId, Results] = {}
-        lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
+        lines: list[str] = []
+        if path.is_file():
+            # Bytes that are no text make their line invalid, like one that was cut short.
+            lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
         self._valid_lines = [line for line in lines if self._load(line)]
         self._has_invalid_lines = len(self._valid_lines) < len(lines)
 
-    @contextmanager
-    def appending(self) -> Iterator[Callable[[RunId, Results], None]]:
-        """Yield a function that writes a finished run to the file at once."""
-        with ExitStack() as stack:
-            file: TextIO | None = None
-
-            def append(run_id: RunId, results: Results) -> None:
-                nonlocal file
-                if file is None:
-                    # Opened with the first run, so that bad input leaves no file behind.
-                    file = stack.enter_context(self._open())
-                line = {"fingerprint": self._fingerprint, **run_id._asdict(), "results": results}
-                file.write(json.dumps(line) + "\n")
-                file.flush()
-                self.results[run_id] = results
-
-            yield append
-
-    def _open(self) -> TextIO:
-        if self._has_invalid_lines:
-            # Drop runs of other settings, and a last line that was cut short.
-            with atomic_write(self._path) as temporary:
-                temporary.write_text("".join(self._valid_lines), "utf-8", newline="\n")
+    def append(self, run_id: RunId, results: Results) -> None:
+        """Write a finished run to the file at once."""
+        line = {"fingerprint": self._fingerprint, **run_id._asdict(), "results": results}
         try:
+            self._drop_invalid_lines()
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            return self._path.open("a", encoding="utf-8", newline="\n")
+            with self._path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(line) + "\n")
         except OSError as error:
             reason = error.strerror or str(error)
             raise OutputError(
                 f"cannot write {self._path}: {reason}; choose another folder with --out"
             ) from error
+        self.results[run_id] = results
+
+    def _drop_invalid_lines(self) -> None:
+        """Drop runs of other settings, and a last line that was cut short."""
+        if self._has_invalid_lines:
+            with atomic_write(self._path) as temporary:
+                temporary.write_text("".join(self._valid_lines), "utf-8", newline="\n")
+            self._has_invalid_lines = False
 
     def _load(self, line: str) -> bool:
         """Load a line; return whether it is a complete run with this fingerprint."""

@@ -82,12 +82,11 @@ def run_experiment(
             for start in range(0, len(missing), _RUNS_PER_BATCH)
         ]
         job = (experiment, settings, data)
-        with log.appending() as append:
-            for run_id, results in _run_batches(job, batches, n_workers or usable_cores()):
-                append(run_id, results)
-                n_done += 1
-                if progress is not None:
-                    progress(n_done, len(wanted))
+        for run_id, results in _run_batches(job, batches, n_workers or usable_cores()):
+            log.append(run_id, results)
+            n_done += 1
+            if progress is not None:
+                progress(n_done, len(wanted))
     return [
         ExperimentRun(conditions[run_id.condition], run_id.run, log.results[run_id])
         for run_id in wanted
