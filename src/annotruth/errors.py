@@ -44,8 +44,9 @@ def one_line(text: str) -> str:
     return printable(_LINE_END.sub(" ", text.strip()))
 
 
+# "PASSWORD" is what messages write in examples of URLs.
 _PASSWORD = re.compile(
-    r"(://[^:/@\s]*:)\S*@|((?:password|passwd|pwd|passphrase)=)[^&\s'\"]*[^&\s'\":]"
+    r"(://[^:/@\s]*:)(?!PASSWORD@)\S*@|((?:password|passwd|pwd|passphrase)=)[^&\s'\"]*[^&\s'\":]"
 )
 _QUERY = re.compile(r"((?:https?|s3|gs)://[^\s?#]*)[?#]\S*")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)

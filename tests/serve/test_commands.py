@@ -1,5 +1,6 @@
 """`annotruth serve` and its sub-commands: settings, messages of one line, and what they do."""
 
+import errno
 import socket
 import sys
 
@@ -10,6 +11,7 @@ from tests.app.test_help import visible_options
 from annotruth.app import cli
 from annotruth.app.commands.serve import config_of
 from annotruth.errors import InputError
+from annotruth.serve import start
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.start import address_of, check_address, prepare
 from annotruth.serve.store.database import Database
@@ -85,6 +87,13 @@ def test_tokens_are_created_listed_and_revoked(serve, database, now):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "annotruth serve token list" in err
     assert "revoked" in serve("token", "list")[1]
+
+
+def test_ids_are_listed_in_full_beside_long_names(serve, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ids = [serve("token", "create", name)[1].split("_")[1] for name in ("x", "long name " * 12)]
+    out = serve("token", "list")[1]
+    assert all(each in out for each in ids)
 
 
 def test_files_are_imported_once_and_exported(serve, database, tmp_path, run):
@@ -164,7 +173,15 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
         ),
         (("token", "create", "x", "--project", "none"), "there is no project 'none'"),
         (("token", "create", "x", "--scope", "root"), "Invalid value for '--scope'"),
+        (("token", "create", " "), "the token's name ' ' must have 1 to 200 characters"),
+        (("token", "create", "x" * 201), "must have 1 to 200 characters"),
+        (("token", "create", "a\x1bb"), "none of them a control character"),
         (("token", "list", "--database", "mysql://a/b"), "are not supported"),
+        (
+            ("token", "list", "--database", "postgresql://u:secret@127.0.0.1:five/x"),
+            "is not the URL of a database: give sqlite:///FILE or postgresql://USER:PASSWORD@HOST",
+        ),
+        (("token", "list", "--database", "postgresql://u:secret@[::1/x"), "is not the URL of a da"),
         (("token", "list", "--database", "postgresql://u:secret@127.0.0.1:1/x"), "127.0.0.1"),
     ],
 )
@@ -192,7 +209,73 @@ def test_a_port_in_use_is_one_line(run, folder):
         code, out, err = run("serve", "--data-dir", folder, "--port", port)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"cannot listen on 127.0.0.1, port {port}: address already in use" in err
-    assert "give another --port" in err
+    assert "stop the other program, or give another --port" in err
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "256.1.1.1", "x" * 300, "a\x07b"])
+def test_a_host_that_is_not_this_machine_is_one_line(run, folder, host):
+    code, out, err = run("serve", "--data-dir", folder, "--host", host)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith("; give --host an address of this machine, such as 127.0.0.1\n")
+    assert len(err) < 300
+    assert not folder.exists()
+
+
+def test_port_0_is_a_free_port(folder, monkeypatch):
+    started = []
+    monkeypatch.setattr(start, "wait_for_server", lambda config, stop: True)
+
+    def supervise(commands, environment, *, stop):
+        stop.wait(10)
+        return 0
+
+    def then(config, stop):
+        started.append(config.port)
+        stop.set()
+
+    monkeypatch.setattr(start, "supervise", supervise)
+    config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=0)
+    said = []
+    assert start.run_service(config, said.append, then=then) == 0
+    assert started[0] > 0
+    assert f"http://127.0.0.1:{started[0]}/login#at_" in said[0]
+
+
+def test_a_link_that_cannot_be_shown_ends_the_service_and_the_next_start_shows_another(
+    folder, monkeypatch
+):
+    monkeypatch.setattr(start, "wait_for_server", lambda config, stop: True)
+    monkeypatch.setattr(start, "supervise", lambda *_, stop: 0 if stop.wait(10) else 1)
+    config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=0)
+
+    def fail(line):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        start.run_service(config, fail)
+    said = []
+    start.run_service(config, said.append, then=lambda _, stop: stop.set())
+    assert said[0].startswith("log in as administrator: http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("words", [("--port", "99999"), ("--database", "x")])
+def test_a_demo_that_does_not_start_leaves_nothing_behind(run, tmp_path, monkeypatch, words):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code, out, err = run("serve", "--demo", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_does_not_use_the_database_of_the_environment(run, tmp_path, monkeypatch):
+    used = []
+    monkeypatch.setenv("ANNOTRUTH_SERVE_DATABASE", f"sqlite:///{tmp_path}/real.db")
+    monkeypatch.setattr(
+        "annotruth.serve.demo.run_demo", lambda config, say: used.append(config.database) or 0
+    )
+    assert run("serve", "--demo") == (0, "", "")
+    assert "annotruth-demo-" in used[0]
+    assert run("serve", "--demo", "--database", f"sqlite:///{tmp_path}/own.db") == (0, "", "")
+    assert used[1] == f"sqlite:///{tmp_path}/own.db"
 
 
 def test_options_come_before_the_environment(monkeypatch, tmp_path):

@@ -6,10 +6,10 @@ import io
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from annotruth.errors import AnnotruthWarning, one_line, printable
 
@@ -69,8 +69,19 @@ def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None] | None:
     return None if quiet else partial(print_error, message)
 
 
-def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int = 2) -> None:
-    """Print the first rows of a table, numbers with the given number of decimals."""
+def show_table(
+    title: str,
+    table: pa.Table,
+    *,
+    max_rows: int = 10,
+    digits: int = 2,
+    wrapped: Collection[str] = (),
+) -> None:
+    """Print the first rows of a table, numbers with the given number of decimals.
+
+    Where the table is too wide, all columns are cut short; if some are ``wrapped``, only these are
+    made narrower, and their text continues on further lines.
+    """
     import pyarrow as pa
     from rich.console import Console
     from rich.table import Table
@@ -78,7 +89,13 @@ def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int =
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-        grid.add_column(_cell(name, digits), justify="right" if numeric else "left", no_wrap=True)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        grid.add_column(
+            _cell(name, digits),
+            justify=justify,
+            no_wrap=name not in wrapped,
+            overflow="fold" if name in wrapped else "ellipsis",
+        )
     for row in table.slice(0, max_rows).to_pylist():
         grid.add_row(*(_cell(value, digits) for value in row.values()))
     if table.num_rows > max_rows:

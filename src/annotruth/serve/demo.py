@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -216,19 +215,10 @@ class DemoClient:
         return json.loads(text) if text else None
 
 
-def run_demo(
-    config: ServeConfig, say: Callable[[str], None], *, temporary: bool, seed: int = 1
-) -> int:
-    """Run the service with two projects in which a simulated team works, until it is stopped.
-
-    A temporary data folder is removed at the end. Return the exit code.
-    """
+def run_demo(config: ServeConfig, say: Callable[[str], None], *, seed: int = 1) -> int:
+    """Run the service with two projects in which a simulated team works; return the exit code."""
     quiet = replace(config, log_requests=False)  # the team's would hide the link
-    try:
-        return run_service(quiet, say, then=lambda stop: work(config, stop, seed))
-    finally:
-        if temporary:
-            shutil.rmtree(config.data_dir, ignore_errors=True)
+    return run_service(quiet, say, then=lambda started, stop: work(started, stop, seed))
 
 
 def work(config: ServeConfig, stop: threading.Event, seed: int) -> None:

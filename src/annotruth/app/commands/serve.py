@@ -50,7 +50,10 @@ def serve(
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Port to listen on.", show_default="8377")
+        int | None,
+        typer.Option(
+            metavar="PORT", help="Port to listen on; 0 for any free one.", show_default="8377"
+        ),
     ] = None,
     demo: Annotated[
         bool,
@@ -80,16 +83,26 @@ def serve(
     if ctx.invoked_subcommand is not None:
         return
     require_packages()
-    config = config_of(given, demo=demo and folder is None)
     if demo:
-        from annotruth.serve.demo import run_demo
-
-        code = run_demo(config, console.show_lines, temporary=folder is None)
+        code = _run_demo(given)
     else:
         from annotruth.serve.start import run_service
 
-        code = run_service(config, console.show_lines)
+        code = run_service(config_of(given), console.show_lines)
     raise typer.Exit(code)
+
+
+def _run_demo(given: dict[str, Any]) -> int:
+    """Run the demo; without --data-dir, in a new folder that is removed at the end."""
+    from tempfile import TemporaryDirectory
+
+    from annotruth.serve.demo import run_demo
+
+    if given["data_dir"] is not None:
+        return run_demo(config_of(given), console.show_lines)
+    with TemporaryDirectory(prefix="annotruth-demo-", ignore_cleanup_errors=True) as folder:
+        own = {**given, "data_dir": folder, "database": given["database"] or sqlite_in(folder)}
+        return run_demo(config_of(own), console.show_lines)
 
 
 def require_packages() -> None:
@@ -102,25 +115,22 @@ def require_packages() -> None:
         )
 
 
-def config_of(given: dict[str, Any], *, demo: bool = False) -> ServeConfig:
-    """Return the settings: options first, then environment variables, then defaults.
-
-    The folder of a demo without --data-dir is a new one.
-    """
+def config_of(given: dict[str, Any]) -> ServeConfig:
+    """Return the settings: options first, then environment variables, then defaults."""
     from annotruth.serve.config import ServeConfig, variable_of
 
-    variable = variable_of("data_dir")
     environment = dict(os.environ)
     for name, value in given.items():
         if value is not None:
             environment[variable_of(name)] = str(value)
-    if demo:
-        import tempfile
-
-        environment[variable] = tempfile.mkdtemp(prefix="annotruth-demo-")
-    folder = Path(environment.setdefault(variable, "annotruth-data")).resolve()
-    environment.setdefault(variable_of("database"), f"sqlite:///{folder / 'annotruth.db'}")
+    folder = environment.setdefault(variable_of("data_dir"), "annotruth-data")
+    environment.setdefault(variable_of("database"), sqlite_in(folder))
     return ServeConfig.from_environment(environment)
+
+
+def sqlite_in(folder: str) -> str:
+    """Return the URL of the SQLite file in a data folder."""
+    return f"sqlite:///{Path(folder).resolve() / 'annotruth.db'}"
 
 
 def open_database(

@@ -104,7 +104,8 @@ def token_list(
         for token in tokens
     ]
     if rows:
-        console.show_table("Tokens", pa.Table.from_pylist(rows), max_rows=len(rows))
+        table = pa.Table.from_pylist(rows)
+        console.show_table("Tokens", table, max_rows=len(rows), wrapped=("name", "project"))
     else:
         console.show_lines("no tokens")
 
@@ -237,12 +238,14 @@ def import_(
 def export(
     ctx: typer.Context,
     project: ProjectArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new file: .parquet or .csv.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A new file: .csv, .parquet or .json.")
+    ],
     force: ForceOption = False,
     database: DatabaseOption = None,
     folder: FolderOption = None,
 ) -> None:
-    """Write the current labels of a project to a Parquet or CSV file.
+    """Write the current labels of a project to a CSV, Parquet or JSON file.
 
     **Examples**
 

@@ -208,7 +208,7 @@ class Database:
 def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except exc.ArgumentError:
+    except (exc.ArgumentError, ValueError):  # such as a port that is no number
         raise InputError(f"{shown(url)} is not the URL of a database: {_EXAMPLES}") from None
     scheme = parsed.drivername.partition("+")[0]
     if scheme in ("postgresql", "postgres"):

@@ -15,6 +15,7 @@ from annotruth.serve.store.records import Scope, Token
 from annotruth.serve.store.schema import token
 
 _MAX_LENGTH = 200
+_MAX_NAME = 200
 _COLUMNS = [token.c[name] for name in Token._fields]
 
 
@@ -30,6 +31,11 @@ def create_token(
     """Create a token for a project, or for all; return it and its text, which is not kept."""
     if scope not in get_args(Scope):
         raise InputError(f"unknown scope {shown(scope)}: choose {listed(get_args(Scope))}")
+    if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+        raise InputError(
+            f"the token's name {shown(name)} must have 1 to {_MAX_NAME} characters, none of them a "
+            "control character"
+        )
     created = Token(secrets.token_hex(6), project_id, name, scope, now, expires)
     secret = secrets.token_urlsafe(32)
     connection.execute(insert(token).values(**created._asdict(), hash=_hash(secret)))
@@ -49,6 +55,11 @@ def find_token(connection: Connection, text: str, now: datetime) -> Token | None
         return None
     found = _token(row)
     return found if found.is_valid(now) else None
+
+
+def token_id_of(text: str) -> str:
+    """Return the id in the text of a token."""
+    return text.split("_", 2)[1]
 
 
 def get_token(connection: Connection, token_id: str, now: datetime) -> Token | None:
