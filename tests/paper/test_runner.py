@@ -1,10 +1,15 @@
 """Runs of experiments: seeds, processes, resuming."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.waiting import MAX_SECONDS, wait_until
 
 from annotruth.errors import InputError, OutputError
 from annotruth.paper import runner
@@ -157,6 +162,21 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
         for n in (1, 2)
     )
     assert alone == together
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+def test_no_process_outlives_the_command(tmp_path, number):
+    words = ["reproduce", "exp1b", "--runs", "5000", "--out", tmp_path, "-q"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "annotruth", *map(str, words)],
+        stdout=subprocess.PIPE,  # its processes hold it, too
+    )
+    log = tmp_path / "exp1b" / "runs.jsonl"
+    wait_until(lambda: log.exists() or command.poll() is not None, "the first run")
+    command.send_signal(number)
+    command.communicate(timeout=MAX_SECONDS)
+    assert command.returncode == -number
 
 
 def test_the_seed_derives_from_experiment_condition_and_run():

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -116,7 +118,7 @@ def _run_batches(
     # A fresh interpreter per process: forking one that has threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(
-        min(n_workers, len(batches)), mp_context=context, initializer=_ignore_interrupts
+        min(n_workers, len(batches)), mp_context=context, initializer=_leave_signals_to_parent
     )
     try:
         for finished in as_completed([pool.submit(_run_batch, job, batch) for batch in batches]):
@@ -139,6 +141,14 @@ def _run(job: _Job, run_id: RunId) -> Results:
     return experiment.run(condition, settings, rng, data)
 
 
-def _ignore_interrupts() -> None:
-    """Leave interrupts to the parent process."""
+def _leave_signals_to_parent() -> None:
+    """Ignore interrupts, and end when the parent process is gone, however it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)  # the executor's queue would wait for its next batch for ever
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
