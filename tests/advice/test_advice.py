@@ -160,6 +160,22 @@ def test_assignments_name_annotators_who_have_not_labelled_the_item():
     assert advice.assignments(max_per_annotator=2)["annotator"].value_counts().max() == 2
 
 
+def test_only_items_that_all_of_those_to_ask_have_labelled_are_assigned_to_nobody():
+    made = at.simulate.crowd(n_items=100, n_annotators=10, labels_per_item=6, seed=0)
+    advice = at.next_labels(made.labels, 50)
+    work = advice.assignments()
+    to_ask = set(advice.annotators().query("ask")["annotator"])
+    rows = made.labels.to_arrow().to_pandas()
+    for item, missing in work[work["annotator"].isna()].groupby("item"):
+        done = set(rows.loc[rows["item"] == item, "annotator"])
+        now = set(work.loc[work["item"] == item, "annotator"].dropna())
+        assert to_ask <= done | now, (item, len(missing))
+    share = 50 / len(to_ask)
+    assert work["annotator"].value_counts().max() <= np.ceil(4 / 3 * share) + 1
+    some = advice.assignments(max_per_annotator=int(np.ceil(4 / 3 * share)))
+    assert some["annotator"].isna().sum() > work["annotator"].isna().sum()
+
+
 def test_where_everybody_is_dropped_new_annotators_are_needed():
     made = at.simulate.crowd(n_items=20, n_annotators=6, labels_per_item=3, seed=3)
     fit = at.fit(made.labels, "gpm")
@@ -175,6 +191,9 @@ def test_where_everybody_is_dropped_new_annotators_are_needed():
     assert not advice.of_annotators.ask.any()
     assert advice.n_add > 0
     assert advice.assignments()["annotator"].isna().all()
+    assert advice.of_annotators.why_nobody("labelled the item") == (
+        "none of the annotators should be asked, so find new people"
+    )
 
 
 def test_tables_come_in_the_callers_library():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotruth.advice.annotators import NOBODY, assign
+from annotruth.advice.annotators import NOBODY, AnnotatorAdvice, Workload, assign
 from annotruth.advice.items import share_out
 from annotruth.labels import Labels
 
@@ -69,10 +69,14 @@ LABELS = Labels.of([("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("c", "z", 2), 
 X, Y, Z, W = range(4)
 
 
-def assigned(add, gain, information, ask, most):
-    item, annotator = assign(
-        LABELS, np.array(add), np.array(gain), np.array(information), np.array(ask), most
-    )
+def workload(information, ask, most, *, is_strict=True):
+    verdict = np.full(len(ask), "keep")
+    people = AnnotatorAdvice(verdict, np.array(information), np.array(ask), [""] * len(ask))
+    return Workload(people, most, is_strict=is_strict)
+
+
+def assigned(add, gain, *given, **options):
+    item, annotator = assign(LABELS, np.array(add), np.array(gain), workload(*given, **options))
     return list(zip(item.tolist(), annotator.tolist(), strict=True))
 
 
@@ -95,14 +99,30 @@ def test_where_nobody_is_left_a_new_annotator_is_needed():
     ]
 
 
+def test_beyond_a_limit_that_is_not_strict_those_with_fewest_assignments_are_asked():
+    given = ([1, 3, 1], [0.1, 0.3, 0.2], [0.9, 0.5, 1.0, 0.8], [True, True, True, False])
+    strict = assigned(*given, most=1)
+    assert strict == [(1, Z), (1, Y), (1, NOBODY), (2, X), (0, NOBODY)]
+    # z is at the limit, but x and y have labelled a; nobody is left for the third label of b.
+    assert assigned(*given, most=1, is_strict=False) == [*strict[:4], (0, Z)]
+    # For c, x and y are left, who have 0 and 1 assignments, then both 1: the more informative.
+    given = ([0, 1, 2], [0.1, 0.3, 0.2], [0.5, 0.9, 0.1, 0.1], [True, True, False, False])
+    assert assigned(*given, most=1, is_strict=False) == [(1, Y), (2, X), (2, Y)]
+
+
+def test_the_fewest_assignments_decide_beyond_the_limit():
+    loads = workload([0.5, 0.9], [True, True], most=1, is_strict=False)
+    chosen = [loads.choose(1, excluded=excluded) for excluded in (set(), set(), {0}, set())]
+    assert chosen == [[1], [0], [1], [0]]
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_maximum_holds_in_a_crowd(most):
     rng = np.random.default_rng(0)
     rows = [(e, int(s), 1) for e in range(40) for s in rng.choice(12, 3, replace=False)]
     labels = Labels.of(rows)
-    item, annotator = assign(
-        labels, np.full(40, 2), rng.random(40), rng.random(12), np.ones(12, dtype=bool), most
-    )
+    people = workload(rng.random(12), np.ones(12, dtype=bool), most)
+    item, annotator = assign(labels, np.full(40, 2), rng.random(40), people)
     asked = annotator[annotator != NOBODY]
     assert np.bincount(asked).max() == most
     assert len(item) == 80

@@ -101,7 +101,8 @@ def test_labels_that_need_new_people_are_counted(run, tmp_path):
     out = run(*words)[1]
     missing = sum(row["annotator"] == "" for row in read_csv(tmp_path / "a.csv"))
     assert missing > 0
-    assert f"{missing} labels without an annotator: find new people" in out
+    why = "all of those to ask have labelled the item, so find new people"
+    assert f"{missing} labels without an annotator: {why}" in out
     assert json.loads(run(*words, "--json", "--force")[1])["unassigned"] == missing
 
 

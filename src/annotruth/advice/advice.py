@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.advice.annotators import NOBODY, AnnotatorAdvice, annotator_advice, assign
+from annotruth.advice.annotators import (
+    NOBODY,
+    AnnotatorAdvice,
+    Workload,
+    annotator_advice,
+    assign,
+    even_workload,
+)
 from annotruth.advice.items import (
     LEAST_GAIN,
     MAX_PER_ROUND,
@@ -35,7 +41,6 @@ from annotruth.models.result import Fit
 if TYPE_CHECKING:
     from annotruth.io.tasks import Task
 
-_LOAD = 4 / 3  # nobody gets more than this many times an even share of the assignments
 
 # What completion offers.
 _PUBLIC = (
@@ -106,13 +111,15 @@ class Advice:
     def assignments(self, max_per_annotator: int | None = None) -> Any:
         """Return which annotator should label which item, the highest gain first.
 
-        Nobody gets an item they have labelled. Where none of those to ask is left, the annotator
-        is missing: find a new one.
+        Nobody gets an item they have labelled. Where all of those to ask have labelled an item, the
+        annotator is missing: find a new one.
 
         Parameters
         ----------
         max_per_annotator
-            How many labels one annotator gets at most; a third above an even share if not given.
+            How many labels one annotator gets at most; beyond it, the annotator is missing. If not
+            given, it is a third above an even share, and those who have as many get more only where
+            all others of those to ask have labelled the item.
         """
         return from_arrow(self.assignment_table(max_per_annotator), self.fit.data.frame)
 
@@ -158,23 +165,13 @@ class Advice:
             raise InputError(
                 f"max_per_annotator is {max_per_annotator!r}: give a whole number from 1"
             )
-        return self._assigned(max_per_annotator)
+        workload = Workload(self.of_annotators, max_per_annotator, is_strict=True)
+        return assign(self.fit.data, self.add, self.of_items.gain, workload)
 
     @cached_property
     def _evenly_assigned(self) -> tuple[Codes, Codes]:
-        n_ask = max(int(self.of_annotators.ask.sum()), 1)
-        return self._assigned(math.ceil(_LOAD * self.n_add / n_ask))
-
-    def _assigned(self, max_per_annotator: int) -> tuple[Codes, Codes]:
-        people = self.of_annotators
-        return assign(
-            self.fit.data,
-            self.add,
-            self.of_items.gain,
-            people.information,
-            people.ask,
-            max_per_annotator,
-        )
+        workload = even_workload(self.of_annotators, self.n_add)
+        return assign(self.fit.data, self.add, self.of_items.gain, workload)
 
     def item_table(self) -> pa.Table:
         """Return the table of items in Arrow."""

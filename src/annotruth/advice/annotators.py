@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,7 @@ from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
 
 NOBODY = -1
-"""Code of an assignment to a new annotator, where none of those to ask is left."""
+"""Code of an assignment to a new annotator, where all of those to ask have labelled the item."""
 
 FEW_LABELS = 5
 """Annotators with fewer labels get no verdict where the model gives no interval."""
@@ -31,6 +33,7 @@ VERDICTS = ("keep", "drop", "unsure", "too few labels")
 RANK_VERDICTS = ("keep", "drop", "unsure", "too few votes")
 """The verdicts on annotators who compare items."""
 
+_LOAD = 4 / 3  # who has more than this many times an even share of the assignments is asked last
 _BEST = 0.1  # the share of annotators that information is measured against
 _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
 
@@ -77,6 +80,12 @@ class AnnotatorAdvice:
                 "reason": self.reason,
             }
         )
+
+    def why_nobody(self, done: str) -> str:
+        """Return why assignments have no annotator; ``done`` is what those to ask did before."""
+        if not self.ask.any():
+            return "none of the annotators should be asked, so find new people"
+        return f"all of those to ask have {done}, so find new people"
 
 
 def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
@@ -238,21 +247,59 @@ def far_below_median(fit: Fit) -> NDArray[np.bool_]:
     return far
 
 
-def assign(
-    labels: Labels,
-    add: Codes,
-    gain: Floats,
-    information: Floats,
-    ask: NDArray[np.bool_],
-    max_per_annotator: int,
-) -> tuple[Codes, Codes]:
+class Workload:
+    """How many assignments everybody has, to choose whom to ask next.
+
+    Parameters
+    ----------
+    people
+        Whom to ask, and how informative they are.
+    limit
+        How many assignments one annotator gets.
+    is_strict
+        Whether annotators at the limit are never chosen; otherwise they are, if nobody else is
+        left, those with the fewest assignments first.
+
+    Examples
+    --------
+    >>> verdict = np.array(["keep", "keep", "drop"])
+    >>> people = AnnotatorAdvice(verdict, np.array([0.8, 1.0, 1.0]), verdict == "keep", [""] * 3)
+    >>> workload = Workload(people, 1, is_strict=False)
+    >>> [workload.choose(1, excluded=set()) for _ in range(2)], workload.choose(3, excluded={1})
+    ([[1], [0]], [0])
+    """
+
+    def __init__(self, people: AnnotatorAdvice, limit: int, *, is_strict: bool) -> None:
+        order = np.argsort(-people.information[people.ask], kind="stable")
+        self._asked: list[int] = np.flatnonzero(people.ask)[order].tolist()
+        self._below_limit = self._asked
+        self._load = np.zeros(len(people.ask), dtype=np.int64)
+        self._limit, self._is_strict = limit, is_strict
+
+    def choose(self, wanted: int, excluded: set[int]) -> list[int]:
+        """Return up to so many of the most informative annotators, and count their assignments."""
+        eligible = (s for s in self._below_limit if s not in excluded)
+        chosen = list(islice(eligible, wanted))
+        if len(chosen) < wanted and not self._is_strict:
+            others = (s for s in self._asked if s not in excluded and s not in chosen)
+            chosen += sorted(others, key=self._load.__getitem__)[: wanted - len(chosen)]
+        self._load[chosen] += 1
+        if chosen and self._load[chosen].max() >= self._limit:
+            self._below_limit = [s for s in self._below_limit if self._load[s] < self._limit]
+        return chosen
+
+
+def even_workload(people: AnnotatorAdvice, n_assignments: int) -> Workload:
+    """Return a workload in which nobody gets much more than an even share, as far as possible."""
+    n_ask = max(int(people.ask.sum()), 1)
+    return Workload(people, math.ceil(_LOAD * n_assignments / n_ask), is_strict=False)
+
+
+def assign(labels: Labels, add: Codes, gain: Floats, workload: Workload) -> tuple[Codes, Codes]:
     """Assign the labels to add: codes of items, and of annotators or `NOBODY`.
 
-    Items with the highest gain choose first: they take the most informative annotators who have
-    not labelled the item and have fewer than ``max_per_annotator`` assignments.
+    Items with the highest gain choose first, among the annotators who have not labelled them.
     """
-    free = np.flatnonzero(ask)[np.argsort(-information[ask], kind="stable")].tolist()
-    load = np.zeros(labels.n_annotators, dtype=np.int64)
     starts = labels.cell_ptr[labels.item_ptr]
     items: list[int] = []
     annotators: list[int] = []
@@ -261,15 +308,7 @@ def assign(
         if not wanted:
             continue
         labelled_by = set(labels.annotator[starts[e] : starts[e + 1]].tolist())
-        chosen: list[int] = []
-        for s in free:
-            if len(chosen) == wanted:
-                break
-            if s not in labelled_by:
-                chosen.append(s)
-        load[chosen] += 1
-        if chosen and load[chosen].max() >= max_per_annotator:
-            free = [s for s in free if load[s] < max_per_annotator]
+        chosen = workload.choose(wanted, excluded=labelled_by)
         items += [e] * wanted
         annotators += chosen + [NOBODY] * (wanted - len(chosen))
     return np.array(items, dtype=np.int64), np.array(annotators, dtype=np.int64)

@@ -102,8 +102,8 @@ def show_pair_advice(advice: PairAdvice, *, as_json: bool) -> None:
         if more := len(table) - len(first):
             console.show_lines(f"{more:,} more")
         if missing:
-            text = f"{counted(missing, 'comparison')} without an annotator: find new people"
-            console.show_lines(text)
+            why = advice.of_annotators.why_nobody("compared the two items")
+            console.show_lines(f"{counted(missing, 'comparison')} without an annotator: {why}")
     console.show_lines("")
     people = advice.annotator_table().sort_by([("information", "ascending")])
     shown = people.select([*people.column_names[:4], "information"])  # reasons are too long

@@ -42,7 +42,7 @@ class Task(NamedTuple):
     content
         Its covariates by name: text, the URL of an image, ...
     annotators
-        Whom to ask.
+        Whom to ask; nobody if all of those to ask have labelled the item.
     n_labels
         How many labels to add; more than there are annotators where new people are needed.
     gain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +27,6 @@ MAX_ITEMS = 1000
 LEAST_GAIN = 0.005
 """A round that raises the expected Kendall tau by less is not worth its comparisons."""
 
-_LOAD = 4 / 3  # nobody gets more than this many times an even share of the comparisons
 # Computing the gains of this many pairs of items takes about as long as choosing one should: of more,
 # several pairs are chosen before gains are computed again.
 _PAIRS_PER_CHOICE = 8000
@@ -127,11 +125,7 @@ class PairAdvice:
     @cached_property
     def assigned(self) -> Codes:
         """The code of the annotator who should make each comparison; `NOBODY` for a new one."""
-        people = self.of_annotators
-        n_ask = max(int(people.ask.sum()), 1)
-        return assign_pairs(
-            self.fit, self.left, self.right, people, math.ceil(_LOAD * self.n_add / n_ask)
-        )
+        return assign_pairs(self.fit, self.left, self.right, self.of_annotators)
 
     def summary(self) -> str:
         """Return the advice in a few lines."""

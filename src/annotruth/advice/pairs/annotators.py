@@ -10,6 +10,7 @@ from annotruth.advice.annotators import (
     NOBODY,
     AnnotatorAdvice,
     advice_of_verdicts,
+    even_workload,
     verdicts,
 )
 from annotruth.advice.pairs.votes import Voters, voters_of
@@ -44,10 +45,8 @@ def pair_annotator_advice(fit: RankFit) -> AnnotatorAdvice:
     return advice_of_verdicts(np.where(few, "too few votes", "unsure"), reasons, gain)
 
 
-def assign_pairs(
-    fit: RankFit, left: Codes, right: Codes, people: AnnotatorAdvice, max_per_annotator: int
-) -> Codes:
-    """Return who makes each comparison: the most informative who is free and has not compared them."""
+def assign_pairs(fit: RankFit, left: Codes, right: Codes, people: AnnotatorAdvice) -> Codes:
+    """Return who makes each comparison, among the annotators who have not compared the items."""
     data = fit.data
     done: dict[tuple[int, int], set[int]] = {
         (min(pair), max(pair)): set() for pair in zip(left.tolist(), right.tolist(), strict=True)
@@ -60,15 +59,11 @@ def assign_pairs(
     ):
         if (a, b) in done:
             done[a, b].add(s)
-    free = np.flatnonzero(people.ask)[np.argsort(-people.information[people.ask], kind="stable")]
-    load = np.zeros(data.n_annotators, dtype=np.int64)
+    workload = even_workload(people, len(left))
     annotator = np.full(len(left), NOBODY, dtype=np.int64)
     for n, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         compared_by = done[min(a, b), max(a, b)]
-        for s in free.tolist():
-            if load[s] < max_per_annotator and s not in compared_by:
-                annotator[n] = s
-                load[s] += 1
-                compared_by.add(s)
-                break
+        for s in workload.choose(1, excluded=compared_by):
+            annotator[n] = s
+            compared_by.add(s)
     return annotator

@@ -242,7 +242,8 @@ def _show(advice: Advice, assigned: pa.Table | None) -> None:
         console.show_lines("")
         console.show_table("Assignments, highest gain first", assigned, max_rows=_MAX_ROWS)
         if missing := assigned["annotator"].null_count:
-            console.show_lines(f"{counted(missing, 'label')} without an annotator: find new people")
+            why = advice.of_annotators.why_nobody("labelled the item")
+            console.show_lines(f"{counted(missing, 'label')} without an annotator: {why}")
 
 
 def _to_label(items: pa.Table) -> pa.Table:
