@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import csv
 import functools
-import glob
 import inspect
 import io
-import json
-import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -17,7 +14,7 @@ import typer
 
 from annotruth.app import console
 from annotruth.app.read_flags import READ_FLAGS
-from annotruth.errors import InputError, hide_credentials, is_url
+from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
@@ -43,50 +40,6 @@ FitOrLabels = Annotated[
 ]
 
 
-def one_or_several(names: list[str]) -> str | list[str]:
-    """Return the only name, or all of them, as functions take a path or a list of paths."""
-    return names[0] if len(names) == 1 else names
-
-
-def input_files(names: list[str]) -> list[Path]:
-    """Return the files of FIT|LABELS, which no output may replace."""
-    files = [file for name in names for file in saved_files(Path(name))]
-    folders = [Path(name) for name in names if Path(name).is_dir() and not is_saved(Path(name))]
-    files += [file for folder in folders for file in folder.iterdir()]
-    if any(glob.has_magic(name) for name in names):
-        from annotruth.io.sources import find_matches
-
-        files += [Path(file) for name in names for file in find_matches(name)]
-    return files
-
-
-def is_saved(folder: Path) -> bool:
-    """Return whether a folder holds a saved fit."""
-    return any((folder / name).is_file() for name in ("fit.json", "questions.json"))
-
-
-def is_ranking(names: list[str]) -> bool:
-    """Return whether the only name is the folder of a saved fit of comparisons."""
-    if len(names) != 1 or not is_saved(Path(names[0])):
-        return False
-    try:
-        entries = json.loads((Path(names[0]) / "fit.json").read_bytes())
-    except (OSError, ValueError, RecursionError):  # loading it says what is wrong
-        return False
-    return isinstance(entries, dict) and entries.get("kind") == "ranking"
-
-
-def heading(names: list[str]) -> str:
-    """Return the name of FIT|LABELS in the heading of a report."""
-    if any(is_url(name) for name in names):
-        return ", ".join(map(hide_credentials, names))
-    if len(names) == 1 and names[0] != "-":
-        return Path(names[0]).resolve().name
-    from annotruth.io.sources import source_name
-
-    return source_name([name if name == "-" else Path(name).name for name in names])
-
-
 ModelOption = Annotated[
     str | None,
     typer.Option(
@@ -95,7 +48,6 @@ ModelOption = Annotated[
         show_default=DEFAULT_MODEL,
     ),
 ]
-TABLE_SUFFIXES = (".csv", ".parquet", ".json")
 
 
 def out_option(tables: str, *, first: str) -> Any:
@@ -110,11 +62,6 @@ def out_option(tables: str, *, first: str) -> Any:
         help=f"Write the tables of {tables} to this folder; if it ends in .csv, .parquet or .json, "
         f"only that of {first} to this file.",
     )
-
-
-def is_table_file(path: str | Path | None) -> bool:
-    """Return whether ``--out`` names a file for the first table, not a folder for all."""
-    return path is not None and Path(path).suffix.lower() in TABLE_SUFFIXES
 
 
 KeepOption = Annotated[
@@ -286,70 +233,6 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
 
 def _unchanged(value: Any) -> Any:
     return value
-
-
-def check_outputs(
-    inputs: Mapping[str, Iterable[str | Path | None]],
-    outputs: Mapping[str, Iterable[str | Path | None]],
-) -> None:
-    """Refuse an output that would replace an input or another output, also through links.
-
-    Both are lists of paths by the argument or flag that names them.
-    """
-    names: dict[object, str] = {}
-    for name, paths in inputs.items():
-        for path in paths:
-            for key in _identities(path):
-                names[key] = f"is also the input {name}"
-    for name, paths in outputs.items():
-        found = [(path, key) for path in paths for key in _identities(path)]
-        for path, key in found:
-            if key in names:
-                raise InputError(f"{path}, which {name} writes, {names[key]}: choose another path")
-        names |= {key: f"is also written by {name}" for _, key in found}
-
-
-def _identities(path: str | Path | None) -> list[object]:
-    """Return what two paths to the same file have in common: the path behind links, or the inode."""
-    if path is None:
-        return []
-    real = Path(os.path.realpath(path))
-    try:
-        status = real.stat()
-    except OSError:  # it does not exist yet, or is no path but the name of a table
-        return [real]
-    return [real, (status.st_dev, status.st_ino)]
-
-
-def table_files(
-    out: str | Path | None,
-    suffix: str = "csv",
-    names: Iterable[str] = (
-        *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
-        "overview",
-    ),
-) -> list[Path]:
-    """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""
-    if out is None:
-        return []
-    out = Path(out)
-    if is_table_file(out):
-        return [out]
-    if _arrow_files(out):
-        raise InputError(f"{out} holds a saved fit: choose another folder for the tables")
-    return [out, out / "fit.json", *(out / f"{name}.{suffix}" for name in names)]
-
-
-def saved_files(folder: Path | None) -> list[Path]:
-    """Return the files of a saved fit, or of one that is to be saved, and the folder itself."""
-    if folder is None:
-        return []
-    return [folder, folder / "fit.json", *_arrow_files(folder)]
-
-
-def _arrow_files(folder: Path) -> list[Path]:
-    """Return Arrow files of the saved fit in a folder, if there is one; format 1 has no subfolder."""
-    return [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 
-from annotruth.app import options
-from annotruth.app.existing_files import OutputKind, check_existing, check_out
+from annotruth.app import named_files, options
+from annotruth.app.named_files import OutputKind, check_existing, check_out
 from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
 from annotruth.errors import (
     AnnotruthError,
@@ -108,8 +108,8 @@ class Outputs:
     def paths(self) -> dict[str, Sequence[str | Path | None]]:
         """Return the paths that are written, by flag."""
         return {
-            "--out": options.table_files(self.out, self.format_.value),
-            "--save": options.saved_files(self.save),
+            "--out": named_files.table_files(self.out, self.format_.value),
+            "--save": named_files.saved_files(self.save),
             "--report": [self.report],
             "--soft": [self.soft],
             "--keep": [self.keep],
@@ -160,7 +160,7 @@ class Outputs:
             if path is not None:
                 check(path)
         check_predictions(self.predictions, self.label_studio)
-        options.check_outputs(inputs, {**(also or {}), **self.paths()})
+        named_files.check_outputs(inputs, {**(also or {}), **self.paths()})
         check_out(self.out, force=self.force)
         saved: OutputKind = "questions" if several_questions else "fit"
         check_existing("--save", self.save, saved, force=self.force)
@@ -175,7 +175,7 @@ class Outputs:
             raise InputError("--soft-readout needs --soft FILE")
         if self.embed and self.report is None:
             raise InputError("--embed needs --report FILE")
-        one_file = options.is_table_file(self.out)
+        one_file = named_files.is_table_file(self.out)
         if self.format_ is not FormatChoice.csv and (self.out is None or one_file):
             raise InputError(
                 f"--format {self.format_.value} is for the tables of --out DIR, and the name of a file "
@@ -287,7 +287,7 @@ def write_out(
     """Write the first table to the file that ``--out`` names, or all of them to the folder."""
     from annotruth.io.writers import format_of, write_table, write_tables
 
-    if options.is_table_file(out):
+    if named_files.is_table_file(out):
         first = next(iter(tables.values()))
         write_table(first, out, format_of(out), safe_cells=safe_cells)
     else:

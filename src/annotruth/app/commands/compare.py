@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from annotruth.app import options
-from annotruth.app.existing_files import check_existing, check_out
+from annotruth.app import named_files, options
+from annotruth.app.named_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption
 from annotruth.app.outputs import write_out
 from annotruth.app.pair_advice import choose_path, refuse_label_flags
@@ -98,7 +98,7 @@ def compare(
     def of_comparisons() -> None:
         _compare_rankings(labels, names, read, as_json=as_json, quiet=quiet)
 
-    if options.is_ranking(labels):
+    if named_files.is_ranking(labels):
         refuse_label_flags(flags)
         of_comparisons()
         return
@@ -145,10 +145,10 @@ def _compare_labels(
         pages = [] if report is None else [report]
         if report is not None and model_reports:
             pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
-        options.check_outputs(
-            {"FIT|LABELS": options.input_files(labels), "--truth": [truth]},
+        named_files.check_outputs(
+            {"FIT|LABELS": named_files.input_files(labels), "--truth": [truth]},
             {
-                "--out": options.table_files(out, names=("models", "agreement")),
+                "--out": named_files.table_files(out, names=("models", "agreement")),
                 "--report": pages,
             },
         )
@@ -156,7 +156,7 @@ def _compare_labels(
         for page in pages:
             check_existing("--report", page, "page", force=force)
         comparison = compare_models(
-            options.one_or_several(labels),
+            named_files.one_or_several(labels),
             models,
             truth=truth,
             scores=read.scale == "ordinal",
@@ -170,7 +170,7 @@ def _compare_labels(
             }
             write_out(tables, out, extra={}, safe_cells=False)
         if report is not None:
-            source = options.heading(labels)
+            source = named_files.heading(labels)
             comparison.report(report, source=source, model_reports=model_reports, progress=progress)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict()))
@@ -204,7 +204,7 @@ def _compare_rankings(
         from annotruth.ranking import compare_rankings
 
         choice = compare_rankings(
-            options.one_or_several(votes), models, progress=progress, read=read
+            named_files.one_or_several(votes), models, progress=progress, read=read
         )
     if as_json:
         typer.echo(json.dumps(choice.to_dict()))

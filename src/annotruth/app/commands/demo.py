@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.existing_files import check_existing
+from annotruth.app.named_files import check_existing
 from annotruth.app.output_flags import ForceOption
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from annotruth.app import options
+from annotruth.app import named_files, options
 from annotruth.app.outputs import Outputs, takes_outputs
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def fit(
     model_options |= options.engine_option(engine.value, master, storage)
     outputs.check(
         {
-            "LABELS": options.input_files(labels),
-            "--warm-start": options.saved_files(warm_start),
+            "LABELS": named_files.input_files(labels),
+            "--warm-start": named_files.saved_files(warm_start),
             "--gold": [gold],
             "--truth": [truth],
             "--annotator-prior": [annotator_prior],
@@ -164,7 +164,7 @@ def fit(
         from annotruth.api import fit as fit_labels  # slow to load
 
         result: Any = fit_labels(
-            options.one_or_several(labels),
+            named_files.one_or_several(labels),
             model,
             gold=gold,
             annotator_prior=annotator_prior,
@@ -181,7 +181,7 @@ def fit(
         if not on_spark:
             measure = on_questions.measure if several else _measure
             metrics: Any = None if truth is None else measure(result, truth, read)
-            source = options.heading(labels)
+            source = named_files.heading(labels)
             written = outputs.write(result, progress, source=source, truth=truth, quiet=quiet)
     if on_spark:
         _show_distributed(result, outputs, as_json=as_json, quiet=quiet)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options
-from annotruth.app.existing_files import check_existing, check_out
+from annotruth.app import named_files, options
+from annotruth.app.named_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption, LabelStudioOption, PredictionsOption
 from annotruth.app.outputs import Paths, check_predictions, write_out, write_predictions
 from annotruth.errors import InputError, counted
@@ -105,7 +105,7 @@ def next_(
     )
     known = {"--gold": gold, "--annotator-prior": annotator_prior}
     inputs = {flag: [path] for flag, path in known.items()}
-    outputs.check({"FIT|LABELS": options.input_files(data), **inputs}, force=force)
+    outputs.check({"FIT|LABELS": named_files.input_files(data), **inputs}, force=force)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -114,7 +114,7 @@ def next_(
         from annotruth.advice.pairs.advice import PairAdvice
         from annotruth.app import pair_advice
 
-        source = options.one_or_several(data)
+        source = named_files.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "progress": progress, "read": read}
         shared |= options.parse_model_options(settings)
 
@@ -164,9 +164,9 @@ class _NextOutputs:
             writers.format_of(self.keep)
         check_predictions(self.predictions, self.label_studio)
         names = ("items", "annotators", "assignments", "comparisons")
-        tables = {"--out": options.table_files(self.out, names=names)}
+        tables = {"--out": named_files.table_files(self.out, names=names)}
         files = self._files()
-        options.check_outputs(inputs, tables | {flag: [path] for flag, path in files.items()})
+        named_files.check_outputs(inputs, tables | {flag: [path] for flag, path in files.items()})
         check_out(self.out, force=force)
         for flag, path in files.items():
             check_existing(flag, path, "file", force=force)

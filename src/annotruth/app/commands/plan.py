@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options
+from annotruth.app import named_files, options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def plan(
         from annotruth import advising, ranking  # slow to load
         from annotruth.app.pair_advice import choose_path
 
-        source = options.one_or_several(data)
+        source = named_files.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
         shared |= options.parse_model_options(settings)
         planned = choose_path(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options
+from annotruth.app import named_files, options
 from annotruth.app.commands.fit import finite, print_result
 from annotruth.app.outputs import RANK_OUTPUTS, Outputs, takes_outputs
 from annotruth.app.read_flags import RANK_READ_FLAGS
@@ -131,8 +131,8 @@ def rank(
     model_options |= options.engine_option(engine.value, master, storage)
     outputs.check(
         {
-            "VOTES": options.input_files(votes),
-            "--warm-start": options.saved_files(warm_start),
+            "VOTES": named_files.input_files(votes),
+            "--warm-start": named_files.saved_files(warm_start),
             "--truth": [truth],
         }
     )
@@ -143,7 +143,7 @@ def rank(
         from annotruth import ranking  # slow to load
 
         fit = ranking.rank(
-            options.one_or_several(votes),
+            named_files.one_or_several(votes),
             model,
             machines=machines or (),
             machine_margin=machine_margin,
@@ -156,7 +156,7 @@ def rank(
         if truth is not None:
             metrics = ranking.evaluate_ranking(fit, truth, max_size=read.max_size)
         written = outputs.write(
-            fit, progress, source=options.heading(votes), truth=truth, quiet=quiet
+            fit, progress, source=named_files.heading(votes), truth=truth, quiet=quiet
         )
     print_result(
         fit, metrics, written.lines, as_json=as_json, quiet=quiet, entries=rank_entries(fit)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import options
-from annotruth.app.existing_files import check_existing
+from annotruth.app import named_files, options
+from annotruth.app.named_files import check_existing
 from annotruth.app.output_flags import EmbedOption, ForceOption
 from annotruth.app.outputs import refuse_embedding, typed_command
 
@@ -58,7 +58,9 @@ def report(
 
     page = page if out is None else out
     inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
-    options.check_outputs({"FIT|LABELS": options.input_files(data), **inputs}, {"--report": [page]})
+    named_files.check_outputs(
+        {"FIT|LABELS": named_files.input_files(data), **inputs}, {"--report": [page]}
+    )
     check_existing("--report", page, "page", force=force)
     with (
         console.warnings_in_one_line(quiet=quiet),
@@ -67,8 +69,10 @@ def report(
         from annotruth import advising, api  # slow to load
         from annotruth.models.result import Fit
 
-        name, command = source or options.heading(data), typed_command()
-        saved = api.load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
+        name, command = source or named_files.heading(data), typed_command()
+        saved = (
+            api.load(data[0]) if len(data) == 1 and named_files.is_saved(Path(data[0])) else None
+        )
         if saved is not None and not isinstance(saved, Fit):
             refuse_embedding(embed)
             read.refuse_options_of_data(
@@ -82,7 +86,7 @@ def report(
             saved.report(page, source=name, truth=truth, command=command)
         else:
             fit = advising.fit_or_load(
-                saved or options.one_or_several(data),
+                saved or named_files.one_or_several(data),
                 model,
                 gold=gold,
                 annotator_prior=annotator_prior,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from annotruth.app import console, options
+from annotruth.app import console, named_files
 from annotruth.app.commands.serve import DatabaseOption, FolderOption, open_database
-from annotruth.app.existing_files import check_existing
+from annotruth.app.named_files import check_existing
 from annotruth.errors import InputError, counted, listed, shown
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ def backup(
     """
     check_existing("FILE", file, "file", force=force)
     opened = open_database(ctx, database, folder)
-    options.check_outputs({"--database": [opened.name]}, {"FILE": [file]})
+    named_files.check_outputs({"--database": [opened.name]}, {"FILE": [file]})
     from annotruth.serve.store.maintenance import backup as write_backup
 
     write_backup(opened, file)

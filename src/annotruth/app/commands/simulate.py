@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from annotruth.app import options
-from annotruth.app.existing_files import check_existing
+from annotruth.app.named_files import check_existing
 from annotruth.app.output_flags import ForceOption
 from annotruth.errors import InputError
 
@@ -128,7 +128,6 @@ def simulate(
 
         annotruth simulate --out tags --generator sets --categories 8
     """
-    from annotruth import simulate as generators
     from annotruth.app import console
     from annotruth.io.writers import write_tables
 
@@ -144,25 +143,42 @@ def simulate(
         "n_groups": n_groups,
         "behavior": behavior,
     }
+    simulation = _generate(generator, given, spammer_share=spammers, seed=seed)
+    tables, description = _tables_of(simulation)
+    write_tables(tables, out)
+    if not quiet:
+        console.show_lines(f"{description}, written to {out}")
+
+
+def _generate(
+    generator: str, given: Mapping[str, Any], **shared: Any
+) -> Simulation | ComparisonSimulation | SetSimulation:
+    """Return the simulation by the generator of a name, with the options that were given."""
+    from annotruth import simulate as generators
+
     generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
         generators, generator
     )
     chosen = _options_of(generate, given)
     try:
-        simulation = generate(**chosen, spammer_share=spammers, seed=seed)
+        return generate(**chosen, **shared)
     except MemoryError:
         raise InputError(
             "there is not enough memory for such a crowd: ask for fewer items, annotators or categories"
         ) from None
+
+
+def _tables_of(
+    simulation: Simulation | ComparisonSimulation | SetSimulation,
+) -> tuple[dict[str, pa.Table], str]:
+    """Return the tables to write, and what they hold in words."""
+    from annotruth import simulate as generators
+
     if isinstance(simulation, generators.ComparisonSimulation):
-        tables, made = simulation.tables(), simulation.comparisons.describe()
-    elif isinstance(simulation, generators.SetSimulation):
-        tables, made = simulation.tables(), simulation.describe()
-    else:
-        tables, made = simulated_tables(simulation), simulation.labels.describe()
-    write_tables(tables, out)
-    if not quiet:
-        console.show_lines(f"{made}, written to {out}")
+        return simulation.tables(), simulation.comparisons.describe()
+    if isinstance(simulation, generators.SetSimulation):
+        return simulation.tables(), simulation.describe()
+    return simulated_tables(simulation), simulation.labels.describe()
 
 
 def _options_of(generate: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options
+from annotruth.app import named_files, options
 from annotruth.app.commands.fit import json_entries, print_result
 from annotruth.app.commands.rank import rank_entries
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
@@ -97,10 +97,14 @@ def update(
         outputs = replace(outputs, save=None)
     in_place = outputs.save is None
     folder = fit if outputs.save is None else outputs.save
-    files: Paths = {"FIT": options.saved_files(fit)}
-    inputs: Paths = {"LABELS": options.input_files(labels), "--gold": [gold], "--truth": [truth]}
+    files: Paths = {"FIT": named_files.saved_files(fit)}
+    inputs: Paths = {
+        "LABELS": named_files.input_files(labels),
+        "--gold": [gold],
+        "--truth": [truth],
+    }
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
-    if options.is_ranking([str(fit)]):
+    if named_files.is_ranking([str(fit)]):
         refuse_label_flags({"--gold": gold, **outputs.of_labels_only()})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with (
@@ -114,7 +118,7 @@ def update(
         before = load_fit(fit)
         after, changed, entries = _update(
             before,
-            options.one_or_several(labels),
+            named_files.one_or_several(labels),
             gold=gold,
             refit=refit,
             read=read,

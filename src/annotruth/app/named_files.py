@@ -1,0 +1,240 @@
+"""The files that arguments and options name: what is read, and what may be written.
+
+No output replaces an input or another output. Saved fits, folders of tables, simulated crowds and pages
+that annotruth wrote are replaced. Any other existing file, and a folder with other files, is refused
+before anything is read, unless ``--force`` is given.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from annotruth.errors import InputError, hide_credentials, is_url, system_errors_reported
+from annotruth.io.atomic import path_behind_links
+
+TABLE_SUFFIXES = (".csv", ".parquet", ".json")
+OutputKind = Literal["file", "page", "tables", "fit", "questions", "crowd"]
+"""A file, a page, or a folder: tables, a saved fit, saved fits of questions, a simulated crowd."""
+
+_FOLDERS = {
+    "tables": "tables",
+    "fit": "saved fit",
+    "questions": "saved fits of questions",
+    "crowd": "simulated crowd",
+}
+_GENERATOR = b'<meta name="generator" content="annotruth">'
+_HEAD_BYTES = 4096
+_DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
+_OTHER_SUFFIXES = (".tsv", ".txt", ".xlsx", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
+
+
+def one_or_several(names: list[str]) -> str | list[str]:
+    """Return the only name, or all of them, as functions take a path or a list of paths."""
+    return names[0] if len(names) == 1 else names
+
+
+def input_files(names: list[str]) -> list[Path]:
+    """Return the files of FIT|LABELS, which no output may replace."""
+    files = [file for name in names for file in saved_files(Path(name))]
+    folders = [Path(name) for name in names if Path(name).is_dir() and not is_saved(Path(name))]
+    files += [file for folder in folders for file in folder.iterdir()]
+    if any(glob.has_magic(name) for name in names):
+        from annotruth.io.sources import find_matches
+
+        files += [Path(file) for name in names for file in find_matches(name)]
+    return files
+
+
+def is_saved(folder: Path) -> bool:
+    """Return whether a folder holds a saved fit."""
+    return any((folder / name).is_file() for name in ("fit.json", "questions.json"))
+
+
+def is_ranking(names: list[str]) -> bool:
+    """Return whether the only name is the folder of a saved fit of comparisons."""
+    if len(names) != 1 or not is_saved(Path(names[0])):
+        return False
+    try:
+        entries = json.loads((Path(names[0]) / "fit.json").read_bytes())
+    except (OSError, ValueError, RecursionError):  # loading it says what is wrong
+        return False
+    return isinstance(entries, dict) and entries.get("kind") == "ranking"
+
+
+def heading(names: list[str]) -> str:
+    """Return the name of FIT|LABELS in the heading of a report."""
+    if any(is_url(name) for name in names):
+        return ", ".join(map(hide_credentials, names))
+    if len(names) == 1 and names[0] != "-":
+        return Path(names[0]).resolve().name
+    from annotruth.io.sources import source_name
+
+    return source_name([name if name == "-" else Path(name).name for name in names])
+
+
+def is_table_file(path: str | Path | None) -> bool:
+    """Return whether ``--out`` names a file for the first table, not a folder for all."""
+    return path is not None and Path(path).suffix.lower() in TABLE_SUFFIXES
+
+
+def check_outputs(
+    inputs: Mapping[str, Iterable[str | Path | None]],
+    outputs: Mapping[str, Iterable[str | Path | None]],
+) -> None:
+    """Refuse an output that would replace an input or another output, also through links.
+
+    Both are lists of paths by the argument or flag that names them.
+    """
+    names: dict[object, str] = {}
+    for name, paths in inputs.items():
+        for path in paths:
+            for key in _identities(path):
+                names[key] = f"is also the input {name}"
+    for name, paths in outputs.items():
+        found = [(path, key) for path in paths for key in _identities(path)]
+        for path, key in found:
+            if key in names:
+                raise InputError(f"{path}, which {name} writes, {names[key]}: choose another path")
+        names |= {key: f"is also written by {name}" for _, key in found}
+
+
+def _identities(path: str | Path | None) -> list[object]:
+    """Return what two paths to the same file have in common: the path behind links, or the inode."""
+    if path is None:
+        return []
+    real = Path(os.path.realpath(path))
+    try:
+        status = real.stat()
+    except OSError:  # it does not exist yet, or is no path but the name of a table
+        return [real]
+    return [real, (status.st_dev, status.st_ino)]
+
+
+def table_files(
+    out: str | Path | None,
+    suffix: str = "csv",
+    names: Iterable[str] = (
+        *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
+        "overview",
+    ),
+) -> list[Path]:
+    """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""
+    if out is None:
+        return []
+    out = Path(out)
+    if is_table_file(out):
+        return [out]
+    if _arrow_files(out):
+        raise InputError(f"{out} holds a saved fit: choose another folder for the tables")
+    return [out, out / "fit.json", *(out / f"{name}.{suffix}" for name in names)]
+
+
+def saved_files(folder: Path | None) -> list[Path]:
+    """Return the files of a saved fit, or of one that is to be saved, and the folder itself."""
+    if folder is None:
+        return []
+    return [folder, folder / "fit.json", *_arrow_files(folder)]
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    """Return Arrow files of the saved fit in a folder, if there is one; format 1 has no subfolder."""
+    return [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
+
+
+def check_out(out: str | Path | None, *, force: bool) -> None:
+    """Refuse to replace what annotruth did not write with the tables of ``--out``.
+
+    Names of files in other formats, such as items.xlsx, are not those of folders.
+    """
+    if out is not None and Path(out).suffix.lower() in _OTHER_SUFFIXES and not Path(out).exists():
+        raise InputError(
+            f"--out {out}: a table is written to a name that ends in .csv, .parquet or .json, all "
+            "tables to a folder"
+        )
+    check_existing("--out", out, "file" if is_table_file(out) else "tables", force=force)
+
+
+def check_existing(
+    flag: str, path: str | Path | None, kind: OutputKind, *, force: bool = False
+) -> None:
+    """Refuse to replace what annotruth did not write, unless ``force`` is set.
+
+    Parameters
+    ----------
+    flag
+        The option that names the path, for the message.
+    path
+        A file or a folder to be written; None is nothing.
+    kind
+        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables,
+        saved fits and simulated crowds. A folder may hold other files beside them.
+    force
+        Whether to replace them all the same.
+    """
+    if path is None:
+        return
+    path_behind_links(path)  # refuses a link that leads to itself
+    if Path(path).exists():
+        with system_errors_reported(path):
+            _check_existing(flag, Path(path), kind, force=force)
+
+
+def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
+    is_folder = kind in _FOLDERS
+    if path.is_dir() != is_folder and (path.is_dir() or path.is_file()):
+        other = "a folder: name a file in it" if path.is_dir() else "a file: name a folder"
+        raise InputError(f"{flag} {path}: this is {other}")
+    if not (path.is_dir() or path.is_file()):
+        raise InputError(f"{flag} {path}: this is neither a file nor a folder: choose another path")
+    if force or (path.is_dir() and not _foreign_files(path)):
+        return
+    if is_folder and _folder_kind(path) != kind:
+        raise InputError(
+            f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
+            "choose another folder, or pass --force to write into it"
+        )
+    if path.is_file() and not (kind == "page" and _is_page(path)):
+        note = " and is not a page of annotruth" if kind == "page" else ""
+        raise InputError(
+            f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
+            "replace it"
+        )
+
+
+def _foreign_files(folder: Path) -> bool:
+    """Return whether a folder has files, apart from hidden ones and what killed commands left."""
+    names = [path.name for path in folder.iterdir()]
+    return any(not (name.startswith(".") or _DATA.fullmatch(name)) for name in names)
+
+
+def _folder_kind(folder: Path) -> str | None:
+    """Return what annotruth wrote to a folder, as an `OutputKind`; None if nothing."""
+    if (folder / "questions.json").is_file() and not (folder / "fit.json").exists():
+        return "questions"
+    if (folder / "truth.csv").is_file() and b'"behavior"' in _head(folder / "annotators.csv"):
+        return "crowd"
+    try:
+        entries = json.loads((folder / "fit.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
+        return None
+    return "fit" if "files" in entries or (folder / "cells.arrow").exists() else "tables"
+
+
+def _is_page(path: Path) -> bool:
+    return _GENERATOR in _head(path)
+
+
+def _head(path: Path) -> bytes:
+    """Return how a file begins; nothing if there is none."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)

@@ -1,0 +1,268 @@
+"""The command line: bad input and failures are one line on stderr, with an exit code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import annotruth as at
+
+GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
+
+BAD_INPUT = {
+    "missing file": (None, (), "no such file"),
+    "empty file": ("", (), "empty"),
+    "header only": ("item,annotator,label\n", (), "no rows"),
+    "missing column": ("item,annotator\na,x\n", (), "no column for the label"),
+    "unknown model": (GOOD, ("--model", "oracle"), "unknown model 'oracle'"),
+    "label column all empty": ("item,annotator,label\na,x,\nb,y,\n", (), "empty label"),
+    "ragged": ("item,annotator,label\na,x,1\nb,y\n", (), "row 2"),
+    "not utf-8": (b"item,annotator,label\na,x,\xff\xfe\n", (), "UTF-8"),
+    "options of no model": (GOOD, ("--model", "auto", "--set", "tol=1"), "auto chooses the model"),
+    "too little to choose by": (
+        "item,annotator,label\na,x,1\n",
+        ("--model", "auto"),
+        "add labels, or choose a model by name",
+    ),
+    "unknown option of the model": (GOOD, ("--set", "speed=9"), "no option 'speed'"),
+    "setting without a value": (GOOD, ("--set", "tol"), "--set takes NAME=VALUE"),
+    "a word for a number": (GOOD, ("--set", "tol=small"), "tol is 'small': give a number"),
+    "a truth value for a number": (GOOD, ("--set", "tol=true"), "tol is True: give a number"),
+    "part of an iteration": (GOOD, ("--set", "max_iter=1.5"), "max_iter is 1.5: give a whole"),
+    "neither true nor false": (GOOD, ("--set", "acceleration=so"), "give true or false"),
+    "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),
+    "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
+    "a role named twice": (GOOD, ("--columns", "item=item,item=label"), "names 'item' twice"),
+    "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be parsed (field larger"),
+    "unknown role": (GOOD, ("--columns", "thing=item"), "unknown role 'thing'"),
+    "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
+    "label outside the categories": (GOOD, ("--categories", "1,2"), "not among the categories"),
+    "no such option": (GOOD, ("--speed", "9"), "--speed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_2(run, write, tmp_path, case):
+    content, words, text = BAD_INPUT[case]
+    path = tmp_path / "absent.csv" if content is None else write("bad.csv", content)
+    code, out, err = run("fit", path, *words, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--gold", "--truth"])
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("item,label\nzzz,1\n", "has labels (first: 'zzz', 1 in all)"),
+        ("item,label\na,9\n", "9"),
+        ("item,label\na,1\na,2\n", "names item 'a' twice"),
+        ("item,label\n", "no rows"),
+        ("item,value\na,1\n", "no column for the truth"),
+        ("", "empty"),
+    ],
+)
+def test_bad_gold_and_truth_are_one_line_and_exit_2(run, write, tmp_path, option, content, text):
+    labels, known = write("l.csv", GOOD), write("known.csv", content)
+    code, out, err = run("fit", labels, option, known, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_truth_and_gold_of_other_items_are_left_out_with_one_warning(run, write, tmp_path):
+    labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1\nz,1\n")
+    gold = write("g.csv", "item,label\ny,1\na,1\nz,1\n")
+    page = tmp_path / "r.html"
+    code, _, err = run(
+        "fit", labels, "--truth", truth, "--gold", gold, "--report", page, "--model", "majority"
+    )
+    assert code == 0
+    assert [line for line in err.splitlines() if "without labels" in line] == [
+        "annotruth: warning: 2 of 3 gold truths are of items without labels and were left out",
+        "annotruth: warning: 1 of 2 truths is of an item without labels and was left out",
+    ]
+
+
+def test_an_invalid_parquet_file_is_one_line_and_exit_2(run, write, tmp_path):
+    code, _, err = run("fit", write("l.parquet", GOOD), "--out", tmp_path / "out")
+    assert code == 2
+    assert "Parquet" in err
+    assert err.count("\n") == 1
+
+
+def test_a_path_that_cannot_be_written_is_one_line_and_exit_2(run, write, tmp_path):
+    labels, file = write("l.csv", GOOD), write("file", "here")
+    code, out, err = run("fit", labels, "--out", file / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "cannot write" in err
+    assert file.read_text() == "here"
+
+
+@pytest.mark.parametrize("words", [["{}"], ["l.csv", "--out", "{}"], ["l.csv", "--report", "{}"]])
+def test_a_name_that_is_too_long_is_one_line_and_exit_2(run, write, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    write("l.csv", GOOD)
+    code, out, err = run("fit", *(word.format("x" * 300) for word in words))
+    assert (code, out) == (2, "")
+    assert err == f"annotruth: {'x' * 59}…: the name is too long: choose a shorter one\n"
+
+
+@pytest.mark.parametrize("flag", ["--out", "--report"])
+def test_a_device_is_no_output(run, write, flag):
+    code, out, err = run("fit", write("l.csv", GOOD), flag, "/dev/null")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"annotruth: {flag} /dev/null: this is neither a file nor a folder: choose another path\n"
+    )
+
+
+@pytest.mark.parametrize(("file", "code"), [("l.csv", 0), ("missing.csv", 2)])
+def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file, code):
+    write("l.csv", GOOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stderr", None)
+    done, out, _ = run("fit", file, "--model", "majority")
+    assert done == code
+    assert ("majority on" in out) == (code == 0)
+    assert "no such file" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--spammers", "2"), "spammer_share (`--spammers`) is 2.0: give a number from 0 to 1"),
+        (("--items", 10**20), "n_items (`--items`) is 100000000000000000000: give a whole number"),
+        (("--items", 10**9), "such a crowd needs about 2,600.0 GB of memory, and"),
+        (("--categories", 10**9), "such a crowd needs about 3,000.0 GB of memory, and"),
+        (
+            ("--generator", "comparers", "--annotators", 10**9),
+            "such a crowd needs about 4,950.0 GB of memory, and",
+        ),
+        (
+            ("--generator", "sets", "--items", 10**9),
+            "such a crowd needs about 1,360.0 GB of memory, and",
+        ),
+    ],
+)
+def test_invalid_options_of_simulate_are_refused(run, tmp_path, options, message):
+    code, _, err = run("simulate", "--out", tmp_path / "s", *options)
+    assert code == 2
+    assert err.startswith(f"annotruth: {message}")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_simulation_without_enough_memory_says_what_to_ask_for(run, tmp_path, monkeypatch):
+    def crowd(*, behavior, spammer_share, seed):
+        raise MemoryError
+
+    monkeypatch.setattr("annotruth.simulate.crowd", crowd)
+    code, _, err = run("simulate", "--out", tmp_path / "s")
+    assert code == 2
+    assert "not enough memory for such a crowd: ask for fewer items, annotators or" in err
+
+
+def test_a_closed_pipe_prints_no_traceback(write):
+    command = f"{Path(sys.executable).parent / 'annotruth'} fit {write('l.csv', GOOD)} | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("annotruth.api.fit", interrupted)
+    code, out, err = run("fit", write("l.csv", GOOD), "--out", tmp_path / "o")
+    assert (code, out, err) == (1, "", "annotruth: interrupted; no file was partly written\n")
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_full_disk_is_one_line_and_exit_1(run, write, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("annotruth.app.console.show_lines", full)
+    code, _, err = run("fit", write("l.csv", GOOD))
+    assert (code, err) == (1, "annotruth: cannot continue: [Errno 28] No space left on device\n")
+
+
+def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
+    def fail(*_, **__):
+        raise at.AnnotruthError("the first line:\n  the second line\n")
+
+    monkeypatch.setattr("annotruth.api.fit", fail)
+    code, _, err = run("fit", write("l.csv", GOOD))
+    assert (code, err) == (2, "annotruth: the first line: the second line\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("next", "l.csv", "--nothing"), "next"),
+        (("next", "l.csv", "--model"), "next"),
+        (("serve", "--port"), "serve"),
+        (("serve", "token", "create", "--kind"), "serve token create"),
+    ],
+)
+def test_a_wrong_option_refers_to_the_help_of_its_command(run, words, command):
+    code, _, err = run(*words)
+    assert code == 2
+    assert err.endswith(f"Try 'annotruth {command} --help'.\n")
+
+
+@pytest.mark.parametrize("words", [("--out", ""), ("--out=",), ("--drop", ""), ("-o", "")])
+def test_an_empty_value_of_an_option_is_refused(run, write, tmp_path, monkeypatch, words):
+    labels = write("l.csv", GOOD)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    code, out, err = run("fit", labels, *words)
+    name = words[0].rstrip("=")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"annotruth: Invalid value for '{name}': it is empty: give a value, or leave it out. "
+        "Try 'annotruth fit --help'.\n"
+    )
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_an_unknown_value_is_named_with_those_to_choose(run):
+    code, _, err = run("fit", "l.csv", "--scale", "interval")
+    assert code == 2
+    assert err.startswith(
+        "annotruth: Invalid value for '--scale': 'interval' is not one of 'auto', "
+    )
+
+
+def test_without_a_command_the_help_is_printed(run):
+    code, out, err = run()
+    assert (code, err) == (2, "")
+    assert "Usage: annotruth" in out
+
+
+@pytest.mark.parametrize(
+    ("error", "fact"),
+    [
+        (MemoryError(), "not enough memory: pass memory='1GB' (`--memory 1GB`)"),
+        (MemoryError("Unable to allocate 7.45 GiB for an array"), "(the last 7.45 GiB failed)"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+    ],
+)
+def test_too_little_memory_is_one_line(run, write, monkeypatch, error, fact):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("annotruth.api.fit", fail)
+    code, out, err = run("fit", write("labels.csv", GOOD))
+    assert (code, out) == (2, "")
+    assert err.startswith("annotruth: ")
+    assert err.count("\n") == 1
+    assert fact in err
