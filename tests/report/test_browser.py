@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.keyboard import walk
 
 import annotruth as at
 from annotruth.report.page import report_page
@@ -159,6 +160,29 @@ def test_an_item_is_read_with_the_keyboard_alone(crowd, report, read):
     expect(dialog).not_to_be_visible()
     expect(opener).to_be_focused()
     check_no_messages(reader, path)
+
+
+@pytest.mark.parametrize(("width", "key"), [(1440, "Tab"), (1440, "Shift+Tab"), (390, "Tab")])
+def test_everything_is_reached_with_the_tab_key_alone(crowd, report, read, width, key):
+    reader = read(report(crowd), width=width)
+    data = crowd.data
+    walked = walk(reader.page, data.n_items + data.n_annotators + data.n_labels, key=key)
+    assert walked.problems() == []
+    # Rows come and go as the table scrolls. From below, the last one that is drawn comes first.
+    assert len(reader.rows("items").all()) < data.n_items
+    if key == "Tab":
+        names = [each["name"] for each in walked.focused if each["place"] is None]
+        assert {str(item) for item in data.items.to_pylist()} <= set(names)
+
+
+def test_rows_can_be_skipped(crowd, report, read):
+    reader = read(report(crowd))
+    table = reader.table("items")
+    table.get_by_role("link", name="Skip the rows").focus()
+    reader.page.keyboard.press("Enter")
+    reader.page.keyboard.press("Tab")
+    focused = "(table) => table.compareDocumentPosition(document.activeElement)"
+    assert table.evaluate(focused) == 4  # Node.DOCUMENT_POSITION_FOLLOWING
 
 
 def votes_shown(reader):

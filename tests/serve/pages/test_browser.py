@@ -7,6 +7,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
+from tests.keyboard import walk
 from tests.serve.pages.service import Service, simulated_rows
 from tests.waiting import MAX_SECONDS
 
@@ -199,6 +200,14 @@ def test_headings_sort_and_pages_turn_by_the_keyboard(browse, service, films):
     page.wait_for_url("**sort=-item*")
     assert browser.column("Items") == sorted(browser.column("Items"), reverse=True)
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Item")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("path", [*PAGES, "/login"])
+def test_pages_are_used_with_the_tab_key_alone(browse, service, films, duels, path, width):
+    browser = browse(service.token("admin") if path != "/login" else None, width=width)
+    walked = walk(browser.open(path))
+    assert walked.problems() == []
 
 
 def test_an_item_leads_to_who_said_what_and_on_to_the_annotator(browse, service, films):

@@ -1,5 +1,5 @@
 // A table of any length: only the rows in view are in the document.
-const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
+const ROW = 45, SPARE = 8, LEFT = 4, TALL = 560, NARROW = 640, PRINTED = 30;
 const WIDTHS = { id: 140, range: 180, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 144, matrix: 60, bars: 96 };
 const SHEET = 700; // the width of a page of A4, in pixels
@@ -49,8 +49,9 @@ function makeTable(host, name, table, data, openDetail) {
     tools.append(make("label", {}, column.title, select));
     selects[column.key] = select;
   }
-  tools.append(csv, count);
-  host.replaceChildren(tools, view);
+  const end = make("div", { id: `end-of-${name.toLowerCase().replace(/\W+/g, "-")}`, tabindex: -1 });
+  tools.append(csv, count, make("a", { class: "skip-rows", href: `#${end.id}` }, "Skip the rows"));
+  host.replaceChildren(tools, view, end);
 
   const searched = table.columns.filter((c) => c.kind === "id" || c.kind === "content" || (c.kind === "word" && !c.hidden));
   const numeric = (c) => !["id", "word", "content"].includes(c.kind);
@@ -141,8 +142,11 @@ function makeTable(host, name, table, data, openDetail) {
     if (to < n && !state.printing) parts.push(pad((n - to) * ROW, columns.length));
     if (n === 0) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, table.total ? "Nothing matches. Clear the search or the filters." : "There are none.")));
     if (state.printing && n > PRINTED) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, `The first ${PRINTED} of ${n.toLocaleString("en")} rows; on a screen the page shows all of them.`)));
+    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").ariaRowIndex : null;
     body.replaceChildren(...parts);
     state.drawn = [from, to];
+    // Or the Tab key would begin again at the first row that is drawn, and never leave the table.
+    if (focused !== null) (body.querySelector(`tr[aria-rowindex="${focused}"] button`) ?? view).focus({ preventScroll: true });
   }
 
   function pad(height, span) {
@@ -178,9 +182,10 @@ function makeTable(host, name, table, data, openDetail) {
   let waiting;
   search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => { state.query = search.value; refresh(); }, 120); });
   view.addEventListener("scroll", () => {
-    // Some rows beyond the view are drawn too; draw again when these run out.
+    // Some rows beyond the view are drawn too; draw again before these run out, or the Tab key would skip the others.
     const first = Math.floor(view.scrollTop / ROW), last = Math.ceil((view.scrollTop + view.clientHeight) / ROW);
-    if (first < state.drawn[0] || Math.min(last, state.rows.length) > state.drawn[1]) drawRows();
+    const [from, to] = state.drawn;
+    if ((from > 0 && first < from + LEFT) || (to < state.rows.length && last > to - LEFT)) drawRows();
   }, { passive: true });
   csv.addEventListener("click", () => download(`${name.toLowerCase()}.csv`, csvOf(table.columns.map((c) => c.key), state.rows.map((row) => table.columns.map((c) => textOf(c, row, data)))), "text/csv"));
   let width = host.clientWidth;
