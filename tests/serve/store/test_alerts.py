@@ -39,15 +39,15 @@ def test_alerts_are_delivered_to_the_webhooks_for_their_kind(database, project, 
         )
         assert get_alert(connection, alert.id) == alert
         assert get_webhook(connection, chosen.id) == chosen
-        assert due_deliveries(connection, now - minute, 10) == []
-        (delivery,) = due_deliveries(connection, now, 10)
+        assert due_deliveries(connection, now - minute, limit_per_webhook=10) == []
+        (delivery,) = due_deliveries(connection, now, limit_per_webhook=10)
         assert (delivery.webhook, delivery.alert) == (chosen.id, alert.id)
         note_attempt(connection, delivery, "waiting", next_attempt=now + minute, error="refused")
-        assert due_deliveries(connection, now, 10) == []
-        (again,) = due_deliveries(connection, now + minute, 10)
+        assert due_deliveries(connection, now, limit_per_webhook=10) == []
+        (again,) = due_deliveries(connection, now + minute, limit_per_webhook=10)
         assert (again.attempts, again.last_error) == (1, "refused")
         note_attempt(connection, again, "delivered")
-        assert due_deliveries(connection, now + minute, 10) == []
+        assert due_deliveries(connection, now + minute, limit_per_webhook=10) == []
         assert [each.status for each in list_deliveries(connection, chosen.id, 10)] == ["delivered"]
         last = last_deliveries(connection, list_webhooks(connection, project.id))
         assert {number: each.status for number, each in last.items()} == {chosen.id: "delivered"}

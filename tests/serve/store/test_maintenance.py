@@ -175,7 +175,7 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
         assert (entry.action, entry.detail) == ("annotator erased", {"events": 2})
         assert before.detail == {"for": "(erased)", "n": 1}
         assert len(list_alerts(connection, project.id, limit=9)) == 1
-        assert len(due_deliveries(connection, now, 9)) == 1
+        assert len(due_deliveries(connection, now, limit_per_webhook=9)) == 1
         stored = events_since(connection, project.id, 0, 100)
         assert len(stored) == len(EVENTS)
         assert not any(each.annotation == "9" for each in stored)

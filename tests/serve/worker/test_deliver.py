@@ -116,7 +116,7 @@ def test_failures_are_tried_again_with_the_same_id_and_given_up_at_last(database
             connection.execute(
                 update(delivery).where(delivery.c.id == first.id).values(next_attempt=utc_now())
             )
-            if not due_deliveries(connection, utc_now(), 10):
+            if not due_deliveries(connection, utc_now(), limit_per_webhook=10):
                 break
         deliver_due(database, allow_private=True)
     first = deliveries(database, webhook)[0]
@@ -134,6 +134,32 @@ def test_a_webhook_that_is_gone_is_switched_off(database, alert, receiver):
         assert not get_webhook(connection, webhook.id).active
     assert len(receiver.received) == 1
     assert [each.status for each in deliveries(database, webhook)] == ["failed"] * 2
+
+
+def test_a_webhook_that_does_not_answer_keeps_no_other_waiting(database, alert, project, receiver):
+    alert(120)  # more than are sent at once
+    with database.begin() as connection:
+        other = add_webhook(connection, project.id, "https://example.org/b", ["verdict"], "secret")
+    alert(1)
+    sent = []
+
+    def send_message(url, body, headers):
+        sent.append(url)
+        if url == receiver.url:
+            raise SendingError("no response")
+
+    assert deliver_due(database, allow_private=True, send_message=send_message) == 2
+    assert sorted(sent) == sorted([receiver.url, "https://example.org/b"])
+    assert [each.status for each in deliveries(database, other)] == ["delivered"]
+
+
+def test_messages_of_a_slow_server_wait_for_the_next_round(database, alert, monkeypatch):
+    alert(3)
+    monkeypatch.setattr("annotruth.serve.worker.deliver._ROUND_SECONDS", 0.0)
+    for n_left in (2, 1, 0):
+        assert deliver_due(database, allow_private=True, send_message=lambda *_: None) == 1
+        with database.connect() as connection:
+            assert len(due_deliveries(connection, utc_now(), limit_per_webhook=10)) == n_left
 
 
 def test_redirects_are_not_followed(receiver):

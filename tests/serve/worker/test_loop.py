@@ -4,6 +4,7 @@ import errno
 import threading
 
 from tests.serve.worker.conftest import make_events
+from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
 from annotruth.errors import InputError
@@ -42,7 +43,7 @@ def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, po
         histories = annotator_history(connection, project.id)
         hours = hourly_counts(connection, project.id)
         alerts = list_alerts(connection, project.id, limit=10)
-        deliveries = due_deliveries(connection, utc_now(), 10)
+        deliveries = due_deliveries(connection, utc_now(), limit_per_webhook=10)
     assert row.summary["n_finished"] + row.summary["statuses"]["needs labels"] == 60
     assert 0.5 < row.summary["agreement"] < 1.0
     assert row.summary["n_needed"] > 0
@@ -237,3 +238,33 @@ def test_the_heartbeat_is_that_of_all_projects(database, project, post, loop):
     after = state_of(database, project)[0]
     assert after.heartbeat > before.heartbeat
     assert after == before._replace(heartbeat=after.heartbeat)
+
+
+def test_a_function_that_takes_long_keeps_no_other_waiting(monkeypatch):
+    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.01)
+    is_slow, is_called = threading.Event(), threading.Event()
+
+    def slow():
+        is_slow.set()
+        assert is_called.wait(MAX_SECONDS)
+
+    def fast():
+        if is_slow.is_set():
+            is_called.set()
+
+    with loops._called_every_second([slow, fast]):
+        assert is_called.wait(MAX_SECONDS)
+
+
+def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch, caplog):
+    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.001)
+    calls = []
+
+    def fails():
+        calls.append(1)
+        if len(calls) != 3:
+            raise InputError("the host is away")
+
+    with loops._called_every_second([fails]):
+        wait_until(lambda: len(calls) >= 6, "six calls")
+    assert [record.message for record in caplog.records] == ["the host is away"] * 2

@@ -142,7 +142,7 @@ function makeTable(host, name, table, data, openDetail) {
     if (to < n && !state.printing) parts.push(pad((n - to) * ROW, columns.length));
     if (n === 0) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, table.total ? "Nothing matches. Clear the search or the filters." : "There are none.")));
     if (state.printing && n > PRINTED) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, `The first ${PRINTED} of ${n.toLocaleString("en")} rows; on a screen the page shows all of them.`)));
-    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").ariaRowIndex : null;
+    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").getAttribute("aria-rowindex") : null;
     body.replaceChildren(...parts);
     state.drawn = [from, to];
     // Or the Tab key would begin again at the first row that is drawn, and never leave the table.

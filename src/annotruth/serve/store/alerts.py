@@ -134,11 +134,23 @@ def _webhook(row: Any) -> Webhook:
     return Webhook(*row)._replace(kinds=tuple(row.kinds))
 
 
-def due_deliveries(connection: Connection, now: datetime, limit: int) -> list[Delivery]:
-    """Return deliveries that wait and whose next attempt is due, the earliest first."""
-    query = select(delivery).where(delivery.c.status == "waiting", delivery.c.next_attempt <= now)
-    earliest_first = query.order_by(delivery.c.next_attempt, delivery.c.id).limit(limit)
-    return [Delivery(*row) for row in connection.execute(earliest_first)]
+def due_deliveries(
+    connection: Connection, now: datetime, *, limit_per_webhook: int
+) -> list[Delivery]:
+    """Return deliveries that wait and whose next attempt is due, the earliest first.
+
+    The limit is of each webhook: one that does not answer must not keep the others waiting.
+    """
+    earliest_first = (delivery.c.next_attempt, delivery.c.id)
+    place = func.row_number().over(partition_by=delivery.c.webhook, order_by=earliest_first)
+    ranked = (
+        select(delivery.c.id, place.label("place"))
+        .where(delivery.c.status == "waiting", delivery.c.next_attempt <= now)
+        .subquery()
+    )
+    query = select(delivery).join(ranked, ranked.c.id == delivery.c.id)
+    first = query.where(ranked.c.place <= limit_per_webhook).order_by(*earliest_first)
+    return [Delivery(*row) for row in connection.execute(first)]
 
 
 def list_deliveries(connection: Connection, webhook_id: int, limit: int) -> list[Delivery]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,8 @@ from annotruth.serve.store.schema import utc_now
 from annotruth.serve.worker.sending import SendingError, send
 
 _LOGGER = logging.getLogger(__name__)
-_AT_ONCE = 100
+_AT_ONCE = 100  # of each webhook
+_ROUND_SECONDS = 15.0  # after which a slow server's other messages wait for the next round
 _THREADS = 4
 _GONE = 410
 
@@ -65,7 +67,7 @@ def deliver_due(
     by_webhook: defaultdict[int, list[_Message]] = defaultdict(list)
     webhooks: dict[int, Webhook | None] = {}
     with database.connect() as connection:
-        for each in due_deliveries(connection, utc_now(), _AT_ONCE):
+        for each in due_deliveries(connection, utc_now(), limit_per_webhook=_AT_ONCE):
             alert = get_alert(connection, each.alert)
             if each.webhook not in webhooks:
                 webhooks[each.webhook] = get_webhook(connection, each.webhook)
@@ -85,11 +87,15 @@ def deliver_due(
 def _deliver_all(
     database: Database, webhook: Webhook, messages: list[_Message], send_message: Send
 ) -> int:
-    """Send the messages of one webhook up to the first failure; return how many were attempted."""
+    """Send messages of one webhook; return how many were attempted.
+
+    Ends at the first failure, and after `_ROUND_SECONDS`.
+    """
+    deadline = time.monotonic() + _ROUND_SECONDS
     for number, (delivery, alert) in enumerate(messages, start=1):
         error = _attempt(webhook, alert, send_message)
         _note(database, webhook, delivery, error)
-        if error is not None:
+        if error is not None or time.monotonic() >= deadline:
             return number
     return len(messages)
 

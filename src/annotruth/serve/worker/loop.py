@@ -25,6 +25,7 @@ from annotruth.serve.worker.schedule import retry_after
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
 _MAX_ERROR = 500
+_SECONDS_BETWEEN_CALLS = 1.0
 _SECONDS_TO_END = 5.0
 
 
@@ -41,7 +42,7 @@ def run(
 ) -> None:
     """Fit all projects until ``stop`` is set; wait while the database is away.
 
-    ``others`` are called every second meanwhile, in a thread of their own, by the only worker.
+    ``others`` are called every second meanwhile, each in a thread of its own, by the only worker.
     """
     n_failures = 0
     while not stop.is_set():
@@ -65,29 +66,34 @@ def run(
 
 @contextmanager
 def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Call functions every second in a thread; an error that repeats is logged once."""
+    """Call functions every second, each in a thread of its own, so that none waits for another.
+
+    An error that repeats is logged once.
+    """
     end = threading.Event()
-    failing: set[int] = set()
 
-    def call_all() -> None:
-        while not end.wait(1.0):
-            for number, function in enumerate(functions):
-                try:
-                    function()
-                    failing.discard(number)
-                except Exception as error:
-                    if number not in failing:
-                        known = isinstance(error, AnnotruthError)
-                        _LOGGER.error("%s", error, exc_info=None if known else error)
-                    failing.add(number)
+    def call(function: Callable[[], object]) -> None:
+        is_failing = False
+        while not end.wait(_SECONDS_BETWEEN_CALLS):
+            try:
+                function()
+                is_failing = False
+            except Exception as error:
+                if not is_failing:
+                    known = isinstance(error, AnnotruthError)
+                    _LOGGER.error("%s", error, exc_info=None if known else error)
+                is_failing = True
 
-    thread = threading.Thread(target=call_all, name="contacts", daemon=True)
-    thread.start()
+    threads = [threading.Thread(target=call, args=[each], daemon=True) for each in functions]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         end.set()
-        thread.join(timeout=_SECONDS_TO_END)
+        deadline = time.monotonic() + _SECONDS_TO_END
+        for thread in threads:
+            thread.join(timeout=max(deadline - time.monotonic(), 0.0))
 
 
 class Loop:
