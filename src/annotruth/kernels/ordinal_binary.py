@@ -7,8 +7,8 @@ Annotator s responds to threshold t with four probabilities, each annotators x t
 =============  ===================  ======================
 ..             label above t        label not above t
 =============  ===================  ======================
-truth above    ``hit``              ``miss``
-truth below    ``false_alarm``      ``rejection``
+truth above t  ``hit``              ``miss``
+not above t    ``false_alarm``      ``rejection``
 =============  ===================  ======================
 
 Kernels take the logarithms of these probabilities, of the ``prevalence`` of each threshold, the

@@ -183,7 +183,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
                 "score_high": score[:, 2],
                 "difficulty": session.collect("difficulty"),
             },
-            annotator_columns={"noise": self._lattice(labels).noise[parameters.level]},
+            annotator_columns={"noise": steps.noise(parameters)},
             parameters={
                 "level": parameters.level,
                 **({"pi": parameters.pi} if len(parameters.pi) else {}),

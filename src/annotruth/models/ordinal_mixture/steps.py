@@ -228,6 +228,10 @@ class OrdinalMixtureSteps:
         )
         return float(sums["log_likelihood"][0])
 
+    def noise(self, parameters: OrdinalMixtureParameters) -> Floats:
+        """Return the standard deviation of every annotator's serious opinions."""
+        return self._lattice.noise[parameters.level]
+
     def weights(self, parameters: OrdinalMixtureParameters) -> Floats:
         """Return the items' posteriors on the lattice, items x difficulties x nodes."""
         self._session.allocate("weight", per="items", shape=self._lattice.prior.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.errors import shorten
+from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts import shapes
@@ -122,11 +122,11 @@ def _pair_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         *("Correlation", "p", "Dependent"),
     )
     more = len(rows) - _MAX_PAIRS
-    left_out = f"<p class='note'>And {more:,} further pairs: see dependence.csv of --out.</p>"
+    note = f"And {counted(more, 'further pair')}: see dependence.csv of --out."
     return [
         f"<h3>Machines that err together</h3><p>{escaped(_TOGETHER)}</p>",
         plain_table(header, lines),
-        *([left_out] if more > 0 else []),
+        *([f'<p class="note">{note}</p>'] if more > 0 else []),
     ]
 
 

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from annotruth.comparisons.table import TIE
 from annotruth.io.reading.file_errors import file_named_in_errors
 from annotruth.io.reading.tables import load_table
 from annotruth.labels.frames import as_arrow
@@ -142,7 +143,7 @@ def _notice(fit: RankFit) -> str:
 def _appendix(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     """Return what was read and how the fit ended."""
     data = fit.data
-    ties = int((data.outcome == 2).sum())
+    ties = int((data.outcome == TIE).sum())
     rows: list[tuple[str, object, str]] = [
         ("Comparisons", f"{data.n_comparisons:,}", f"{ties:,} of them ties" if ties else "no ties"),
         ("Items", f"{data.n_items:,}", range_of(data.comparisons_per_item, "comparison")),

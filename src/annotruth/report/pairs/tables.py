@@ -37,12 +37,12 @@ _FIRST = (
 _HIDDEN = {"low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"}
 
 
-class PagePeople(NamedTuple):
-    """Who and what is on the page: codes of annotators and of items, in the order of their rows.
+class PageRows(NamedTuple):
+    """Which annotators and items have a row on the page: their codes, in the order of the rows.
 
     Examples
     --------
-    >>> PagePeople(np.arange(3), np.arange(2)).items.tolist()
+    >>> PageRows(np.arange(3), np.arange(2)).items.tolist()
     [0, 1]
     """
 
@@ -50,13 +50,13 @@ class PagePeople(NamedTuple):
     items: Codes
 
 
-def rows_on_page(fit: RankFit) -> PagePeople:
+def rows_on_page(fit: RankFit) -> PageRows:
     """Return the rows of the page: of too many, the least reliable annotators and the best items."""
     people = np.arange(fit.data.n_annotators)
     if fit.reliability is not None:
         people = np.argsort(fit.reliability, kind="stable")
     items = np.lexsort((-fit.scores.mean, fit.part))
-    return PagePeople(people[:MAX_ANNOTATORS], items[:MAX_ITEMS])
+    return PageRows(people[:MAX_ANNOTATORS], items[:MAX_ITEMS])
 
 
 def rank_item_table(fit: RankFit, rows: Codes) -> PageTable:
@@ -203,7 +203,7 @@ def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:
     return columns
 
 
-def vote_data(fit: RankFit, people: PagePeople, max_votes: int) -> dict[str, Any]:
+def vote_data(fit: RankFit, rows: PageRows, max_votes: int) -> dict[str, Any]:
     """Return the comparisons for the dialogs: rows of tables, outcomes, and p serious in percent.
 
     Of more than ``max_votes`` comparisons there are none, to keep the page small.
@@ -212,9 +212,9 @@ def vote_data(fit: RankFit, people: PagePeople, max_votes: int) -> dict[str, Any
     if data.n_comparisons > max_votes:
         return {"left": [], "right": [], "annotator": [], "outcome": [], "p_serious": None}
     item = np.full(data.n_items, -1)
-    item[people.items] = np.arange(len(people.items))
+    item[rows.items] = np.arange(len(rows.items))
     annotator = np.full(data.n_annotators, -1)
-    annotator[people.annotators] = np.arange(len(people.annotators))
+    annotator[rows.annotators] = np.arange(len(rows.annotators))
     serious = None
     if fit.p_serious is not None:
         serious = np.round(100.0 * fit.p_serious).astype(int).tolist()
