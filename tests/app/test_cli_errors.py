@@ -1,5 +1,6 @@
 """The command line: bad input and failures are one line on stderr, with an exit code."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,35 @@ def test_a_name_that_is_too_long_is_one_line_and_exit_2(run, write, tmp_path, mo
     code, out, err = run("fit", *(word.format("x" * 300) for word in words))
     assert (code, out) == (2, "")
     assert err == f"annotruth: {'x' * 59}…: the name is too long: choose a shorter one\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "{}"),
+        ("fit", "l.csv", "--out", "{}"),
+        ("demo", "--report", "{}"),
+        ("reproduce", "exp1a", "--runs", "1", "--out", "{}"),
+        ("serve", "token", "create", "x", "--data-dir", "{}"),
+    ],
+)
+def test_a_folder_without_permission_is_one_line_and_exit_2(
+    run, write, tmp_path, monkeypatch, words
+):
+    write("l.csv", GOOD)
+    monkeypatch.chdir(tmp_path)
+    stat = Path.stat
+
+    def refused(path, **options):  # as for anybody but root
+        if "closed" in path.parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    code, out, err = run(*(word.format(tmp_path / "closed" / "x") for word in words))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "closed/x" in err
+    assert "permission denied: choose a place that you may read and write" in err
 
 
 @pytest.mark.parametrize("flag", ["--out", "--report"])

@@ -30,6 +30,12 @@ from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
+# Errors of named files before they are opened: commands ask first whether a file exists.
+_FILE_ERRORS = {
+    errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
+    errno.EACCES: "permission denied: choose a place that you may read and write",
+}
+
 # What Typer says of values, and what we say.
 _PLAIN_WORDS = {
     ": Value error, ": ": ",
@@ -257,10 +263,9 @@ def main() -> None:
         console.print_error(describe_exhaustion(error))
         code = 2
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # whether it exists is asked before it is opened
-            console.print_error(
-                f"{shorten(str(error.filename))}: the name is too long: choose a shorter one"
-            )
+        if error.errno in _FILE_ERRORS and error.filename is not None:
+            name = shorten(str(error.filename), 200)
+            console.print_error(f"{name}: {_FILE_ERRORS[error.errno]}")
             sys.exit(2)
         # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
