@@ -113,6 +113,22 @@ def test_files_are_imported_once_and_exported(serve, database, tmp_path, run):
     assert run("fit", out, "--model", "majority", "--quiet")[0] == 0
 
 
+def test_warnings_about_a_file_are_single_lines(serve, tmp_path):
+    serve("project", "create", "films")
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label,time\na,x,1,never\n")
+    code, out, err = serve("import", "films", path)
+    assert (code, out) == (0, "added 1 label to films; 0 were there already\n")
+    assert err.startswith("annotruth: warning: column 'time' holds no time of labels")
+    assert err.count("\n") == 1
+
+
+def test_limits_of_settings_are_written_in_full(run, folder, monkeypatch):
+    monkeypatch.setenv("ANNOTRUTH_SERVE_MAX_BODY", "1")
+    err = run("serve", "--data-dir", folder)[2]
+    assert err == "annotruth: max_body is 1: give a number from 1,024 to 1,073,741,824\n"
+
+
 def test_comparisons_are_imported_with_repeated_votes(serve, tmp_path):
     serve("project", "create", "duels", "--kind", "comparisons")
     votes = tmp_path / "votes.csv"

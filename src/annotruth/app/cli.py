@@ -264,7 +264,8 @@ def main() -> None:
         code = 2
     except OSError as error:
         if error.errno in _FILE_ERRORS and error.filename is not None:
-            name = shorten(str(error.filename), 200)
+            name = str(error.filename)
+            name = shorten(name) if error.errno == errno.ENAMETOOLONG else name
             console.print_error(f"{name}: {_FILE_ERRORS[error.errno]}")
             sys.exit(2)
         # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.

@@ -79,6 +79,27 @@ def test_files_that_are_no_databases_of_the_service(tmp_path):
     database.dispose()
 
 
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("drop table token", "tables are missing (token): restore a backup"),
+        (
+            "insert into alembic_version values ('0000')",
+            "of a newer version of annotruth (schema 0000, 0001): install that version",
+        ),
+    ],
+)
+def test_damaged_tables_are_refused(sqlite_template, tmp_path, damage, message):
+    path = tmp_path / "annotruth.db"
+    shutil.copy(sqlite_template, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    database = Database.open(f"sqlite:///{path}")
+    for use in (database.check_schema, database.upgrade):
+        assert message in refused(use)
+    database.dispose()
+
+
 def test_the_file_is_for_its_owner_only(tmp_path):
     database = Database.open(f"sqlite:///{tmp_path / 'a #%.db'}")
     database.upgrade()

@@ -229,7 +229,7 @@ def import_(
     from annotruth.serve.importing import append_file
     from annotruth.serve.store.schema import utc_now
 
-    with opened.begin() as connection:
+    with console.warnings_in_one_line(quiet=False), opened.begin() as connection:
         appended = append_file(connection, _project(connection, project), file, utc_now())
     added = counted(appended.n_new, "label")
     console.show_lines(f"added {added} to {project}; {appended.n_repeated:,} were there already")

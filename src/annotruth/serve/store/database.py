@@ -260,22 +260,28 @@ def _schema_state(opened: Connection, name: str) -> SchemaState:
 
     from annotruth.serve.store.schema import metadata
 
-    found = MigrationContext.configure(opened).get_current_revision()
-    if found is None:
-        others = sorted(set(inspect(opened).get_table_names()) & set(metadata.tables))
+    heads = MigrationContext.configure(opened).get_current_heads()
+    tables = set(inspect(opened).get_table_names())
+    if not heads:
+        others = sorted(tables & set(metadata.tables))
         if others:
             raise InputError(
                 f"{name}: there are tables of another program ({listed(others)}): give annotruth a "
                 "database of its own"
             )
         return "empty"
+    found = listed(sorted(heads))
     scripts = ScriptDirectory.from_config(_migrations())
     if found not in {each.revision for each in scripts.walk_revisions()}:
         raise InputError(
             f"{name}: the tables are of a newer version of annotruth (schema {shorten(found)}): "
             "install that version or a newer one"
         )
-    return "current" if found == scripts.get_current_head() else "old"
+    if found != scripts.get_current_head():
+        return "old"
+    if missing := sorted(set(metadata.tables) - tables):
+        raise InputError(f"{name}: tables are missing ({listed(missing)}): restore a backup")
+    return "current"
 
 
 def _reason(error: exc.DBAPIError) -> str:
