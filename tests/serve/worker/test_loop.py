@@ -267,4 +267,4 @@ def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch,
 
     with loops._called_every_second([fails]):
         wait_until(lambda: len(calls) >= 6, "six calls")
-    assert [record.message for record in caplog.records] == ["the host is away"] * 2
+    assert [each.message for each in caplog.records] == ["the host is away"] * 2
