@@ -27,9 +27,10 @@ def add_over_time(fit: Fit, estimator: Estimator) -> Fit:
     """Return a fit with results over time; ``estimator`` holds the fit, and fits again if need be.
 
     Where annotators change, the labels before and after are fitted as those of two annotators, and the
-    results of items, annotators and labels are those of that fit. Without changes they stay as they are,
-    except that ``p_serious`` uses the seconds per answer where these are informative. Where an engine does
-    not run the kernels over time, all of it is computed in memory.
+    results of items and annotators are those of that fit; ``p_serious`` is by the reliability at each
+    label. Without changes results stay as they are, except that ``p_serious`` uses the seconds per
+    answer where these are informative. Where an engine does not run the kernels over time, all of it is
+    computed in memory.
     """
     engine = get_engine(getattr(estimator, "engine", "memory"))
     can_run = engine.capabilities.over_time or engine.capabilities.distributed
@@ -65,6 +66,8 @@ def _analyse(fit: Fit, estimator: Estimator, session: Session, evidence: LabelEv
         assert parted is not None  # a model with evidence of labels can fit parts of them
         trajectories = trajectories.with_parts(parts, parted)
         fit = parted.fit
+        if fit.p_serious is not None:
+            fit = replace(fit, p_serious=trajectories.update(fit.p_serious))
     if seconds is not None and seconds.gain.is_clear and fit.p_serious is not None:
         fit = replace(fit, p_serious=seconds.update(fit.p_serious))
     results = further_results(labels, trajectories, seconds)

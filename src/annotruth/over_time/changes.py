@@ -31,7 +31,7 @@ MAX_AS_CLEAR = 3
 N_FIRST_SHUFFLES = 49
 """After how many shuffles, none of which shows a change as clearly, there are no more."""
 
-_NEAR = 2  # labels on either side that count for the place of a change
+_FAR = 16  # labels from the place of a change: all places so far away count alike
 
 
 class FoundChanges(NamedTuple):
@@ -66,8 +66,8 @@ def find_changes(
 
     A sequence changes if its probability of changing is above one half, and if its Bayes factor
     :math:`P(\text{labels} \mid \text{changing}) / P(\text{labels} \mid \text{constant})` is larger than in
-    nearly all shuffled orders of the same labels (`beats_shuffled`). The change is where it is most
-    probable; then the parts before and after it are searched likewise.
+    nearly all shuffled orders of the same labels (`beats_shuffled`). Then the parts before and after
+    the change are searched likewise.
     """
     found: list[FoundChanges] = []
     some, factors = sequences, log_bayes_factors
@@ -80,7 +80,7 @@ def find_changes(
         some = some.take(likely)
         if not some.n:
             break
-        place = _most_probable_places(session, some, model)
+        place = _places_of_changes(session, some, model)
         found.append(FoundChanges(place, p_changing[likely]))
         some = Sequences(
             some.serious,
@@ -137,13 +137,18 @@ def _count_as_clear(
     return model.count_as_clear(session, sequences, orders, enough=MAX_AS_CLEAR + 1)
 
 
-def _most_probable_places(session: Session, sequences: Sequences, model: ChangeModel) -> Codes:
-    """Return the place of the label from which on each sequence has most probably changed."""
+def _places_of_changes(session: Session, sequences: Sequences, model: ChangeModel) -> Codes:
+    """Return the place of the label from which on each sequence has changed.
+
+    It is the one with the least expected squared distance from changes, of at most ``_FAR`` labels:
+    near the mean of the places where the change most probably is, whatever is far from them.
+    """
+    nearness = 1.0 - (np.arange(1 - _FAR, _FAR) / _FAR) ** 2
     windows = Windows.of(sequences)
     p_change = model.smooth(session, sequences, np.ones(sequences.n), windows).p_change
     places = np.empty(sequences.n, dtype=np.int64)
     for i, (begin, end) in enumerate(zip(sequences.begin, sequences.end, strict=True)):
-        near = np.convolve(p_change[begin:end], np.ones(2 * _NEAR + 1), mode="same")
+        near = np.convolve(p_change[begin:end], nearness)[_FAR - 1 :]
         inner = slice(LEAST_BEFORE_AND_AFTER, end - begin - LEAST_BEFORE_AND_AFTER + 1)
         places[i] = begin + LEAST_BEFORE_AND_AFTER + near[inner].argmax()
     return places

@@ -62,6 +62,12 @@ class Sample(NamedTuple):
         gains: Floats = changing - constant
         return gains
 
+    def p_serious(self) -> Floats:
+        """Return the probability that each label is serious, by the model of changes."""
+        serious = self.changing * self.serious
+        p: Floats = serious / (serious + (1.0 - self.changing) * self.irregular)
+        return p
+
 
 def sample_annotators(labels: Labels) -> NDArray[np.bool_]:
     """Return which annotators are in the sample: all, or of many labels every second, third, ..."""

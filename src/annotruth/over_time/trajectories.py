@@ -43,6 +43,8 @@ class Trajectories:
         its interval, windows x 3.
     sample
         The labels from which what concerns the whole crowd is learned.
+    varying
+        The labels of annotators whose probability of changing is not negligible.
     gain
         How much better held-out labels are predicted with changes than by constant annotators.
     trend
@@ -65,6 +67,7 @@ class Trajectories:
     windows: Windows
     shown: Floats
     sample: Sample
+    varying: Sample
     gain: HeldOutGain
     trend: Trend | None
 
@@ -81,6 +84,16 @@ class Trajectories:
         of_label[order[is_later]] = labels.n_annotators + last[is_later]
         later = labels.annotator[order[place]]
         return Parts(of_label, np.concatenate([np.arange(labels.n_annotators), later]))
+
+    def update(self, p_serious: Floats) -> Floats:
+        """Return the probabilities that labels are serious, by the reliability at each label.
+
+        It is averaged over constant and changing annotators and over the places of changes, without
+        the label's own evidence. Labels of those who hardly ever change are as they were.
+        """
+        updated = p_serious.copy()
+        updated[self.clock.order[self.varying.place]] = self.varying.p_serious()
+        return updated
 
     def with_parts(self, parts: Parts, parted: PartedFit) -> Trajectories:
         """Return the trajectories with the reliability of the parts before and after changes."""
@@ -107,14 +120,13 @@ def find_trajectories(
     changes = find_changes(session, sequences, model, compared.log_bayes_factor)
     found = np.searchsorted(clock.begin, changes.place, side="right") - 1
     # What is shown allows for changes that were not found, with the share that is most probable.
-    p_shown = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
-    p_shown[found] = 1.0
-    model = model.with_share_of(len(np.unique(found)), long.n)
     p_changing = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
+    p_changing[found] = 1.0
+    varying = np.flatnonzero(p_changing > _NEGLIGIBLE)
     is_sampled = sampled[clock.annotator]
     if not is_sampled.any():  # as none of them has labels with a time
         is_sampled[:] = True
-    chosen = np.flatnonzero(is_sampled | (p_shown > _NEGLIGIBLE))
+    chosen = np.union1d(np.flatnonzero(is_sampled), varying)
     windows = Windows.of(sequences)
     smoothed = model.smooth(
         session, sequences.take(chosen), p_changing[chosen], windows.take(chosen)
@@ -129,8 +141,9 @@ def find_trajectories(
         before=nothing,
         after=nothing,
         windows=windows,
-        shown=_reliability_in_windows(model, windows, p_shown, compared.constant, smoothed),
+        shown=_reliability_in_windows(model, windows, p_changing, compared.constant, smoothed),
         sample=sample,
+        varying=_sample(sequences, varying, smoothed),
         gain=HeldOutGain.of(sample.log_gains()),
         trend=find_trend(sample),
     )
