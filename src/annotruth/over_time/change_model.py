@@ -79,14 +79,6 @@ class ChangeModel(NamedTuple):
         self._run(session, "count_as_clear", sequences, orders, enough, counts)
         return counts
 
-    def with_share_of(self, n_changed: int, n: int) -> ChangeModel:
-        """Return the model with the share of those in whom a change was found, of n annotators.
-
-        The likelihood alone overestimates the share where labels say little.
-        """
-        share = (n_changed + _PSEUDO_CHANGING) / (n + _PSEUDO_ANNOTATORS)
-        return self._replace(share=share)
-
     def p_changing(self, log_bayes_factor: Floats) -> Floats:
         """Return the probability that a sequence changes."""
         p: Floats = expit(logit(self.share) + log_bayes_factor)

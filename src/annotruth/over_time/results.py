@@ -189,12 +189,11 @@ def _as_text(by: str, clock: Clock, values: Floats) -> pa.Array:
 
 
 def _order_facts(trajectories: Trajectories) -> dict[str, Any]:
-    trend, model = trajectories.trend, trajectories.model
+    trend = trajectories.trend
     return {
         "by": trajectories.clock.kind,
         "n_labels": len(trajectories.clock.order),
         "n_changes": len(trajectories.changes.place),
-        "share_changing": model.share,
         "order": _gain_facts(trajectories.gain),
         "trend": None if trend is None else trend._asdict(),
     }

@@ -32,8 +32,6 @@ class Trajectories:
     ----------
     clock, sequences
         The order of the labels, and their evidence in it: one sequence per annotator.
-    model
-        The model of changes.
     changes
         The changes that were found.
     before, after
@@ -60,7 +58,6 @@ class Trajectories:
 
     clock: Clock
     sequences: Sequences
-    model: ChangeModel
     changes: FoundChanges
     before: Floats
     after: Floats
@@ -136,7 +133,6 @@ def find_trajectories(
     return Trajectories(
         clock=clock,
         sequences=sequences,
-        model=model,
         changes=changes,
         before=nothing,
         after=nothing,
