@@ -59,27 +59,6 @@ def test_long_sequences_do_not_underflow():
     np.testing.assert_allclose(constant[0], [1.0, 0.0, 0.0], atol=1e-12)
 
 
-def count(kernels, labels, orders, enough):
-    counts = np.zeros(2, dtype=np.int64)
-    ends = np.array([0, 6]), np.array([6, 12])
-    kernels.count_as_clear(0, 2, *ends, *labels, LEVELS, START, JUMP, 0.1, orders, enough, counts)
-    return counts
-
-
-def test_shuffled_orders_are_counted_as_by_the_twin(labels):
-    rng = np.random.default_rng(0)
-    orders = np.stack([rng.permutation(6) for _ in range(40)])
-    for enough in (40, 5):
-        found = count(levels, labels, orders, enough)
-        np.testing.assert_array_equal(found, count(reference, labels, orders, enough))
-    assert (found == 5).any()
-
-
-def test_the_own_order_is_as_clear_as_itself(labels):
-    own = np.arange(6)[np.newaxis]
-    assert count(levels, labels, own, 9).tolist() == [1, 1]
-
-
 def test_labels_are_sorted_within_annotators_as_by_the_twin():
     rng = np.random.default_rng(1)
     key, begin, end = (

@@ -4,17 +4,11 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.over_time.change_model import ChangeModel
-from annotruth.over_time.changes import (
-    MAX_AS_CLEAR,
-    N_FIRST_SHUFFLES,
-    N_SHUFFLES,
-    beats_shuffled,
-)
+from annotruth.over_time.changes import MAX_ALARMS, beats_shuffled, find_changes
 from annotruth.over_time.sequences import Sequences
 
 
@@ -169,26 +163,90 @@ def test_seconds_are_learned_and_not_assumed(fast):
     assert auc(fit.p_serious) > auc(without) + 0.01
 
 
-def test_shuffling_has_the_size_that_it_says():
-    shares = (np.arange(20_000) + 0.5) / 20_000  # of all orders that are as clear
-    first, more = N_FIRST_SHUFFLES, N_SHUFFLES - N_FIRST_SHUFFLES
-    passed = binom.pmf(0, first, shares)
-    for n_first in range(1, MAX_AS_CLEAR + 1):
-        of_more = binom.cdf(MAX_AS_CLEAR - n_first, more, shares)
-        passed += binom.pmf(n_first, first, shares) * of_more
-    assert passed.mean() == pytest.approx(0.0412, abs=1e-4)
+def model_of_three_levels():
+    thirds = np.full(3, 1 / 3)
+    return ChangeModel(np.array([0.1, 0.5, 0.9]), thirds, thirds, hazard=0.05, share=0.5)
 
 
-def test_shuffling_decides_as_all_shuffled_orders_do():
-    """Sequences that do not change pass as often as the test's size says."""
-    rng = np.random.default_rng(0)
-    n, length = 2000, 12
-    serious, irregular = rng.uniform(0.05, 0.9, (2, n * length))
+def sequences_of(serious, irregular):
+    """Sequences of the same length, from arrays of sequences x labels."""
+    n, length = serious.shape
     begin = np.arange(n) * length
-    sequences = Sequences(serious, irregular, begin, begin + length)
-    levels = np.array([0.1, 0.5, 0.9])
-    model = ChangeModel(levels, np.full(3, 1 / 3), np.full(3, 1 / 3), 0.1, share=0.5)
-    labels = at.Labels.of([("a", "x", 1)])
-    with closing(get_engine("memory").open(labels)) as session:
-        passed = beats_shuffled(session, sequences, model)
-    assert 0.03 < passed.mean() < 0.0412 + 3 * np.sqrt(0.04 / n)
+    return Sequences(serious.ravel(), irregular.ravel(), begin, begin + length)
+
+
+@pytest.fixture(scope="module")
+def session():
+    with closing(get_engine("memory").open(at.Labels.of([("a", "x", 1)]))) as session:
+        yield session
+
+
+def which_beat(session, sequences):
+    model = model_of_three_levels()
+    factors = model.log_bayes_factors(session, sequences)
+    all_of_them = np.ones(sequences.n, dtype=np.bool_)
+    return beats_shuffled(session, sequences, model, factors, all_of_them)
+
+
+@pytest.mark.parametrize("n", [1, 30])
+def test_constant_sequences_are_as_clear_as_shuffled_ones(session, n):
+    """A share of 4% passes, in small groups too."""
+    rng = np.random.default_rng(0)
+    passed = np.concatenate(
+        [
+            which_beat(session, sequences_of(*rng.uniform(0.05, 0.9, (2, n, 20))))
+            for _ in range(1500 // n)
+        ]
+    )
+    margin = 3 * np.sqrt(MAX_ALARMS / len(passed))
+    assert MAX_ALARMS - margin < passed.mean() < MAX_ALARMS + margin
+
+
+def test_changes_are_clearer_than_shuffled_sequences(session):
+    rng = np.random.default_rng(1)
+    serious, irregular = rng.uniform(0.05, 0.9, (2, 30, 40))
+    is_serious = np.broadcast_to(np.arange(40) < 20, (6, 40))
+    serious[:6] = np.where(is_serious, 0.9, 0.1)
+    irregular[:6] = 0.3
+    assert which_beat(session, sequences_of(serious, irregular))[:6].all()
+
+
+def test_only_sequences_of_about_the_same_length_are_compared(session):
+    """Long sequences that are noisy do not make short ones unclear."""
+    rng = np.random.default_rng(2)
+    short = sequences_of(*rng.uniform(0.3, 0.6, (2, 40, 16)))
+    serious, irregular = rng.uniform(0.001, 0.999, (2, 40 * 300))
+    begin = short.end[-1] + np.arange(40) * 300
+    both = Sequences(
+        np.append(short.serious, serious),
+        np.append(short.irregular, irregular),
+        np.append(short.begin, begin),
+        np.append(short.end, begin + 300),
+    )
+    assert (which_beat(session, both)[:40] == which_beat(session, short)).all()
+
+
+def test_parts_share_the_false_alarms(session):
+    """Of annotators who change once, a second change is found in at most 4%."""
+    rng = np.random.default_rng(3)
+    serious, irregular = rng.uniform(0.05, 0.9, (2, 400, 60))
+    is_higher = (serious > irregular) == (np.arange(60) < 30)
+    low, high = np.minimum(serious, irregular), np.maximum(serious, irregular)
+    # Labels are likelier to be serious in the first half, but not always.
+    kept = is_higher | (rng.random((400, 60)) < 0.25)
+    up = np.where(kept, serious > irregular, serious <= irregular)
+    sequences = sequences_of(np.where(up, high, low), np.where(up, low, high))
+    model = model_of_three_levels()
+    found = find_changes(session, sequences, model, model.log_bayes_factors(session, sequences))
+    n_changes = np.bincount(found.place // 60, minlength=400)
+    assert (n_changes > 0).mean() > 0.8
+    assert (n_changes > 1).mean() < MAX_ALARMS + 3 * np.sqrt(MAX_ALARMS / 400)
+
+
+def test_the_place_of_a_change_is_near_the_mean_of_likely_places(session):
+    """Labels that say little are between those before and after a change."""
+    serious = np.concatenate([np.full(30, 0.9), np.full(11, 0.3), np.full(30, 0.01)])
+    one = sequences_of(serious[np.newaxis], np.full((1, 71), 0.3))
+    model = model_of_three_levels()
+    found = find_changes(session, one, model, model.log_bayes_factors(session, one))
+    assert found.place.tolist() == [pytest.approx(35.5, abs=1)]

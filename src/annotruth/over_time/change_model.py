@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from annotruth.engines import Session
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.models.label_evidence import LabelEvidence
 from annotruth.over_time.sequences import Sequences
 from annotruth.over_time.windows import Windows
@@ -67,17 +67,6 @@ class ChangeModel(NamedTuple):
         logs, constant = np.zeros((sequences.n, 2)), np.empty((sequences.n, len(self.levels)))
         self._run(session, "likelihood", sequences, logs, constant)
         return ComparedSequences(logs[:, 1] - logs[:, 0], constant)
-
-    def count_as_clear(
-        self, session: Session, sequences: Sequences, orders: Codes, enough: int
-    ) -> Codes:
-        """Return in how many orders each sequence shows a change as clearly as in its own.
-
-        ``orders`` are orders x labels. Counting stops at ``enough``.
-        """
-        counts = np.zeros(sequences.n, dtype=np.int64)
-        self._run(session, "count_as_clear", sequences, orders, enough, counts)
-        return counts
 
     def p_changing(self, log_bayes_factor: Floats) -> Floats:
         """Return the probability that a sequence changes."""

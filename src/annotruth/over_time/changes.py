@@ -22,15 +22,11 @@ LEAST_BEFORE_AND_AFTER = 5
 LIKELY = 0.5
 """The probability above which an annotator is likely to change."""
 
-N_SHUFFLES = 99
-"""How often the labels of an annotator are shuffled."""
+MAX_ALARMS = 0.04
+"""The share of shuffled orders of labels that may show a change as clearly as the order of time."""
 
-MAX_AS_CLEAR = 3
-"""The largest number of shuffled orders that may show a change as clearly as the order of time."""
-
-N_FIRST_SHUFFLES = 49
-"""After how many shuffles, none of which shows a change as clearly, there are no more."""
-
+_MAX_SHUFFLES = 99  # of the labels of a sequence
+_N_SHUFFLED = 2000  # sequences to which others of about their length are compared, about
 _FAR = 16  # labels from the place of a change: all places so far away count alike
 
 
@@ -65,18 +61,18 @@ def find_changes(
     r"""Return the changes in sequences, given the Bayes factor of each of them.
 
     A sequence changes if its probability of changing is above one half, and if its Bayes factor
-    :math:`P(\text{labels} \mid \text{changing}) / P(\text{labels} \mid \text{constant})` is larger than in
-    nearly all shuffled orders of the same labels (`beats_shuffled`). Then the parts before and after
-    the change are searched likewise.
+    :math:`P(\text{labels} \mid \text{changing}) / P(\text{labels} \mid \text{constant})` is larger than
+    nearly all of shuffled sequences (`beats_shuffled`). Then the parts before and after the change are
+    searched likewise, each with half of the false alarms, as there are twice as many.
     """
     found: list[FoundChanges] = []
-    some, factors = sequences, log_bayes_factors
+    some, factors, max_alarms = sequences, log_bayes_factors, MAX_ALARMS
     while some.n:
         is_long = may_change(some)
         some, factors = some.take(is_long), factors[is_long]
         p_changing = model.p_changing(factors)
         likely = p_changing > LIKELY
-        likely[likely] = beats_shuffled(session, some.take(likely), model)
+        likely &= beats_shuffled(session, some, model, factors, likely, max_alarms)
         some = some.take(likely)
         if not some.n:
             break
@@ -89,6 +85,7 @@ def find_changes(
             np.concatenate([place, some.end]),
         )
         factors = model.log_bayes_factors(session, some)
+        max_alarms /= 2.0
     if not found:
         return FoundChanges(np.empty(0, np.int64), np.empty(0))
     place, probability = map(np.concatenate, zip(*found, strict=True))
@@ -96,45 +93,50 @@ def find_changes(
     return FoundChanges(place[order], probability[order])
 
 
-def beats_shuffled(session: Session, sequences: Sequences, model: ChangeModel) -> NDArray[np.bool_]:
-    r"""Return which sequences show a change more clearly than in nearly all shuffled orders.
-
-    Shuffling ends when at most `MAX_AS_CLEAR` of `N_SHUFFLES` orders were as clear, or more of
-    them, or none of the first `N_FIRST_SHUFFLES`. In a sequence that does not change all orders are alike,
-    so given the share u of all orders that are as clear, which is uniform or larger, each shuffle is
-    as clear with probability u, and the test's size is at most
-
-    .. math:: \int_0^1 P(B_{99} \le 3 \text{ or } B_{49} = 0) \, du = 0.0412,
-
-    where :math:`B_n` counts those among the first n. This holds whatever the labels are.
-    """
-    passed = np.zeros(sequences.n, dtype=np.bool_)
-    for length in np.unique(sequences.lengths):
-        same = np.flatnonzero(sequences.lengths == length)
-        # Sequences of the same length are shuffled alike, so that no result depends on others.
-        rng = np.random.default_rng(int(length))
-        counts = _count_as_clear(session, sequences.take(same), model, rng, N_FIRST_SHUFFLES)
-        passed[same[counts == 0]] = True
-        undecided = (counts > 0) & (counts <= MAX_AS_CLEAR)
-        if undecided.any():
-            same, counts = same[undecided], counts[undecided]
-            n_more = N_SHUFFLES - N_FIRST_SHUFFLES
-            counts += _count_as_clear(session, sequences.take(same), model, rng, n_more)
-            passed[same] = counts <= MAX_AS_CLEAR
-    return passed
-
-
-def _count_as_clear(
+def beats_shuffled(
     session: Session,
     sequences: Sequences,
     model: ChangeModel,
-    rng: np.random.Generator,
-    n_shuffles: int,
-) -> Codes:
-    """Return how many shuffled orders are as clear; sequences have the same length."""
-    length = int(sequences.lengths[0])
-    orders = np.stack([rng.permutation(length) for _ in range(n_shuffles)])
-    return model.count_as_clear(session, sequences, orders, enough=MAX_AS_CLEAR + 1)
+    log_bayes_factors: Floats,
+    of_interest: NDArray[np.bool_],
+    max_alarms: float = MAX_ALARMS,
+) -> NDArray[np.bool_]:
+    """Return which sequences of interest show a change more clearly than nearly all shuffled ones.
+
+    The labels of all sequences are shuffled, and sequences are compared with shuffled ones whose number
+    of labels, as a power of two, has the same integer part. If sequences do not change, all orders of
+    their labels are alike, so that of each such group a share of ``max_alarms`` is expected to pass,
+    whatever the labels are.
+    """
+    passed = np.zeros(sequences.n, dtype=np.bool_)
+    group = np.log2(np.maximum(sequences.lengths, 1)).astype(np.int64)
+    for each in np.unique(group[of_interest]):
+        own = np.flatnonzero(group == each)
+        shuffled = np.sort(_shuffled_factors(session, sequences.take(own), model))
+        n_as_clear = int(max_alarms * (len(shuffled) + 1))
+        if n_as_clear:
+            passed[own] = log_bayes_factors[own] > shuffled[-n_as_clear]
+    return passed & of_interest
+
+
+def _shuffled_factors(session: Session, sequences: Sequences, model: ChangeModel) -> Floats:
+    """Return the log Bayes factors of shuffled sequences; of many, of some."""
+    some = sequences.take(np.arange(0, sequences.n, max(sequences.n // _N_SHUFFLED, 1)))
+    end = np.cumsum(some.lengths)
+    begin = end - some.lengths
+    factors = []
+    for number in range(min(-(-_N_SHUFFLED // some.n), _MAX_SHUFFLES)):
+        # Sequences of the same length are shuffled alike, so that the order of annotators does not matter.
+        orders = {
+            n: np.random.default_rng([n, number]).permutation(n)
+            for n in np.unique(some.lengths).tolist()
+        }
+        order = np.concatenate(
+            [first + orders[n] for first, n in zip(some.begin, some.lengths.tolist(), strict=True)]
+        )
+        shuffled = Sequences(some.serious[order], some.irregular[order], begin, end)
+        factors.append(model.log_bayes_factors(session, shuffled))
+    return np.concatenate(factors)
 
 
 def _places_of_changes(session: Session, sequences: Sequences, model: ChangeModel) -> Codes:

@@ -50,44 +50,6 @@ def likelihood(
 
 
 @compiled_in_any_order
-def count_as_clear(
-    lo: int,
-    hi: int,
-    begin: Codes,
-    end: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    orders: Codes,
-    enough: int,
-    counts: Codes,
-) -> None:
-    """Write in how many orders of its labels a sequence is as probable as in its own, if it changes.
-
-    ``orders`` are orders x labels; all sequences have the same number of labels. Counting stops at
-    ``enough``. The probability of a constant sequence is the same in all orders.
-    """
-    n = orders.shape[1]
-    work, own_serious, own_irregular = np.empty(len(levels)), np.empty(n), np.empty(n)
-    for s in range(lo, hi):
-        own = serious[begin[s] : end[s]], irregular[begin[s] : end[s]]
-        observed = _log_changing(*own, levels, start, jump, hazard, work)
-        counts[s] = 0
-        for order in orders:
-            if counts[s] == enough:
-                break
-            for i in range(n):
-                own_serious[i] = serious[begin[s] + order[i]]
-                own_irregular[i] = irregular[begin[s] + order[i]]
-            log = _log_changing(own_serious, own_irregular, levels, start, jump, hazard, work)
-            if log >= observed:
-                counts[s] += 1
-
-
-@compiled_in_any_order
 def _constant_levels(
     serious: Floats, irregular: Floats, levels: Floats, start: Floats, posterior: Floats
 ) -> float:

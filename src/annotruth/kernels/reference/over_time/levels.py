@@ -64,30 +64,6 @@ def likelihood(
         constant[s] = np.exp(logs - log_likelihood[s, 0])
 
 
-def count_as_clear(
-    lo: int,
-    hi: int,
-    begin: Codes,
-    end: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    orders: Codes,
-    enough: int,
-    counts: Codes,
-) -> None:
-    """Write in how many orders of its labels a sequence is as probable as in its own, if it changes."""
-    transitions = _log_transitions(jump, hazard)
-    for s in range(lo, hi):
-        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
-        observed = _log_changing(emissions, start, transitions)
-        logs = np.array([_log_changing(emissions[one], start, transitions) for one in orders])
-        counts[s] = min(int((logs >= observed).sum()), enough)
-
-
 def _log_changing(emissions: Floats, start: Floats, transitions: Floats) -> float:
     """Return the log-likelihood of a changing sequence; 0 without labels."""
     if not len(emissions):
