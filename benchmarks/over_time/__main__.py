@@ -18,7 +18,7 @@ import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.arrays import Covariates
 from annotruth.simulate.changes import ChangingSimulation
-from benchmarks.over_time.coverage import coverage
+from benchmarks.over_time.coverage import coverage, places
 
 CROWDS: Mapping[str, dict[str, Any]] = {
     "opinions, all label all": {"n_items": 150, "n_annotators": 40},
@@ -50,12 +50,13 @@ class Outcome(NamedTuple):
 
     Examples
     --------
-    >>> Outcome(*(np.zeros(1) for _ in range(11))).near.tolist()
+    >>> Outcome(*(np.zeros(1) for _ in range(14))).near.tolist()
     [0.0]
     """
 
     detected: NDArray[Any]  # of those who change and have enough labels
     near: NDArray[Any]
+    several: NDArray[Any]  # whether more than one change was found
     alarm: NDArray[Any]  # of those who do not change
     constant_auc_after: NDArray[Any]  # of p_serious of labels after changes alone
     auc_after: NDArray[Any]
@@ -65,6 +66,8 @@ class Outcome(NamedTuple):
     auc_late: NDArray[Any]
     constant_auc_theirs: NDArray[Any]  # of all labels of those who change
     auc_theirs: NDArray[Any]
+    constant_brier: NDArray[Any]  # of all labels of those who change
+    brier: NDArray[Any]
 
 
 def measure(made: ChangingSimulation) -> Outcome:
@@ -88,6 +91,13 @@ def measure(made: ChangingSimulation) -> Outcome:
         for p in (constant.p_serious, fit.p_serious)
         if p is not None
     ]
+    scores += [
+        np.square(p[theirs] - made.serious[theirs]).mean(keepdims=True)
+        if theirs.any()
+        else np.array([])
+        for p in (constant.p_serious, fit.p_serious)
+        if p is not None
+    ]
     scores[2:2] = [
         np.array([auc(made.serious[after], p[after])] if after.any() else [])
         for p in oracle_p_serious(made, after)
@@ -95,6 +105,7 @@ def measure(made: ChangingSimulation) -> Outcome:
     return Outcome(
         np.array([s in found for s in turned]),
         np.array(near),
+        np.array([len(found.get(s, [])) > 1 for s in turned]),
         np.array([s in found for s in np.flatnonzero(change < 0)]),
         *scores,
     )
@@ -121,10 +132,11 @@ def auc(truth: NDArray[np.bool_], score: Floats) -> float:
 def changes(runs: int, first_seed: int) -> Iterator[str]:
     """Return a table of how well changes are found, in crowds with and without them."""
     yield (
-        "| crowd | found | within 10 labels | false alarms | AUC, labels after changes | "
-        "oracle: items, and reliabilities | AUC, everybody's second half | AUC, all labels of those who change |"
+        "| crowd | found | within 10 labels | more than one | false alarms | AUC, labels after changes | "
+        "oracle: items, and reliabilities | AUC, everybody's second half | "
+        "AUC, all labels of those who change | Brier score of them |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for name, options in CROWDS.items():
         for share in (0.2, 0.0):
             outcomes = [
@@ -134,15 +146,16 @@ def changes(runs: int, first_seed: int) -> Iterator[str]:
             each = Outcome(*map(np.concatenate, zip(*outcomes, strict=True)))
             alarms = f"{each.alarm.mean():.1%} of {len(each.alarm)}"
             if not share:
-                yield f"| {name}, nobody changes | | | {alarms} | | | | |"
+                yield f"| {name}, nobody changes | | | | {alarms} | | | | | |"
                 continue
             yield (
                 f"| {name} | {each.detected.mean():.0%} of {len(each.detected)} | "
-                f"{each.near.mean():.0%} | {alarms} | "
+                f"{each.near.mean():.0%} | {each.several.mean():.0%} | {alarms} | "
                 f"{each.constant_auc_after.mean():.3f} → {each.auc_after.mean():.3f} | "
                 f"{each.items_auc_after.mean():.3f}, {each.oracle_auc_after.mean():.3f} | "
                 f"{each.constant_auc_late.mean():.3f} → {each.auc_late.mean():.3f} | "
-                f"{each.constant_auc_theirs.mean():.3f} → {each.auc_theirs.mean():.3f} |"
+                f"{each.constant_auc_theirs.mean():.3f} → {each.auc_theirs.mean():.3f} | "
+                f"{each.constant_brier.mean():.3f} → {each.brier.mean():.3f} |"
             )
 
 
@@ -199,6 +212,9 @@ def main() -> int:
     options = parser.parse_args()
     if not options.only_coverage:
         for line in changes(options.runs, options.first_seed):
+            print(line, flush=True)
+        print()
+        for line in places(COVERED, options.runs, options.first_seed):
             print(line, flush=True)
         print()
     for line in coverage(COVERED, options.runs, options.first_seed):

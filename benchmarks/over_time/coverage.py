@@ -125,3 +125,46 @@ def coverage(crowds: Mapping[str, Mapping[str, Any]], runs: int, first_seed: int
                         f"| {name}, {mix} | {kind} | {own.sum():,} | {each.covered[own].mean():.1%} | "
                         f"{each.width[own].mean():.2f} | {error:.3f} |"
                     )
+
+
+class Places(NamedTuple):
+    """Annotators of a crowd, one entry each."""
+
+    changed: NDArray[Any]  # whether they switch
+    found: NDArray[Any]  # whether a change was found
+    error: (
+        Floats  # labels between the switch and the nearest change that was found; infinite without
+    )
+
+
+def measure_places(options: Mapping[str, Any], seed: int) -> Places:
+    """Fit a crowd of whom a fifth switch, at any place, and compare the changes with the truth."""
+    labels, reliability, kind = crowd_with(options, np.array([0.8, 0.0, 0.2]), seed)
+    n, changed = labels.n_annotators, kind == KINDS.index("switches")
+    order = np.lexsort((labels.covariates.labels["order"].to_numpy(), labels.annotator))
+    ends = np.cumsum(labels.labels_per_annotator)
+    error = np.full(n, np.inf)
+    ids = labels.annotators.to_pylist()
+    table = at.fit(labels).further_table("over_time", "changes_over_time")
+    for row in table.to_pylist():
+        s = ids.index(row["annotator"])
+        own = reliability[order[ends[s] - labels.labels_per_annotator[s] : ends[s]]]
+        place = np.flatnonzero(np.diff(own))[:1] + 1
+        distance = abs(int(place[0]) - row["n_before"]) if changed[s] and len(place) else n
+        error[s] = min(error[s], distance)
+    return Places(changed, np.isfinite(error), error)
+
+
+def places(crowds: Mapping[str, Mapping[str, Any]], runs: int, first_seed: int) -> Iterator[str]:
+    """Return a table of how well switches at any place are found, among spammers."""
+    yield "| crowd | found | within 10 labels | within 5 | false alarms |"
+    yield "|---|---|---|---|---|"
+    for name, options in crowds.items():
+        found = [measure_places(options, seed) for seed in range(first_seed, first_seed + runs)]
+        each = Places(*map(np.concatenate, zip(*found, strict=True)))
+        theirs = each.error[each.changed]
+        yield (
+            f"| {name} | {np.isfinite(theirs).mean():.0%} of {len(theirs)} | "
+            f"{(theirs <= 10).mean():.0%} | {(theirs <= 5).mean():.0%} | "
+            f"{each.found[~each.changed].mean():.1%} of {(~each.changed).sum()} |"
+        )
