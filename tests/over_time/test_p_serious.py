@@ -1,4 +1,4 @@
-"""Whether labels are serious is judged by the reliability at each label."""
+"""`p_serious` is by the reliability at each label."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def fit_over_time(made):
     return fit, *kept[0]
 
 
-def test_labels_of_those_who_change_are_judged_better_than_by_parts():
+def test_labels_of_those_who_change_are_known_better_than_by_parts():
     made = at.simulate.changing(n_items=400, n_annotators=40, labels_per_item=10, seed=43)
     fit, _, by_parts = fit_over_time(made)
     theirs = made.change[made.labels.annotator] >= 0
@@ -37,7 +37,7 @@ def test_labels_of_those_who_change_are_judged_better_than_by_parts():
     assert loss(fit.p_serious) < 0.97 * loss(by_parts)
 
 
-def test_labels_of_those_who_hardly_change_are_judged_as_before():
+def test_labels_of_those_who_hardly_change_are_as_before():
     made = at.simulate.changing(n_items=100, n_annotators=60, changing_share=0.035, seed=3)
     fit, trajectories, by_parts = fit_over_time(made)
     varying = np.zeros(made.labels.n_labels, dtype=np.bool_)
