@@ -21,6 +21,7 @@ P = TypeVar("P")
 ROUNDING = 1e-13
 """Relative changes of the objective below this are rounding."""
 
+_ONE_STEP = 0.1  # of the tolerance: such a change in one step is enough where steps take long
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 
 
@@ -260,6 +261,7 @@ def run_em(
     tol: float,
     max_iter: int,
     accelerate: bool = False,
+    long_steps: bool = False,
     progress: ProgressCallback | None = None,
 ) -> tuple[P, History]:
     """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
@@ -269,7 +271,9 @@ def run_em(
     With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
     The objective must then change by less than ``tol`` over three steps in a row, so that one
     small step among larger ones does not stop the loop. Steps that were rolled back, or that
-    await confirmation, do not count.
+    await confirmation, do not count. With ``long_steps``, a change below a tenth of ``tol`` in one
+    step is enough: if changes fall to nine tenths or less in each step, all later ones together are
+    below ``tol``.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     name = steps.objective_name
@@ -300,6 +304,8 @@ def run_em(
             change = max(recent) - min(recent)
             # A change below the rounding of the objective itself cannot be measured.
             converged = change < max(tol, ROUNDING * abs(monitor.objective))
+        if accepted and long_steps and len(recent) > 1:
+            converged |= abs(recent[-1] - recent[-2]) < _ONE_STEP * tol
         monitors.append(monitor)
         if progress is not None:
             progress(Progress(len(monitors), max_iter, monitor.log_likelihood, change))

@@ -20,6 +20,7 @@ from annotruth.errors import InputError
 from annotruth.models.pairs.pair_gpm import model as pair_gpm
 from annotruth.models.pairs.pair_gpm.parameters import states_for
 from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior, side_biases
+from annotruth.models.pairs.pair_gpm.state_shares import StateShares
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 # Everything is in double precision; sums are integers, whose units are fine.
@@ -65,6 +66,11 @@ def make_votes(*, ties=False, covariates=False, n_annotators=8, n_votes=400, see
     )
 
 
+def random_shares(states, rng):
+    """Return probabilities of sharpness and behaviors that are not those of the parameters."""
+    return StateShares(rng.dirichlet(np.ones(len(states.beta))), rng.dirichlet(states.eps + 1.0))
+
+
 def passes(engine, data, n_groups):
     """Return what each pass computes at some parameters: numbers by name."""
     rng = np.random.default_rng(1)
@@ -85,7 +91,7 @@ def passes(engine, data, n_groups):
         found["active"] = session.collect("active").copy()
         found["by_level"] = session.collect("by_level").copy()
         steps.consider_all_states(np.arange(data.n_annotators) == 2)
-        posterior = annotator_posterior(steps, steps.states, parameters)
+        posterior = annotator_posterior(steps, parameters, random_shares(steps.states, rng))
         found |= {f"posterior {name}": each for name, each in posterior._asdict().items()}
         found["bias"] = side_biases(steps, parameters, posterior)
         found["information"] = steps.information(parameters)

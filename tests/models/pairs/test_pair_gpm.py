@@ -69,7 +69,7 @@ def test_many_votes_of_an_annotator_equal_the_twin() -> None:
         steps = steps_on(engine, data)
         at = steps.start_at(theta, np.array([0.3, -0.4]))
         found.append([*steps.sums(at).values(), steps.session.collect("by_level")])
-        annotators = annotator_posterior(steps, steps.states, at)
+        annotators = annotator_posterior(steps, at)
         found[-1] += [annotators.p_serious, annotators.evidence / data.n_comparisons]
     for compiled, reference in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, reference, rtol=1e-5, atol=1e-6)

@@ -86,10 +86,11 @@ def _prune_states(
 
 def _posteriors(session: PairSession, one: Pass, *arguments: Any) -> Sums:
     """Set each annotator's posterior of levels, the evidence, and ``p_serious``."""
-    active, favoured, _, *results, model = arguments
+    active, favoured, _, *results, model, beta_ratio, behavior_ratio = arguments
+    ratios = session.on_card(beta_ratio), session.on_card(behavior_ratio)
     totals = session.sums(one)
     session.run_by_annotator(
-        "posteriors", model, active, favoured, *results, session.unit, None, *totals
+        "posteriors", model, active, favoured, *results, *ratios, session.unit, None, *totals
     )
     return session.floats(totals)
 

@@ -288,6 +288,21 @@ __device__ double set_posterior(Room& room, const Votes& votes, const Model& mod
     return log_likelihood;
 }
 
+// Make it the posterior with prior probabilities of sharpness and behaviors that are multiplied.
+__device__ void multiply_prior(Room& room, const States& states, const double* beta_ratio,
+                               const double* behavior_ratio) {
+    int n_cells = room.n_betas * room.n_nus, n_states = room.n_groups * n_cells * room.n_behaviors;
+    __syncthreads();  // the marginals may still be read
+    for (int i = threadIdx.x; i < n_states; i += blockDim.x) {
+        int j = i % n_cells / room.n_nus, k = i / n_cells % room.n_behaviors;
+        states.joint[i] *=
+            beta_ratio[room.beta_level[j]] * behavior_ratio[room.behavior[k]];
+    }
+    __syncthreads();
+    normalise(room, states.joint, n_states);
+    set_marginals(room, states);
+}
+
 __device__ i64 likely_mask(int n, const int* level, const double* mass, double least) {
     i64 mask = 0;
     for (int i = 0; i < n; i++)

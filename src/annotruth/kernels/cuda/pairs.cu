@@ -123,8 +123,9 @@ extern "C" __global__ void __launch_bounds__(MAX_THREADS)
     posteriors(const i64* begin, const u32* left, const u32* right, const double* covariates,
                const u32* order, i64 n_annotators, const double* theta, i64 n_items,
                const Levels* levels, const i64* active, const int* favoured, double* by_group,
-               double* by_beta, double* by_nu, double* by_behavior, double* evidence,
-               double* p_serious, double unit, double* scratch, u64* totals) {
+               double* by_beta, double* by_nu, double* by_behavior, double* given_scores,
+               double* evidence, double* p_serious, const double* beta_ratio,
+               const double* behavior_ratio, double unit, double* scratch, u64* totals) {
     __shared__ Room room;
     Votes votes = {begin, left, right, covariates};
     Model model = {theta, n_items, levels};
@@ -144,6 +145,9 @@ extern "C" __global__ void __launch_bounds__(MAX_THREADS)
             by_nu[s * N_NUS + room.nu_level[t]] = room.by_nu[t];
         for (int k = threadIdx.x; k < room.n_behaviors; k += blockDim.x)
             by_behavior[s * N_BEHAVIORS + room.behavior[k]] = room.by_behavior[k];
+        multiply_prior(room, states, beta_ratio, behavior_ratio);
+        for (int k = threadIdx.x; k < room.n_behaviors; k += blockDim.x)
+            given_scores[s * N_BEHAVIORS + room.behavior[k]] = room.by_behavior[k];
         __syncthreads();
         int n_cells = room.n_betas * room.n_nus, of_group = n_cells * room.n_behaviors;
         for (i64 v = first + threadIdx.x; v < last; v += blockDim.x) {

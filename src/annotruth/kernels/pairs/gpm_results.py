@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled, compiled_in_any_order
 from annotruth.kernels.pairs.gpm_derivatives import set_shares
-from annotruth.kernels.pairs.gpm_states import active_levels, marginals, state_posterior
+from annotruth.kernels.pairs.gpm_states import (
+    active_levels,
+    marginals,
+    multiply_prior,
+    state_posterior,
+)
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
     GAP,
@@ -50,17 +55,22 @@ def posteriors(
     by_beta: Floats,
     by_nu: Floats,
     by_behavior: Floats,
+    given_scores: Floats,
     evidence: Floats,
     p_serious: Floats,
     model: PairModel,
+    beta_ratio: Floats,
+    behavior_ratio: Floats,
     totals: Floats,
 ) -> None:
     """Set each annotator's posterior of groups, sharpness, tie rates and behaviors, and evidence.
 
-    ``evidence`` has pairs of an observed and an expected number: votes for the left item, ties,
+    ``given_scores`` is the posterior of behaviors if the prior probabilities of the levels of
+    sharpness and of the behaviors are multiplied by ``beta_ratio`` and ``behavior_ratio``; evidence
+    and ``p_serious`` are of that posterior. ``evidence`` has pairs of an observed and an expected number: votes for the left item, ties,
     and votes for the item with the higher score, each expected of a serious annotator; then the
     votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
-    each comparison was serious. ``totals`` gets the log-likelihood.
+    each comparison was serious. ``totals`` gets the log-likelihood, before the priors are multiplied.
     """
     room = vote_room(model)
     for s in range(lo, hi):
@@ -74,6 +84,7 @@ def posteriors(
         by_beta[s] = 0.0
         by_nu[s] = 0.0
         by_behavior[s] = 0.0
+        given_scores[s] = 0.0
         evidence[s] = 0.0
         p_serious[first:last] = 0.0
         by = marginals(posterior)
@@ -81,6 +92,8 @@ def posteriors(
         by_beta[s, levels.beta] = by[1]
         by_nu[s, levels.nu] = by[2]
         by_behavior[s, levels.behavior] = by[3]
+        multiply_prior(posterior, levels, beta_ratio, behavior_ratio)
+        given_scores[s, levels.behavior] = marginals(posterior)[3]
         for start in range(first, last, BLOCK):
             end = min(start + BLOCK, last)
             set_votes(room, block, start, end, favoured[s], covariates, model, levels)

@@ -184,6 +184,21 @@ def state_posterior(
     return joint, log_likelihood
 
 
+@compiled
+def multiply_prior(
+    posterior: Floats, active: ActiveLevels, beta_ratio: Floats, behavior_ratio: Floats
+) -> None:
+    """Make it the posterior with prior probabilities of sharpness and behaviors that are multiplied."""
+    n_groups, n_betas, n_nus, n_behaviors = posterior.shape
+    for j in range(n_betas):
+        for k in range(n_behaviors):
+            ratio = beta_ratio[active.beta[j]] * behavior_ratio[active.behavior[k]]
+            for g in range(n_groups):
+                for t in range(n_nus):
+                    posterior[g, j, t, k] *= ratio
+    _normalise(posterior, 0.0)
+
+
 @compiled_in_any_order
 def marginals(posterior: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the posterior of groups, sharpness, tie rates and behaviors."""

@@ -13,6 +13,7 @@ from annotruth.kernels.reference.pairs.gpm_states import (
     HALF_SIGN,
     make_votes,
     marginals,
+    multiply_prior,
     slopes,
     state_posterior,
     votes_of,
@@ -30,9 +31,12 @@ def posteriors(
     by_beta: Floats,
     by_nu: Floats,
     by_behavior: Floats,
+    given_scores: Floats,
     evidence: Floats,
     p_serious: Floats,
     model: PairModel,
+    beta_ratio: Floats,
+    behavior_ratio: Floats,
     totals: Floats,
 ) -> None:
     """Set each annotator's posterior of groups, sharpness, tie rates and behaviors, and evidence."""
@@ -41,6 +45,8 @@ def posteriors(
         posterior, log_likelihood = state_posterior(votes, active[s], model.levels)
         totals[0] += log_likelihood
         by_group[s], by_beta[s], by_nu[s], by_behavior[s] = marginals(posterior)
+        posterior = multiply_prior(posterior, beta_ratio, behavior_ratio)
+        given_scores[s] = marginals(posterior)[3]
         mass = posterior.sum(axis=3)
         _, serious, _ = slopes(votes, model.levels)
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]

@@ -113,6 +113,12 @@ def marginals(posterior: Floats) -> list[Floats]:
     return [posterior.sum(axis=tuple({0, 1, 2, 3} - {axis})) for axis in range(4)]
 
 
+def multiply_prior(posterior: Floats, beta_ratio: Floats, behavior_ratio: Floats) -> Floats:
+    """Return the posterior with prior probabilities of sharpness and behaviors that are multiplied."""
+    joint = posterior * beta_ratio[:, np.newaxis, np.newaxis] * behavior_ratio
+    return joint / joint.sum()
+
+
 def likely_levels(by: list[Floats], active: Codes, prune: float) -> list[int]:
     """Return the bits of the levels whose posterior probability is at least ``prune``."""
     masks = []

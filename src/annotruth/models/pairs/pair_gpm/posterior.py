@@ -11,6 +11,7 @@ from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, make_model
+from annotruth.models.pairs.pair_gpm.state_shares import StateShares
 from annotruth.models.pairs.pair_gpm.states import ALWAYS_TIE, RANDOM, SERIOUS, SIDES, States
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
@@ -30,6 +31,8 @@ class StatePosterior(NamedTuple):
     beta: Floats
     nu: Floats
     behavior: Floats
+    given_scores: Floats
+    """Of behaviors, with the probabilities of states estimated given the scores; what follows, too."""
     evidence: Floats
     """Votes and expected votes, as `annotruth.kernels.pairs.gpm_results.posteriors` has them."""
     p_serious: Floats
@@ -37,15 +40,22 @@ class StatePosterior(NamedTuple):
 
 
 def annotator_posterior(
-    steps: PairGPMSteps, states: States, parameters: PairGPMParameters
+    steps: PairGPMSteps, parameters: PairGPMParameters, given_scores: StateShares | None = None
 ) -> StatePosterior:
-    """Return the posterior of every annotator; ``states`` has the probabilities of sharpness."""
-    session = steps.session
+    """Return the posterior of every annotator; without other shares, those of the parameters."""
+    session, states = steps.session, steps.states
+    ratios = np.ones(len(states.beta)), np.ones(len(states.eps))
+    if given_scores is not None:
+        ratios = (
+            given_scores.beta / np.exp(states.log_beta),
+            given_scores.behavior / parameters.behavior,
+        )
     widths = {
         "by_group": len(parameters.group),
         "by_beta": len(states.beta),
         "by_nu": len(states.nu),
         "by_behavior": len(states.eps),
+        "given_scores": len(states.eps),
         "evidence": 8,
     }
     for name, width in widths.items():
@@ -54,10 +64,16 @@ def annotator_posterior(
     one = Pass(
         "pairs.gpm_results.posteriors",
         state=("active", "favoured", "covariates", *widths, "p_serious"),
-        inputs=(Input("model"),),
+        inputs=(Input("model"), Input("beta_ratio"), Input("behavior_ratio")),
         sums=(Sum("totals", (1,)),),
     )
-    session.run_pass(one, model=make_model(states, parameters))
+    beta_ratio, behavior_ratio = ratios
+    session.run_pass(
+        one,
+        model=make_model(states, parameters),
+        beta_ratio=beta_ratio,
+        behavior_ratio=behavior_ratio,
+    )
     return StatePosterior(*(session.collect(name) for name in (*widths, "p_serious")))
 
 
@@ -78,7 +94,7 @@ def chance_posterior(
     p_serious = data.zeros(data.n_comparisons)  # on disk where the comparisons are
     for s, reliability in enumerate(behavior @ states.eps):
         p_serious[data.annotator_ptr[s] : data.annotator_ptr[s + 1]] = reliability
-    return posterior._replace(behavior=behavior, p_serious=p_serious)
+    return posterior._replace(given_scores=behavior, p_serious=p_serious)
 
 
 def side_biases(

@@ -53,11 +53,10 @@ def make_fit(
 ) -> RankFit:
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
-    posterior = annotator_posterior(steps, states, parameters)
-    given_scores = _posterior_given_scores(steps, parameters, posterior, model.seed, verdict)
+    posterior = _posterior(steps, parameters, model.seed, verdict)
     scale = _common_scale(posterior, states, data.annotator_weight)
-    low, high = _reliability_interval(given_scores.behavior, states.eps)
-    behavior = _named_twice(steps, posterior, given_scores)
+    low, high = _reliability_interval(posterior.given_scores, states.eps)
+    behavior = _named_twice(steps, posterior)
     side_bias = side_biases(steps, parameters, posterior)
     offsets = _offset_intervals(parameters, covariance)
     return RankFit(
@@ -67,15 +66,15 @@ def make_fit(
         history=history,
         scores=_consensus(parameters, covariance, steps, scale),
         part=steps.part,
-        reliability=given_scores.behavior @ states.eps,
+        reliability=posterior.given_scores @ states.eps,
         low=low,
         high=high,
         behavior=behavior,
         annotator_columns={
             **_annotator_columns(steps, posterior, side_bias, scale),
-            "evidence": pa.array(_evidence(steps, behavior, given_scores.evidence, verdict)),
+            "evidence": pa.array(_evidence(steps, behavior, posterior.evidence, verdict)),
         },
-        p_serious=given_scores.p_serious,
+        p_serious=posterior.p_serious,
         side_bias=offsets[0] if data.sides_known else None,
         coefficients={
             name: offsets[c + 1] / steps.covariate_scale[c]
@@ -91,17 +90,13 @@ def make_fit(
     )
 
 
-def _posterior_given_scores(
-    steps: PairGPMSteps,
-    parameters: PairGPMParameters,
-    posterior: StatePosterior,
-    seed: int,
-    verdict: Verdict | None,
+def _posterior(
+    steps: PairGPMSteps, parameters: PairGPMParameters, seed: int, verdict: Verdict | None
 ) -> StatePosterior:
-    """Return the posterior with probabilities of states estimated once more, given the scores."""
+    """Return the posterior of annotators, with states estimated once more, given the scores."""
     if verdict == "chance":
-        return chance_posterior(posterior, steps.states, steps.data)
-    return annotator_posterior(steps, *estimate_state_shares(steps, parameters, seed))
+        return chance_posterior(annotator_posterior(steps, parameters), steps.states, steps.data)
+    return annotator_posterior(steps, parameters, estimate_state_shares(steps, parameters, seed))
 
 
 def _saved_with_parameters(steps: PairGPMSteps, side_bias: Floats) -> dict[str, NDArray[Any]]:
@@ -115,16 +110,15 @@ def _saved_with_parameters(steps: PairGPMSteps, side_bias: Floats) -> dict[str, 
     }
 
 
-def _named_twice(
-    steps: PairGPMSteps, posterior: StatePosterior, given_scores: StatePosterior
-) -> list[str]:
+def _named_twice(steps: PairGPMSteps, posterior: StatePosterior) -> list[str]:
     """Return the behaviors given the scores; "inverted" only where estimation found so, too.
 
     Only the votes of those who were inverted while scores were estimated are left out of them.
     """
     n_votes = steps.data.comparisons_per_annotator
     named, while_estimated = (
-        name_behaviors(each.behavior, steps.states, n_votes) for each in (given_scores, posterior)
+        name_behaviors(each, steps.states, n_votes)
+        for each in (posterior.given_scores, posterior.behavior)
     )
     return [
         TOO_FEW_VOTES if name == INVERTED != before else name

@@ -29,6 +29,19 @@ _MAX_ROUNDS = 100
 _TOL = 1e-2  # of the log posterior
 
 
+class StateShares(NamedTuple):
+    """Probabilities of the levels of sharpness and of the behaviors.
+
+    Examples
+    --------
+    >>> StateShares._fields
+    ('beta', 'behavior')
+    """
+
+    beta: Floats
+    behavior: Floats
+
+
 class _Estimate(NamedTuple):
     """Probabilities of the levels of sharpness and of the behaviors, at one standard deviation."""
 
@@ -39,17 +52,18 @@ class _Estimate(NamedTuple):
 
 def estimate_state_shares(
     steps: PairGPMSteps, parameters: PairGPMParameters, seed: int
-) -> tuple[States, PairGPMParameters]:
-    """Return the states and parameters with probabilities of sharpness and behaviors given the scores."""
+) -> StateShares:
+    """Return the probabilities of sharpness and behaviors given the scores."""
     states = steps.states
     likelihood, weight = _likelihoods(steps, parameters, seed)
     found = [_estimate(states, likelihood, weight, sd) for sd in _SDS]
     log_posterior = np.array([each.log_posterior for each in found])
     share = np.exp(log_posterior - log_posterior.max())
     share /= share.sum()
-    beta = share @ np.stack([each.beta for each in found])
-    behavior = share @ np.stack([each.behavior for each in found])
-    return states._replace(log_beta=np.log(beta)), parameters._replace(behavior=behavior)
+    return StateShares(
+        beta=share @ np.stack([each.beta for each in found]),
+        behavior=share @ np.stack([each.behavior for each in found]),
+    )
 
 
 def _likelihoods(
