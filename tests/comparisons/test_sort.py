@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from annotruth.comparisons import sort
+from annotruth.comparisons import Comparisons, sort
 from annotruth.comparisons.sort import InputCodes, sort_codes
 from annotruth.kernels.pairs import layout
 from annotruth.kernels.reference.pairs import layout as reference_layout
@@ -32,3 +32,30 @@ def test_sorting_is_stable(n_annotators, in_order, n, kernels, monkeypatch):
     np.testing.assert_array_equal(np.diff(found.annotator_ptr), counts)
     assert found.annotator_ptr[0] == 0
     assert found.annotator_ptr.dtype == found.row.dtype == np.int64
+
+
+def test_comparisons_of_some_annotators_and_some_comparisons():
+    rng = np.random.default_rng(3)
+    annotator = rng.integers(6, size=50)
+    annotator[annotator == 4] = 3  # the fifth annotator has no comparisons
+    votes = Comparisons.from_codes(
+        rng.integers(5, size=50),
+        rng.integers(5, 9, size=50),
+        annotator,
+        rng.integers(2, size=50),
+        items=list("abcdefghi"),
+        annotators=list("uvwxyz"),
+        covariates={"length": rng.normal(size=50)},
+    )
+    of = votes.annotator_of_comparison()
+    marked = np.array([False, True, False, True, True, False])
+    keep = rng.random(50) < 0.4
+    for some, kept, n in (
+        (votes.of_annotators(marked), marked[of], votes.comparisons_per_annotator[marked]),
+        (votes.subset(keep), keep, np.bincount(of[keep], minlength=6)),
+    ):
+        for name in ("left", "right", "outcome", "row"):
+            np.testing.assert_array_equal(getattr(some, name), getattr(votes, name)[kept])
+        np.testing.assert_array_equal(some.covariates["length"], votes.covariates["length"][kept])
+        np.testing.assert_array_equal(some.comparisons_per_annotator, n)
+    assert votes.of_annotators(marked).annotators.to_pylist() == ["v", "x", "y"]

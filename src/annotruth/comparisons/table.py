@@ -199,27 +199,34 @@ class Comparisons:
 
     def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
         """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""
-        n_kept = np.append(0, np.cumsum(keep))
-        return replace(
-            self,
-            left=self.left[keep],
-            right=self.right[keep],
-            outcome=self.outcome[keep],
-            annotator_ptr=n_kept[self.annotator_ptr],
-            row=self.row[keep],
-            covariates={name: values[keep] for name, values in self.covariates.items()},
-            context=None if self.context is None else self.context[keep],
-        )
+        kept = np.flatnonzero(keep)
+        return self._at(kept, np.searchsorted(kept, self.annotator_ptr))
 
     def of_annotators(self, annotators: NDArray[np.bool_]) -> Comparisons:
         """Return the comparisons of the marked annotators; items keep their codes."""
-        some = self.subset(annotators[self.annotator_of_comparison()])
+        counts = self.comparisons_per_annotator[annotators]
+        end = counts.cumsum()
+        # Each annotator's comparisons follow each other from the annotator's first on.
+        shift = self.annotator_ptr[:-1][annotators] - (end - counts)
+        kept = np.arange(counts.sum()) + np.repeat(shift, counts)
         weight = self.annotator_weight
         return replace(
-            some,
+            self._at(kept, np.append(0, end)),
             annotators=self.annotators.filter(as_arrow(annotators)),
-            annotator_ptr=np.append(0, some.annotator_ptr[1:][annotators]),
             annotator_weight=None if weight is None else weight[annotators],
+        )
+
+    def _at(self, places: Codes, annotator_ptr: Codes) -> Comparisons:
+        """Return the comparisons at some places, in order, with the bounds of their annotators."""
+        return replace(
+            self,
+            left=self.left[places],
+            right=self.right[places],
+            outcome=self.outcome[places],
+            annotator_ptr=annotator_ptr,
+            row=self.row[places],
+            covariates={name: values[places] for name, values in self.covariates.items()},
+            context=None if self.context is None else self.context[places],
         )
 
     def counted_annotators(self) -> float:

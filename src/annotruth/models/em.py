@@ -305,7 +305,9 @@ def run_em(
             # A change below the rounding of the objective itself cannot be measured.
             converged = change < max(tol, ROUNDING * abs(monitor.objective))
         if accepted and long_steps and len(recent) > 1:
-            converged |= abs(recent[-1] - recent[-2]) < _ONE_STEP * tol
+            last = abs(recent[-1] - recent[-2])
+            if last < _ONE_STEP * tol:
+                change, converged = last, True
         monitors.append(monitor)
         if progress is not None:
             progress(Progress(len(monitors), max_iter, monitor.log_likelihood, change))

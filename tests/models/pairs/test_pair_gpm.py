@@ -17,6 +17,7 @@ from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equat
 from annotruth.models.pairs.pair_gpm.groups import _distinct
 from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit, _sample
 from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
+from annotruth.models.pairs.pair_gpm.state_shares import StateShares
 from annotruth.models.pairs.pair_gpm.states import make_states
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.result import TOO_FEW_VOTES
@@ -69,8 +70,10 @@ def test_many_votes_of_an_annotator_equal_the_twin() -> None:
         steps = steps_on(engine, data)
         at = steps.start_at(theta, np.array([0.3, -0.4]))
         found.append([*steps.sums(at).values(), steps.session.collect("by_level")])
-        annotators = annotator_posterior(steps, at)
-        found[-1] += [annotators.p_serious, annotators.evidence / data.n_comparisons]
+        shares = StateShares(np.linspace(0.1, 2.0, len(steps.states.beta)), steps.states.eps + 0.1)
+        annotators = annotator_posterior(steps, at, shares)
+        found[-1] += [annotators.behavior, annotators.given_scores, annotators.p_serious]
+        found[-1] += [annotators.evidence / data.n_comparisons]
     for compiled, reference in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, reference, rtol=1e-5, atol=1e-6)
 

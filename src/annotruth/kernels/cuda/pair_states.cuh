@@ -327,14 +327,14 @@ struct Expected {
 };
 
 __device__ Expected expect(const Room& room, Vote vote, int kind, double a, double nu,
-                           const double* __restrict__ state, int n_cells) {
+                           const double* __restrict__ state, int n_cells, double least) {
     double b = 1.0 / a, inverse = 1.0 / (a + b + nu);
     double p = (vote.outcome == TIE ? nu : (vote.outcome == 0 ? a : b)) * inverse;
     double mirrored = (vote.outcome == TIE ? nu : (vote.outcome == 0 ? b : a)) * inverse;
     double serious = 0.0, inverted = 0.0;
     for (int k = 0; k < room.n_behaviors; k++) {
         double weight = state[k * n_cells], eps = room.eps[k], flip = room.flip[k];
-        if (weight <= LIKELY || eps + flip == 0.0) continue;
+        if (weight <= least || eps + flip == 0.0) continue;
         double share = weight / (eps * p + flip * mirrored + room.chance[kind][k]);
         serious += eps * share;
         inverted += flip * share;

@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(MAX_THREADS)
     Votes votes = {begin, left, right, covariates};
     Model model = {theta, n_items, levels};
     States states = states_of_block(scratch);
+    double least = fmax(prune, LIKELY);  // of states that count for derivatives
     i64 sum_log_likelihood = 0, sum_slope[N_OFFSETS], sum_curve[N_OFFSETS][N_OFFSETS];
     for (int c = 0; c < N_OFFSETS; c++) {
         sum_slope[c] = 0;
@@ -58,10 +59,10 @@ extern "C" __global__ void __launch_bounds__(MAX_THREADS)
                     double beta = room.beta[j], a = 0.0, slope = 0.0, curve = 0.0;
                     for (int t = 0; t < room.n_nus; t++) {
                         int cell = j * room.n_nus + t;
-                        if (states.most[g * n_cells + cell] <= LIKELY) continue;
+                        if (states.most[g * n_cells + cell] <= least) continue;
                         if (a == 0.0) a = root_odds(beta * difference + offset);
                         Expected one = expect(room, vote, kind, a, room.nu[t],
-                                              states.joint + g * of_group + cell, n_cells);
+                                              states.joint + g * of_group + cell, n_cells, least);
                         slope += one.serious * (own - one.mean) - one.inverted * (own + one.mean);
                         curve += (one.serious + one.inverted) * one.variance;
                     }
@@ -166,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(MAX_THREADS)
                         if (a == 0.0) a = root_odds(room.beta[j] * difference + offset);
                         double mass = states.mass[g * n_cells + cell], nu = room.nu[t];
                         Expected one = expect(room, vote, kind, a, nu,
-                                              states.joint + g * of_group + cell, n_cells);
+                                              states.joint + g * of_group + cell, n_cells, LIKELY);
                         double scaled = mass / (a + 1.0 / a + nu);
                         serious += one.serious;
                         went_left += a * scaled;

@@ -34,7 +34,7 @@ from annotruth.kernels.pairs.gpm_states import (
     state_posterior,
 )
 from annotruth.kernels.pairs.gpm_votes import vote_room
-from annotruth.kernels.pairs.levels import PairModel
+from annotruth.kernels.pairs.levels import LIKELY, PairModel
 
 
 @compiled
@@ -67,7 +67,8 @@ def step(
     times the squared sharpness), ``cross`` (items with offsets) and ``offset_curvature``. ``totals``
     gets the log-likelihood and the expected log sharpness. ``by_level`` gets
     each annotator's posterior of groups, tie rates and behaviors; 0 if they do not count. Levels whose
-    posterior probability is below ``prune`` are no longer active afterwards.
+    posterior probability is below ``prune`` are no longer active afterwards, and states below it do
+    not count for the derivatives.
     """
     room = vote_room(model)
     n_groups, n_nu = len(model.theta), len(model.levels.nu)
@@ -95,7 +96,7 @@ def step(
             by_level[s, n_groups + n_nu + levels.behavior[k]] = by[3][k]
         add_derivatives(
             block, s, favoured[s], pair, covariates, model, levels, room, posterior,
-            gradient, curvature, cross, offset_gradient, offset_curvature,
+            max(prune, LIKELY), gradient, curvature, cross, offset_gradient, offset_curvature,
         )  # fmt: skip
         if prune > 0.0:
             keep_likely(active[s], levels, by, prune)

@@ -37,7 +37,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     set_probabilities,
     set_votes,
 )
-from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel, StateLevels
+from annotruth.kernels.pairs.levels import ActiveLevels, PairModel, StateLevels
 
 
 @compiled_in_any_order
@@ -51,13 +51,17 @@ def add_derivatives(
     active: ActiveLevels,
     room: VoteRoom,
     posterior: Floats,
+    least: float,
     gradient: Floats,
     curvature: Floats,
     cross: Floats,
     offset_gradient: Floats,
     offset_curvature: Floats,
 ) -> None:
-    """Add annotator s's part of the gradient and of the expected curvature."""
+    """Add annotator s's part of the gradient and of the expected curvature.
+
+    States count whose posterior probability is above ``least``.
+    """
     end = block.annotator_ptr[s + 1]
     rows = room.rows
     for lo in range(block.annotator_ptr[s], end, BLOCK):
@@ -68,7 +72,7 @@ def add_derivatives(
             rows[CURVE_BY_OFFSET + i] = 0.0
         for g in range(len(active.group)):
             group = active.group[g]
-            _set_group_derivatives(room, hi - lo, model.levels, active, posterior, g)
+            _set_group_derivatives(room, hi - lo, model.levels, active, posterior, g, least)
             for v in range(lo, hi):
                 slope = rows[SLOPE_BY_SCORE + v - lo]
                 gradient[group, block.left[v]] += slope
@@ -102,7 +106,13 @@ def _add_by_offset(
 
 @compiled_in_any_order
 def _set_group_derivatives(
-    room: VoteRoom, n: int, levels: StateLevels, active: ActiveLevels, posterior: Floats, g: int
+    room: VoteRoom,
+    n: int,
+    levels: StateLevels,
+    active: ActiveLevels,
+    posterior: Floats,
+    g: int,
+    least: float,
 ) -> None:
     """Set the derivatives of n comparisons by a group's scores, and add those by the offset."""
     rows = room.rows
@@ -115,7 +125,7 @@ def _set_group_derivatives(
         beta = levels.beta[active.beta[j]]
         is_set = False
         for t in range(len(active.nu)):
-            if not any_above(posterior, g, j, t, LIKELY):
+            if not any_above(posterior, g, j, t, least):
                 continue
             if not is_set:
                 set_odds(room, n, g, beta)
@@ -124,7 +134,7 @@ def _set_group_derivatives(
                     rows[CURVE + i] = 0.0
                 is_set = True
             set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
-            is_inverted = set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+            is_inverted = set_shares(room, n, levels, active.behavior, posterior, g, j, t, least)
             _add_slopes(room, n, is_inverted)
         if not is_set:
             continue
@@ -147,6 +157,7 @@ def set_shares(
     g: int,
     j: int,
     t: int,
+    least: float,
 ) -> bool:
     """Set the probabilities of being serious and inverted; return whether any state is inverted."""
     rows, chance = room.rows, room.chance
@@ -156,7 +167,7 @@ def set_shares(
     for k in range(len(behaviors)):
         eps, flip = levels.eps[behaviors[k]], levels.flip[behaviors[k]]
         probability = posterior[g, j, t, k]
-        if probability <= LIKELY or eps + flip == 0.0:
+        if probability <= least or eps + flip == 0.0:
             continue
         serious, inverted = eps * probability, flip * probability
         if flip == 0.0:

@@ -133,7 +133,7 @@ def _add_evidence(
                     is_set = True
                 nu = levels.nu[active.nu[t]]
                 set_probabilities(room, n, nu, mirror)
-                set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+                set_shares(room, n, levels, active.behavior, posterior, g, j, t, LIKELY)
                 for i in range(n):
                     p_serious[i] += room.rows[SERIOUS + i]
                 _add_expected(room, n, g, nu, posterior[g, j, t].sum(), evidence)

@@ -56,7 +56,7 @@ def step(
         totals[0] += log_likelihood
         totals[1] += by[1] @ np.log(levels.beta)
 
-        posterior = np.where(posterior > LIKELY, posterior, 0.0)
+        posterior = np.where(posterior > max(prune, LIKELY), posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
         by_sharpness = (posterior * slope).sum(axis=(3, 4))  # comparison, group, sharpness
         curves = (posterior * (serious + inverted) * votes.variance[..., np.newaxis]).sum(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -164,15 +165,18 @@ class PairGPM(PairEstimator):
         """
         if previous is not None and self._can_resume(previous):
             return steps.resume(previous)
-        if data.n_comparisons > _LARGE:
-            start = self._start_by_sample(steps, _sample(data, _SAMPLE, self.seed))
-            if self.n_groups == 1:  # scores of all votes, which the sample's prior does not shrink
-                scores = BradleyTerry(engine=self.engine).fit(data).result_.scores.mean
-                start = start._replace(theta=scores[np.newaxis])
-            steps.few_passes = True
-            steps.prune(start)
-            return start
         fit = BradleyTerry(engine=self.engine).fit(data).result_
+        if data.n_comparisons <= _LARGE:
+            return self._start_from(fit, steps)
+        start = self._start_by_sample(steps, _sample(data, _SAMPLE, self.seed), fit)
+        if self.n_groups == 1:  # scores of all votes, which the sample's prior does not shrink
+            start = start._replace(theta=fit.scores.mean[np.newaxis])
+        steps.few_passes = True
+        steps.prune(start)
+        return start
+
+    def _start_from(self, fit: RankFit, steps: PairGPMSteps) -> PairGPMParameters:
+        """Return the scores and the side bias of Bradley and Terry's model, divided into groups."""
         start = steps.start()
         if fit.side_bias is not None:
             start.offsets[0] = fit.side_bias[0]
@@ -184,12 +188,17 @@ class PairGPM(PairEstimator):
         is_same = previous.model == self.name and previous.n_groups == self.n_groups
         return is_same and previous.verdict != "chance"
 
-    def _start_by_sample(self, steps: PairGPMSteps, sample: Comparisons) -> PairGPMParameters:
-        """Return the parameters that a sample of the annotators has, and set the prior to its own."""
+    def _start_by_sample(
+        self, steps: PairGPMSteps, sample: Comparisons, fit: RankFit
+    ) -> PairGPMParameters:
+        """Return the parameters that a sample of the annotators has, and set the prior to its own.
+
+        ``fit`` is that of Bradley and Terry's model to all comparisons.
+        """
         with closing(_open(get_engine(self.engine), sample)) as session:
             of_sample = PairGPMSteps(sample, session, states_for(sample), self.n_groups)
-            start = self._start(sample, of_sample, None)
-            parameters, _, _ = self._estimate(of_sample, start, None)
+            start = self._start_from(fit, of_sample)
+            parameters = _estimate_prior(of_sample, start, partial(self._run, of_sample))
         steps.set_prior(of_sample.precision, of_sample.n_determined)
         return steps.start_near(parameters)
 
@@ -204,20 +213,7 @@ class PairGPM(PairEstimator):
         Returns also whose votes are inverted.
         """
         is_large = steps.data.n_comparisons > _LARGE
-
-        def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
-            parameters, history = run_em(
-                *(steps, parameters),
-                tol=max(self.tol, tol * parameters.theta.size),
-                max_iter=self.max_iter,
-                accelerate=self.acceleration,
-                long_steps=steps.few_passes,
-                progress=progress,
-            )
-            parameters = steps.rescaled(parameters)
-            history.log_likelihood[-1] = steps.finalize(parameters)
-            return parameters, history
-
+        run = partial(self._run, steps, progress=progress)
         if is_large:  # the prior is that of the sample
             parameters, history = run(parameters, _LARGE_TOL)
             steps.sums(parameters)
@@ -233,6 +229,26 @@ class PairGPM(PairEstimator):
         if inverted.any() or not is_large:
             parameters, history = run(parameters, _FINAL_TOL)
         return parameters, history, inverted
+
+    def _run(
+        self,
+        steps: PairGPMSteps,
+        parameters: PairGPMParameters,
+        tol: float,
+        progress: ProgressCallback | None = None,
+    ) -> tuple[PairGPMParameters, History]:
+        """Return the best parameters at the present precision of the prior; ``tol`` is per score."""
+        parameters, history = run_em(
+            *(steps, parameters),
+            tol=max(self.tol, tol * parameters.theta.size),
+            max_iter=self.max_iter,
+            accelerate=self.acceleration,
+            long_steps=steps.few_passes,
+            progress=progress,
+        )
+        parameters = steps.rescaled(parameters)
+        history.log_likelihood[-1] = steps.finalize(parameters)
+        return parameters, history
 
     def predict_proba(
         self,
