@@ -115,8 +115,9 @@ def marginals(posterior: Floats) -> list[Floats]:
 
 def multiply_prior(posterior: Floats, beta_ratio: Floats, behavior_ratio: Floats) -> Floats:
     """Return the posterior with prior probabilities of sharpness and behaviors that are multiplied."""
-    joint = posterior * beta_ratio[:, np.newaxis, np.newaxis] * behavior_ratio
-    return joint / joint.sum()
+    joint: Floats = posterior * beta_ratio[:, np.newaxis, np.newaxis] * behavior_ratio
+    joint /= joint.sum()
+    return joint
 
 
 def likely_levels(by: list[Floats], active: Codes, prune: float) -> list[int]:

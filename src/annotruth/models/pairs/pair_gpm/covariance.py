@@ -56,11 +56,11 @@ def score_covariance(steps: PairGPMSteps, parameters: PairGPMParameters) -> Scor
         return ScoreCovariance(blocks, offsets)
     information = steps.information(parameters)
     size = parameters.theta.size
-    information[:size, :size] += steps.precision * steps.prior.matrix(len(parameters.group))
+    information[np.diag_indices(size)] += steps.precision
     information[size:, size:] += OFFSET_PRECISION * np.eye(len(parameters.offsets))
     covariance = _inverse(steps.equations.without_sides(information, size))
     # The prior's precision is estimated, too: the variance of its log is about 2 / n.
-    move = steps.precision * covariance[:, :size] @ steps.prior.times(parameters.theta).ravel()
+    move = steps.precision * covariance[:, :size] @ parameters.theta.ravel()
     covariance += np.outer(move, move) * 2.0 / max(steps.n_determined, 2.0)
     return ScoreCovariance(
         _centered(covariance[:size, :size].reshape(*parameters.theta.shape, -1), steps.part),
@@ -99,7 +99,7 @@ def update_prior(steps: PairGPMSteps, parameters: PairGPMParameters) -> float:
     n_determined = float(np.clip(n_free - steps.precision * trace, 0.0, n_free))
     sums = steps.sums(parameters)
     log_sharpness = sums["totals"][1] / steps.data.counted_annotators()
-    square = steps.prior.square(parameters.theta) * np.exp(2.0 * log_sharpness)
+    square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
     new = (1.0 + n_determined) / (1.0 + square)
     change = abs(np.log(new / steps.precision))
     steps.set_prior(float(new), n_determined)

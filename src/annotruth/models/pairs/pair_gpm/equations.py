@@ -13,7 +13,6 @@ from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels.layout import kernels_for
 from annotruth.models.pairs.graph import LaplacianSystem, connected_parts
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
-from annotruth.models.pairs.pair_gpm.score_prior import ScorePrior
 
 OFFSET_PRECISION = 0.25
 """The precision of the prior of the side bias and of standardised coefficients."""
@@ -39,14 +38,10 @@ class ScoreEquations(NamedTuple):
     sides_known: bool
 
     def moves(
-        self,
-        old: PairGPMParameters,
-        sums: Mapping[str, Floats],
-        precision: float,
-        prior: ScorePrior,
+        self, old: PairGPMParameters, sums: Mapping[str, Floats], precision: float
     ) -> tuple[Floats, Floats, float]:
         """Return the Newton step of scores and offsets, and by how much the log posterior should rise."""
-        gradient = sums["gradient"] - precision * prior.times(old.theta)
+        gradient = sums["gradient"] - precision * old.theta
         offset_gradient = sums["offset_gradient"] - OFFSET_PRECISION * old.offsets
         cross = sums["cross"].copy()
         if not self.sides_known:

@@ -35,7 +35,6 @@ from annotruth.models.pairs.pair_gpm.parameters import (
 )
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
-from annotruth.models.pairs.pair_gpm.score_prior import independent_scores
 from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.result import RankFit
@@ -139,7 +138,6 @@ class PairGPM(PairEstimator):
     def _fit_chance(self, steps: PairGPMSteps, progress: ProgressCallback | None) -> RankFit:
         """Fit comparisons that agree no better than chance: with equal scores."""
         precision = steps.precision
-        steps.prior = independent_scores(steps.data.n_items)
         steps.set_prior(_EQUAL_SCORES, 0.0)
         parameters, history = run_em(
             *(steps, steps.start()),

@@ -36,7 +36,6 @@ from annotruth.models.pairs.pair_gpm.parameters import (
     saved_parameters,
     standardised_covariates,
 )
-from annotruth.models.pairs.pair_gpm.score_prior import make_score_prior
 from annotruth.models.pairs.pair_gpm.shares import LevelShares
 from annotruth.models.pairs.pair_gpm.states import States
 from annotruth.models.pairs.result import RankFit
@@ -115,7 +114,6 @@ class PairGPMSteps:
         self.covariates, self.covariate_scale = standardised_covariates(data)
         self.equations, pair = make_equations(data)
         self.part = self.equations.part
-        self.prior = make_score_prior(data.comparisons_per_item, self.part)
         self._n_groups, self._n_items = n_groups, data.n_items
         self._n_offsets = 1 + self.covariates.shape[1]
         self._n_frequent = int((data.comparisons_per_annotator >= 2 * N_FIRST).sum())
@@ -224,7 +222,7 @@ class PairGPMSteps:
         least, prune_at = (_PRUNE_MANY, _PRUNE_MANY_AT) if self.few_passes else (_PRUNE, _PRUNE_AT)
         prune = least if self._n_steps in prune_at else 0.0
         old, sums = self._risen(old, prune=prune)
-        moves, offset_moves, rise = self.equations.moves(old, sums, self.precision, self.prior)
+        moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
         new = PairGPMParameters(theta, offsets, *self.shares.best(old))
         if self.few_passes and self._n_steps <= _RESCALED_STEPS:
@@ -320,7 +318,7 @@ class PairGPMSteps:
 
     def _log_posterior(self, at: PairGPMParameters, sums: dict[str, Floats]) -> float:
         """Return the log posterior up to a constant; those who are left out still have states."""
-        prior = -0.5 * self.precision * self.prior.square(at.theta)
+        prior = -0.5 * self.precision * inner(at.theta, at.theta)
         prior -= 0.5 * OFFSET_PRECISION * inner(at.offsets, at.offsets)
         return float(sums["totals"][0] + prior) + self.shares.log_prior(at)
 
@@ -336,7 +334,7 @@ class PairGPMSteps:
     def _best_scale(self, theta: Floats, log_sharpness: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
         n = self.data.counted_annotators() / SHARPNESS_SD**2
-        square = self.precision * self.prior.square(theta)
+        square = self.precision * inner(theta, theta)
         log_scale = 0.0
         for _ in range(_SCALE_ROUNDS):
             ridge = square * np.exp(2.0 * log_scale)
