@@ -139,7 +139,7 @@ def leave_out_together(
     likelihood = steps.likelihood(parameters)
     depends = pairs.share > 0.0
     for group in pairs.independent_groups():
-        others = session.to_engine(depends[group].any(axis=0))[:, np.newaxis, np.newaxis]
+        others = session.to_engine(np.any(depends[group], axis=0))[:, np.newaxis, np.newaxis]
         without = leave_one_out(
             session,
             items,
