@@ -19,7 +19,7 @@ from annotruth.models.robust_gpm.class_steps import ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes, has_room
+from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio, has_room
 
 
 def fit_robust(data, **options):
@@ -207,6 +207,25 @@ def test_intervals_have_their_nominal_coverage(behavior, per_item):
     # 300 reliabilities and 1,800 scores: three standard errors around 93 to 97%.
     assert 0.89 < np.mean(reliabilities) < 0.995
     assert 0.91 < np.mean(scores) < 0.985
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_opinions_on_few_categories_are_no_classes(seed):
+    crowd = simulate.crowd(
+        n_items=1000,
+        n_annotators=40,
+        n_categories=3,
+        labels_per_item=4,
+        behavior="inverted",
+        mixing="annotator",
+        seed=seed,
+    )
+    assert fit_robust(crowd.labels).readout == "opinion"
+
+
+def test_adjacent_labels_of_shapes_are_fewer_on_short_scales():
+    ratios = [adjacent_ratio(n) for n in (3, 4, 5, 7)]
+    assert ratios == pytest.approx([0.296, 0.423, 0.522, 0.671], abs=0.001)
 
 
 def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():

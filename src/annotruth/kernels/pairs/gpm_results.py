@@ -67,10 +67,11 @@ def posteriors(
 
     ``given_scores`` is the posterior of behaviors if the prior probabilities of the levels of
     sharpness and of the behaviors are multiplied by ``beta_ratio`` and ``behavior_ratio``; evidence
-    and ``p_serious`` are of that posterior. ``evidence`` has pairs of an observed and an expected number: votes for the left item, ties,
-    and votes for the item with the higher score, each expected of a serious annotator; then the
-    votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
-    each comparison was serious. ``totals`` gets the log-likelihood, before the priors are multiplied.
+    and ``p_serious`` are of that posterior. ``evidence`` has pairs of an observed and an expected
+    number: votes for the left item, ties, and votes for the item with the higher score, each expected
+    of a serious annotator; then the votes for the favoured item, and how often it was shown.
+    ``p_serious`` is the probability that each comparison was serious. ``totals`` gets the
+    log-likelihood, before the priors are multiplied.
     """
     room = vote_room(model)
     for s in range(lo, hi):

@@ -150,8 +150,9 @@ class RobustGPM(EMEstimator):
     prior of the strategies). The log-likelihood is interpolated between levels and tempered
     (`annotruth.models.robust_gpm.annotators.AnnotatorPosterior`). The interval is central, or has 5%
     below it if it ends at 1. Where opinions differ, annotators whose labels depend on one another, as
-    copies do, are left out together in intervals (`annotruth.models.robust_gpm.dependent_annotators`),
-    which are looked for among up to 400 annotators. ``p_spammer`` is the probability of a reliability below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
+    copies do, are left out together in intervals (`annotruth.models.robust_gpm.dependent_annotators`);
+    they are looked for among up to 400 annotators. ``p_spammer`` is the probability of a reliability
+    below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
     and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
     named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
     gave half a nat of information about the reliability; and, where the interval is wider than 0.5,
