@@ -126,7 +126,7 @@ def test_warnings_about_a_file_are_single_lines(serve, tmp_path):
 def test_limits_of_settings_are_written_in_full(run, folder, monkeypatch):
     monkeypatch.setenv("ANNOTRUTH_SERVE_MAX_BODY", "1")
     err = run("serve", "--data-dir", folder)[2]
-    assert err == "annotruth: max_body is 1: give a number from 1,024 to 1,073,741,824\n"
+    assert err == "annotruth: max_body is 1: give a number from 1024 to 1073741824\n"
 
 
 def test_comparisons_are_imported_with_repeated_votes(serve, tmp_path):

@@ -85,9 +85,7 @@ class ServeConfig:
         for name, low, high in _LIMITS:
             value = getattr(self, name)
             if not low <= value <= high:
-                raise InputError(
-                    f"{name} is {value}: give a number from {low:,.15g} to {high:,.15g}"
-                )
+                raise InputError(f"{name} is {value}: give a number from {low:.15g} to {high:.15g}")
 
     @property
     def is_loopback(self) -> bool:
