@@ -223,6 +223,13 @@ def test_opinions_on_few_categories_are_no_classes(seed):
     assert fit_robust(crowd.labels).readout == "opinion"
 
 
+@pytest.mark.parametrize("n_categories", [1, 2])
+def test_opinions_need_three_categories(n_categories):
+    rows = [(e, s, 1 + (e * s) % n_categories) for e in range(30) for s in range(6)]
+    fit = fit_robust(Labels.of(rows, scale="ordinal"))
+    assert (fit.data.n_categories, fit.readout) == (n_categories, "right")
+
+
 def test_adjacent_labels_of_shapes_are_fewer_on_short_scales():
     ratios = [adjacent_ratio(n) for n in (3, 4, 5, 7)]
     assert ratios == pytest.approx([0.296, 0.423, 0.522, 0.671], abs=0.001)

@@ -345,7 +345,7 @@ class RobustGPM(EMEstimator):
         """Whether items have one right label: as the option says, or as the labels do."""
         if self.truth != "auto":
             return self.truth == "class"
-        if not labels.scale.is_ordinal or labels.n_categories == 2:
+        if not labels.scale.is_ordinal or labels.n_categories <= 2:
             return True
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
