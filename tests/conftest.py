@@ -74,6 +74,18 @@ def random_labels(
     )
 
 
+@pytest.fixture
+def write(tmp_path):
+    """Write a file of some text or bytes; returns its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def make_labels():
     """A maker of random labels: ``make_labels(rng, n_items=.., n_annotators=.., ...)``."""

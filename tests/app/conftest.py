@@ -9,13 +9,3 @@ def crowd(tmp_path, run):
     folder = tmp_path / "crowd"
     assert run("simulate", "--out", folder, "--items", 40, "--annotators", 12, "--quiet")[0] == 0
     return folder
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write

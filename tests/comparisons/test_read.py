@@ -22,16 +22,6 @@ def votes(data):
     return [tuple(row.values()) for row in data.to_arrow().to_pylist()]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def table():
     return pa.table(dict(zip(CSV.split("\n")[0].split(","), zip(*VOTES, strict=True), strict=True)))
 

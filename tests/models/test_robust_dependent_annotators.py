@@ -69,9 +69,13 @@ def test_what_the_model_does_not_explain_about_anybody_is_no_dependence():
     assert pairs_of(labels, confusion=even) is None
 
 
-def test_few_common_items_say_nothing():
-    labels = with_copies(0, n_items=9)
-    assert pairs_of(labels) is None
+@pytest.mark.parametrize(("n_common", "n_pairs"), [(9, 0), (10, 1)])
+def test_few_common_items_say_nothing(n_common, n_pairs):
+    above = np.triu(np.ones((4, 4)), 1)
+    same, expected, common = 3.0 * above, 3.0 * above, n_common * above
+    same[0, 1] = n_common  # in all of them
+    found = dependent_annotators._more_than_expected(same, expected, common)
+    assert found.sum() == found[0, 1] == n_pairs
 
 
 @pytest.mark.parametrize("limit", ["_MAX_ANNOTATORS", "_MAX_COMMON"])

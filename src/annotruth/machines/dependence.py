@@ -12,13 +12,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Scale
 from annotruth.machines.judges import Judge
 from annotruth.models.distribution import Z_95
+from annotruth.models.robust_gpm.dependent_annotators import MIN_COMMON
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
-
-MIN_COMMON = 10
-"""How many items two judges must have in common for anything to be said about their dependence."""
-
-SIGNIFICANCE = 0.05
-"""The level of the tests, over all pairs of machines together."""
 
 _MAX_BY_CONSENSUS = 8  # categories for which errors of the confusion are considered by consensus
 _EXACT = 1.0 - 1e-9  # a correlation from here on is that of copies

@@ -17,7 +17,6 @@ from annotruth.machines.alternative import (
     people_labels,
 )
 from annotruth.machines.dependence import (
-    SIGNIFICANCE,
     Dependence,
     JudgeModel,
     holm,
@@ -35,6 +34,7 @@ from annotruth.machines.judges import (
 )
 from annotruth.models.distribution import Z_95
 from annotruth.models.result import Fit
+from annotruth.models.robust_gpm.dependent_annotators import SIGNIFICANCE
 from annotruth.models.robust_gpm.latent_states import LatentStates, latent_states
 
 # Standard errors of correlations are multiplied by these. Chosen on simulated crowds, so that 95%

@@ -27,7 +27,7 @@ MIN_COMMON = 10
 """How many items two annotators must have in common for anything to be said about their dependence."""
 
 SIGNIFICANCE = 0.05
-"""The level of the tests, over all pairs of annotators together."""
+"""The level of the tests of dependence, over all pairs of annotators or machines together."""
 
 _MAX_ANNOTATORS = 400
 _LEAST_P_VALUE = 1e-300
