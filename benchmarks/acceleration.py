@@ -21,7 +21,7 @@ from annotruth.io.readers import read_labels
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.em import Progress
-from annotruth.models.registry import get_model
+from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
 
 MODELS = ("gpm", "dawid-skene", "glad", "ordinal-binary", "ordinal-mixture", "subject-bias")
@@ -251,7 +251,7 @@ def trace_fit(model: str, labels: Labels, **options: Any) -> FitTrace:
         times.append(perf_counter())
         passes.append(engine.session.n_passes)
 
-    fit = get_model(model)(**options, engine=engine).fit(labels, progress=observe).result_
+    fit = make_estimator(model, {**options, "engine": engine}).fit(labels, progress=observe).result_
     # The initialization and the first step together count as one pass.
     return FitTrace(objective_of(fit), np.array(passes) - passes[0] + 1, np.array(times) - times[0])
 

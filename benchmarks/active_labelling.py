@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth import api, metrics, simulate
+import annotruth as at
+from annotruth import metrics, simulate
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
@@ -65,6 +66,7 @@ class Pool(NamedTuple):
         return float(metrics.hellinger(self.truth, distribution).mean())
 
     def accuracy(self, fit: Fit) -> float:
+        assert fit.label is not None
         return metrics.accuracy(self.truth.argmax(axis=1), fit.label)
 
 
@@ -166,7 +168,7 @@ def acquire_uniformly(pool: Pool, seed: int) -> tuple[Curve, dict[int, Fit]]:
     mask = start(pool, rng)
     fits = {}
     for per_item in range(START, UNIFORM_END + 1):
-        fits[per_item] = api.fit(pool.revealed(mask)[0], truth=pool.truth_kind)
+        fits[per_item] = at.fit(pool.revealed(mask)[0], truth=pool.truth_kind)
         acquire_at_random(mask, np.ones(ITEMS, dtype=np.int64), rng)
     distance = np.array([pool.distance(fit) for fit in fits.values()])
     return Curve(np.array(list(fits), dtype=np.float64), distance), fits
@@ -178,7 +180,7 @@ def acquire_as_advised(pool: Pool, policy: str, seed: int, until: float) -> Curv
     points: list[tuple[float, float]] = []
     while True:
         labels, active = pool.revealed(mask)
-        advice = api.next_labels(labels, budget=ITEMS, truth=pool.truth_kind)
+        advice = at.next_labels(labels, budget=ITEMS, truth=pool.truth_kind)
         points.append((labels.n_labels / ITEMS, pool.distance(advice.fit)))
         if points[-1][1] <= until or labels.n_labels >= ADVISED_END * ITEMS:
             break
@@ -201,7 +203,7 @@ def plan(pool: Pool, fits: dict[int, Fit], target: str, reached: float) -> float
     if not 0.0 < reached < 1.0:
         return None
     labels = fits[PLANNED_AT].data
-    n_more = api.plan_labels(labels, target, reached, truth=pool.truth_kind).evenly.per_item
+    n_more = at.plan_labels(labels, target, reached, truth=pool.truth_kind).evenly.per_item
     return None if n_more is None else PLANNED_AT + n_more
 
 

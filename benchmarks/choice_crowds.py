@@ -77,7 +77,7 @@ def _label_probabilities(
         guessed = rng.beta(2.0, 2.0, len(truth))[item][:, np.newaxis]
         p = (1.0 - guessed) * p + guessed / n
     if kind in ("spammers", ALL):
-        ignores = rng.random(n_annotators) < 0.35
+        ignores = rng.random(len(confusion)) < 0.35
         favorites = rng.dirichlet(np.full(n, 0.7), n_annotators)
         p = np.where(ignores[annotator][:, np.newaxis], favorites[annotator], p)
     return p

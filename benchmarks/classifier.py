@@ -130,7 +130,8 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(methods))
     for labels_per_item in (1, 2, 3):
         for name, classify in CLASSIFIERS.items():
-            own, found = [], {method: [] for method in methods}
+            own: list[float] = []
+            found: dict[str, list[tuple[float, float]]] = {method: [] for method in methods}
             for seed in range(given.seeds):
                 task = simulate(seed, given.items, labels_per_item)
                 predictions = classify(seed, task.truth)

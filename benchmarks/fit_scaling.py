@@ -47,7 +47,8 @@ def of_annotruth(name: str) -> Callable[[Any], object]:
 def of_crowdkit(name: str) -> Callable[[Any], object]:
     from crowdkit import aggregation
 
-    options: dict[str, Any] = {"MACE": {"n_restarts": 1}, "DawidSkene": {"tol": -1.0}}[name]
+    of_models: dict[str, dict[str, Any]] = {"MACE": {"n_restarts": 1}, "DawidSkene": {"tol": -1.0}}
+    options = of_models[name]
     return lambda frame: getattr(aggregation, name)(n_iter=N_ITER, **options).fit(frame)
 
 

@@ -61,12 +61,17 @@ def few_votes(data: Path, runs: int) -> str:
                     np.nanmean(votes, axis=1),
                     bt500(votes),
                     p913(votes),
-                    *(at.fit(few, model).expectation for model in methods[3:]),
+                    *(_scores(at.fit(few, model)) for model in methods[3:]),
                 )
                 errors.append([at.metrics.rmse(truth, score) for score in scores])
             mean = np.mean(errors, axis=0)
             rows.append([name, str(per_item), *(f"{e:.3f}" for e in mean)])
     return markdown_table(["votes", "per item", *methods], rows, n_left=1)
+
+
+def _scores(fit: at.Fit) -> Floats:
+    assert fit.expectation is not None
+    return fit.expectation
 
 
 def bt500(votes: Matrix) -> Floats:
@@ -82,9 +87,8 @@ def bt500(votes: Matrix) -> Floats:
     outside = above + below
     share = outside / (~np.isnan(votes)).sum(axis=0)
     rejected = (share > 0.05) & (np.abs(above - below) < 0.3 * outside)
-    kept = np.nanmean(np.where(rejected, np.nan, votes), axis=1)
-    scores: Floats = np.where(np.isnan(kept), mean, kept)
-    return scores
+    kept: Floats = np.nanmean(np.where(rejected, np.nan, votes), axis=1)
+    return np.asarray(np.where(np.isnan(kept), mean, kept))
 
 
 def p913(votes: Matrix) -> Floats:
@@ -100,7 +104,8 @@ def p913(votes: Matrix) -> Floats:
         score = np.nansum(weight * (votes - bias), axis=1) / weight.sum(axis=1)
         if np.linalg.norm(score - before) < 1e-8:
             break
-    return score + bias.mean()
+    scores: Floats = score + bias.mean()
+    return scores
 
 
 def remove_bias(votes: pd.DataFrame) -> Floats:
@@ -151,13 +156,12 @@ def long_scales(runs: int) -> str:
             scores = [
                 votes.groupby("item").label.mean().to_numpy(),
                 remove_bias(votes),
-                at.fit(votes, "subject-bias", scale="ordinal").score,
+                _scores(at.fit(votes, "subject-bias", scale="ordinal")),
             ]
             for bins in BINS:
                 # More numbers than robust-gpm takes as they are.
                 bins = 100 if bins is None and kind.startswith("difference") else bins
-                fit = at.fit(votes, "robust-gpm", scale="ordinal", bins=bins)
-                scores.append(fit.expectation)
+                scores.append(_scores(at.fit(votes, "robust-gpm", scale="ordinal", bins=bins)))
             errors.append([at.metrics.rmse(truth, score) for score in scores])
         rows.append([kind, *(f"{e:.2f}" for e in np.mean(errors, axis=0))])
     return markdown_table(head, rows, n_left=1)
@@ -187,7 +191,8 @@ def coverage(runs: int) -> str:
         for seed in range(runs * max(1, 200 // size[0])):
             votes, truth, rounded = panel_votes(size, seed)
             inside = []
-            for label in (votes.label, rounded(votes.label)):
+            given = votes.label.to_numpy()
+            for label in (given, rounded(given)):
                 fit = at.fit(votes.assign(label=label), "subject-bias", scale="ordinal")
                 low, high = (fit.item_columns[f"score_{end}"] for end in ("low", "high"))
                 inside.append(np.mean((low <= truth) & (truth <= high)))

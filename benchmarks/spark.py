@@ -16,7 +16,9 @@ import numpy as np
 
 import annotruth as at
 from annotruth.engines.spark import SparkEngine
+from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.start import get_session
+from annotruth.models.distributed_fit import DistributedFit
 from benchmarks import machine
 from benchmarks.end_to_end import LABELS_PER_ITEM, call_in_process
 from benchmarks.out_of_core import write
@@ -47,6 +49,9 @@ def main() -> int:
             progress=lambda _: ticks.append(time.perf_counter()),
         )
         end = time.perf_counter()
+        assert isinstance(fit, DistributedFit)
+        assert isinstance(fit.data, SparkLabels)
+        n_partitions = len(fit.data.partitions)
         fit.close()
     passes = np.diff(ticks)
     first, last = passes[:10].mean(), passes[-10:].mean()
@@ -54,7 +59,7 @@ def main() -> int:
     print(
         f"{options.labels:,} labels of {options.labels // LABELS_PER_ITEM:,} items by "
         f"{options.annotators:,} annotators on {options.master}, "
-        f"{len(fit.data.partitions)} partitions\n\n"
+        f"{n_partitions} partitions\n\n"
         "| preparation s | seconds per pass | first ten | last ten | results s | driver GB |\n"
         "|--:|--:|--:|--:|--:|--:|\n"
         f"| {ticks[0] - start:.1f} | {np.median(passes):.3f} | {first:.3f} | {last:.3f} "

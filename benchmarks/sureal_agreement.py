@@ -46,7 +46,7 @@ def main() -> int:
 
 def compare(name: str, votes: pd.DataFrame) -> None:
     """Print the differences to each of sureal's models, with one content or one per item."""
-    labels = votes.stack().rename("label").reset_index()
+    labels = votes.melt(ignore_index=False, value_name="label").dropna().reset_index()
     shared = at.fit(labels, at.SubjectBias(ambiguity="shared", tol=TOLERANCE))
     variants = {
         "without contents": (MaximumLikelihoodEstimationModelContentOblivious, False),
@@ -55,6 +55,7 @@ def compare(name: str, votes: pd.DataFrame) -> None:
     }
     for variant, (model, content_per_item) in variants.items():
         fit = at.fit(labels, "subject-bias") if content_per_item else shared
+        assert fit.log_likelihood is not None
         ours = f"{fit.log_likelihood / fit.data.n_labels:.6f}"
         try:
             theirs = sureal(model, votes, content_per_item=content_per_item)

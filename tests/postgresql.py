@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PASSWORD = "se/cr:et@1"
 
@@ -59,7 +60,7 @@ class PostgresqlServer:
     def _data(self) -> str:
         return str(self.folder / "data")
 
-    def _call(self, program: str, *words: str, **more) -> None:
+    def _call(self, program: str, *words: str, **more: Any) -> None:
         command = [*self.as_user, str(self.programs / program), *words]
         subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=300, **more)
 
@@ -70,7 +71,8 @@ def postgresql_server(*, fsync: bool = False) -> Iterator[PostgresqlServer]:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     if not found:
         raise NoServerError("PostgreSQL's server is not installed")
-    user, as_user = getpass.getuser(), ()
+    user = getpass.getuser()
+    as_user: tuple[str, ...] = ()
     if os.geteuid() == 0:  # which the server refuses to run as
         user = "postgres"
         as_user = ("runuser", "-u", user, "--")

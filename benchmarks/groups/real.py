@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import csv
 
 import annotruth as at
@@ -84,8 +83,8 @@ def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
     item = labels.item_of_label()
     fitted: dict[str, Any] = {}
 
-    def fit(keep: NDArray[np.bool_], _: Any) -> bool:
-        some = labels.subset(keep)
+    def fit(held_out: int, _: Any) -> bool:
+        some = labels.subset(fold != held_out)
         groups = AnnotatorGroups.of(some, by)
         fitted["model"] = fit_group_model(at.RobustGPM(truth="opinions"), some, groups)
         fitted["order"] = id_order(some)

@@ -65,7 +65,10 @@ def _distances(
         one.append(hellinger(_shares(plain)[items], truth[items]))
         own = at.fit(labels.subset(simulated.group[labels.annotator] == code), truth="opinions")
         separate.append(hellinger(_shares(own), truth[own.data.items.to_numpy() - 1]))
-    return tuple(float(np.concatenate(each).mean()) for each in (grouped, separate, one))
+    with_groups, separately, together = (
+        float(np.concatenate(each).mean()) for each in (grouped, separate, one)
+    )
+    return with_groups, separately, together
 
 
 def _opinions(fit: Fit, simulated: GroupSimulation, code: int) -> tuple[Floats, Floats]:

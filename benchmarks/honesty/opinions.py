@@ -126,7 +126,7 @@ def choose_smoothing(counts: Codes, base: Floats) -> float:
 def opinion_shares(fit: Fit) -> Floats:
     """Return the fit's distributions of opinion, items x classes, or else its probabilities."""
     try:
-        table = fit.distributions("opinion")  # type: ignore[call-arg]
+        table = fit.distributions("opinion")
     except (TypeError, AnnotruthError):  # a model without distributions of opinion
         return probabilities(fit)
     data = fit.data

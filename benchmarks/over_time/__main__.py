@@ -78,8 +78,8 @@ def measure(made: ChangingSimulation) -> Outcome:
     for row in fit.further_table("over_time", "changes_over_time").to_pylist():
         found.setdefault(ids.index(row["annotator"]), []).append(row["n_before"])
     n_labels, change = fit.data.labels_per_annotator, made.change
-    turned = np.flatnonzero((change >= 0) & (n_labels >= MIN_LABELS))
-    near = [s in found and min(abs(np.array(found[s]) - change[s])) <= NEAR for s in turned]
+    turned = np.flatnonzero((change >= 0) & (n_labels >= MIN_LABELS)).tolist()
+    near = [s in found and min(abs(n - change[s]) for n in found[s]) <= NEAR for s in turned]
     data = fit.data
     order = data.covariates.labels["order"].to_numpy()
     theirs = change[data.annotator] >= 0

@@ -27,7 +27,9 @@ def coverage(options: PartOptions) -> list[PartTable]:
     seeds = range(options.seed, options.seed + options.runs_or(DEFAULT_RUNS))
     rows = []
     for n_annotators, n_votes, sharpness, target in CROWDS:
-        scores, ranks, reference = [], [], []
+        scores: list[float] = []
+        ranks: list[float] = []
+        reference: list[float] = []
         for seed in seeds:
             made = simulate.comparers(
                 n_items=30,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def compared(model: str) -> list[str]:
     return [*(name for name in REFERENCES if name in PAIR_MODELS and name != model), model]
 
 
-def fit_votes(data: Comparisons, model: str, **options: object) -> RankFit:
+def fit_votes(data: Comparisons, model: str, **options: Any) -> RankFit:
     """Fit a model, without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnnotruthWarning)

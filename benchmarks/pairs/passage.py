@@ -66,9 +66,8 @@ def _spammers(
         true, flagged = crowd.behavior != "serious", np.asarray(fit.spammer)
         right = np.asarray(fit.behavior) == crowd.behavior
         n_found = np.count_nonzero(true & flagged & many)
-        f1.append(
-            2.0 * n_found / max(np.count_nonzero(true & many) + np.count_nonzero(flagged & many), 1)
-        )
+        n_either = int(np.count_nonzero(true & many) + np.count_nonzero(flagged & many))
+        f1.append(2.0 * n_found / max(n_either, 1))
         named_found.append(np.mean(right[true & flagged & many]) if n_found else np.nan)
         named.append(np.mean(right[true & many]) if (true & many).any() else np.nan)
         alarms.append(np.count_nonzero(flagged & ~true))

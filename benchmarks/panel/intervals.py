@@ -89,7 +89,7 @@ def _coverage(simulation: Simulation, score: Floats, top_label: Codes | None, fi
     if "score_low" in items:
         measured |= covered("score", score, items["score_low"], items["score_high"])
     if top_label is not None and "may_lead" in items:
-        sets = [text.split("|") for text in items["may_lead"].to_pylist()]
+        sets = [text.split("|") for text in np.asarray(items["may_lead"])]
         names = [fit.data.scale.names[n] for n in top_label]
         measured["leader"] = float(np.mean([n in s for n, s in zip(names, sets, strict=True)]))
         measured["leaders"] = float(np.mean([len(s) for s in sets]))

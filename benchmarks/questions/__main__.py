@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 import annotruth as at
+from annotruth.kernels.arrays import Floats
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
 from annotruth.questions.page import mean_correlation, reliabilities
@@ -108,9 +109,14 @@ def refit(fits: Mapping[str, Fit], evidence: SharedEvidence, strength: float) ->
     }
 
 
+def _reliability(fit: Fit) -> Floats:
+    assert fit.reliability is not None
+    return fit.reliability
+
+
 def reliability_error(made: QuestionSimulation, fits: Mapping[str, Fit]) -> float:
     """Return the root mean squared error of the reliabilities of all questions."""
-    errors = [fits[name].reliability - each.reliability for name, each in made.questions.items()]
+    errors = [_reliability(fits[name]) - each.reliability for name, each in made.questions.items()]
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 

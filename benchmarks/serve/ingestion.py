@@ -107,7 +107,9 @@ def n_lost(made: Installation, log: dict[str, Any], batch: int) -> int:
     """Return how many acknowledged labels are not in the database exactly once."""
     query = select(event.c.event_id, func.count()).where(event.c.project == made.project.id)
     with made.database.connect() as connection:
-        stored = dict(connection.execute(query.group_by(event.c.event_id)).tuples().all())
+        stored: dict[str, int] = dict(
+            connection.execute(query.group_by(event.c.event_id)).tuples().all()
+        )
     ids = (f"{name}-{k}" for name in log["acknowledged"] for k in range(batch))
     return sum(stored.get(each, 0) != 1 for each in ids)
 

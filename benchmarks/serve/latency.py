@@ -68,6 +68,7 @@ def _measure(installed: Installation, number: int, seed: int, *, busy: bool) -> 
     row = wait_for(database, project, post(database, project, [new]))
     seconds = time.perf_counter() - start
     fit = at.load(snapshots_folder(installed.config.data_dir) / row.folder)
+    assert isinstance(fit, at.Fit)
     assert new.annotator in set(fit.data.annotators.to_pylist())
     return seconds
 

@@ -8,7 +8,6 @@ annotruth is used.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -233,4 +232,4 @@ def _mean(values: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

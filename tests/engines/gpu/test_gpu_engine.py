@@ -8,7 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from benchmarks.gpu import make_labels
+from benchmarks.gpu.crowds import make_labels
 from tests.engines.gpu.card_array import CardArray, CardNumPy
 from tests.engines.gpu.host_device import COMPILER, HostDevice
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 TEXTS = (
@@ -28,7 +28,7 @@ TEXTS = (
     "NaN",
     "null",
 )
-VALUES = (
+VALUES: tuple[Any, ...] = (
     None,
     True,
     0,
@@ -196,7 +196,9 @@ def _form_body(random_: random.Random) -> bytes:
 def _object(random_: random.Random) -> object:
     if random_.random() < 0.1:
         return _value(random_)
-    made = {"item": "a", "annotator": "b", "label": "c"} if random_.random() < 0.6 else {}
+    made: dict[str, Any] = (
+        {"item": "a", "annotator": "b", "label": "c"} if random_.random() < 0.6 else {}
+    )
     for _ in range(random_.randint(1, 4)):
         field = random_.choice(FIELDS)
         is_time = field in ("started", "submitted", "expires") and random_.random() < 0.7

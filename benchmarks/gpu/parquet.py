@@ -1,7 +1,8 @@
 """From a Parquet file to labels on the card, in stages, with integers and with strings as ids."""
 
+from __future__ import annotations
+
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 import annotruth as at
 from annotruth.engines.gpu import GPUEngine
+from benchmarks.gpu.timing import stage
 
 PER_ITEM, PER_ANNOTATOR, N_CATEGORIES = 10, 200, 5
 
@@ -30,14 +32,6 @@ def make_table(n_rows: int, *, strings: bool) -> pa.Table:
     return pa.table({"item": item, "annotator": annotator, "label": label})
 
 
-def timed_stage(name: str, run, *arguments, **options):
-    """Print how long a stage takes, and return its result."""
-    begin = time.perf_counter()
-    result = run(*arguments, **options)
-    print(f"  {name}: {time.perf_counter() - begin:.2f} s", flush=True)
-    return result
-
-
 def time_parquet(n_labels: int = 20_000_000) -> None:
     """Time the stages from a file of this many rows to a fit."""
     for strings in (False, True):
@@ -45,8 +39,12 @@ def time_parquet(n_labels: int = 20_000_000) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "labels.parquet"
             pq.write_table(make_table(n_labels, strings=strings), path)
-            timed_stage("pyarrow reads the table", pq.read_table, path)
-            labels = timed_stage("labels", at.read_labels, path)
-        session = timed_stage("copied to the card", GPUEngine().open, labels)
+            with stage("pyarrow reads the table"):
+                pq.read_table(path)
+            with stage("labels"):
+                labels = at.read_labels(path)
+        with stage("copied to the card"):
+            session = GPUEngine().open(labels)
         session.close()
-        timed_stage("a fit of gpm on the card", at.fit, labels, "gpm", engine="gpu")
+        with stage("a fit of gpm on the card"):
+            at.fit(labels, "gpm", engine="gpu")

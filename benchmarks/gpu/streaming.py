@@ -4,37 +4,34 @@ The copy that they are compared with is that of the same bytes from the same pag
 labels and copying them to page-locked memory once, before the first pass, are timed separately.
 """
 
-import time
-from contextlib import closing, contextmanager
+from __future__ import annotations
+
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import annotruth as at
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
+from annotruth.engines.gpu.session import GPUSession
+from annotruth.labels import Labels
 from annotruth.models.dawid_skene.steps import DawidSkeneSteps
 from annotruth.models.gpm.steps import GPMSteps
-from benchmarks.gpu import make_labels, timed
+from benchmarks.gpu.crowds import make_labels
+from benchmarks.gpu.timing import same_bytes, stage, timed
 
 N_ANNOTATORS = 20_000
 
 
-@contextmanager
-def stage(name: str):
-    """Print how long something took."""
-    begin = time.perf_counter()
-    yield
-    print(f"  {name}: {time.perf_counter() - begin:.1f} s", flush=True)
-
-
-def copied(session) -> list:
+def copied(session: GPUSession) -> list[Any]:
     """Return the arrays that every pass copies to the card."""
     arrays = session.cards[0].arrays
     return [one.values for one in arrays.values() if not one.on_card]
 
 
-def copy_time(device: CUDADevice, arrays: list, n_bytes: int = 1 << 26) -> float:
+def copy_time(device: CUDADevice, arrays: list[Any], n_bytes: int = 1 << 26) -> float:
     """Return the milliseconds of a copy of arrays to the card, in one queue."""
     buffer, queue = device.xp.empty(n_bytes, np.uint8), device.queue()
 
@@ -49,13 +46,14 @@ def copy_time(device: CUDADevice, arrays: list, n_bytes: int = 1 << 26) -> float
     return timed(copy, n=5)
 
 
-def time_model(model: str, labels, device: CUDADevice, memory: int) -> None:
+def time_model(model: str, labels: Labels, device: CUDADevice, memory: int) -> None:
     """Time the steps of a model on labels that do not fit into the given memory of the card."""
     print(f"{model}, {labels.n_labels:,} labels, {memory / 1e9:.1f} GB of the card:", flush=True)
     with stage("copied to page-locked memory in"):
         session = GPUEngine(device, memory=memory).open(labels)
+    assert isinstance(session, GPUSession)
     with closing(session):
-        steps = (
+        steps: Any = (
             GPMSteps(labels, session, learned=False)
             if model == "gpm"
             else DawidSkeneSteps(labels, session)
@@ -92,13 +90,10 @@ def same_results(device: CUDADevice) -> None:
                     at.fit(labels, model, engine=GPUEngine(device, memory=size), tol=1e-2)
                     for size in (None, memory)
                 )
-                equal = np.array_equal(whole.reliability, streamed.reliability)
-                equal &= whole.log_likelihood == streamed.log_likelihood
-                equal &= np.array_equal(
-                    whole.distribution.probability, streamed.distribution.probability
-                )
                 print(
-                    f"{model}, {n_categories} categories, {memory}: identical {equal}", flush=True
+                    f"{model}, {n_categories} categories, {memory}: "
+                    f"identical {same_bytes([whole, streamed])}",
+                    flush=True,
                 )
 
 

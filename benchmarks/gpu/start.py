@@ -11,7 +11,7 @@ SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
 
 FIT = """
 import sys, time
-from benchmarks.gpu import make_labels
+from benchmarks.gpu.crowds import make_labels
 import annotruth as at
 model, engine, n_labels = sys.argv[1], sys.argv[2], int(sys.argv[3])
 labels = make_labels(n_labels, max(n_labels // 200, 20))

@@ -1,0 +1,1 @@
+"""Passes and whole fits on a GPU, beside those on this machine's cores, in one run."""
