@@ -5,6 +5,7 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 import annotruth as at
 from annotruth.engines import get_engine
@@ -12,6 +13,7 @@ from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate, HeldOutS
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.resampling import Folds, assign_folds, label_shares
+from annotruth.models.robust_gpm.strategies import normalise_log_weights
 
 NEW_NAMES = dict(zip("abcd", "zxwy", strict=True))
 
@@ -206,12 +208,12 @@ def test_no_label_is_likelier_than_the_class():
     assert (crowd_rows.max(axis=0) - np.diag(crowd_rows)).max() < 1e-12
 
 
-def compared(rng, better, n=400):
+def compared(rng, better, n=400, *, learn_crowd=True):
     """Return the scores of two candidates, of which the second predicts better by some amount.
 
     The noise of differences has a standard error of 0.05.
     """
-    candidates = [Candidate(1, 16.0, learn_crowd=True), Candidate(3, 16.0, learn_crowd=True)]
+    candidates = [Candidate(1, 16.0, learn_crowd), Candidate(3, 16.0, learn_crowd=True)]
     expected = np.repeat([0.0, better], len(CORRELATIONS))
     noise = rng.standard_normal((n, len(expected)))
     noise = (noise - noise.mean(axis=0)) / noise.std(axis=0) * (0.05 * np.sqrt(n / 2))
@@ -222,9 +224,53 @@ def compared(rng, better, n=400):
 
 def test_the_simplest_candidate_within_one_standard_error_of_the_best_is_chosen():
     rng = np.random.default_rng(0)
-    within, beyond = compared(rng, 0.02).choice(), compared(rng, 0.2).choice()
+    (within, _), (beyond, _) = compared(rng, 0.02).choice(), compared(rng, 0.2).choice()
     assert (within.candidate.n_subtypes, within.correlation) == (1, 0.0)
     assert (beyond.candidate.n_subtypes, beyond.correlation) == (3, 0.0)
+
+
+@pytest.mark.parametrize(("better", "learned"), [(0.02, False), (0.2, True)])
+def test_the_alternative_is_weighted_by_how_probably_it_predicts_better(better, learned):
+    choice, alternative = compared(np.random.default_rng(0), better, learn_crowd=False).choice()
+    assert choice.candidate.learn_crowd == learned
+    assert alternative.candidate.learn_crowd != learned
+    n_errors = -better / 0.05 if learned else better / 0.05
+    assert alternative.weight == pytest.approx(ndtr(n_errors), abs=0.03)
+
+
+def test_there_is_no_alternative_among_candidates_of_one_sort():
+    assert compared(np.random.default_rng(0), 0.2).choice()[1] is None
+
+
+def opinions_as_classes(seed):
+    """Labels of 60 items by 10 annotators, whose serious labels differ within each item."""
+    rng = np.random.default_rng(seed)
+    opinions = rng.dirichlet(np.ones(3), 60)
+    item = np.repeat(np.arange(60), 5)
+    annotator = np.argsort(rng.random((60, 10)), axis=1)[:, :5].ravel()
+    serious = np.array([rng.choice(3, p=opinions[e]) for e in item])
+    is_serious = rng.random(300) < rng.beta(3.0, 1.5, 10)[annotator]
+    label = np.where(is_serious, serious, rng.integers(3, size=300))
+    return pd.DataFrame(
+        {"item": item, "annotator": annotator, "label": np.array(list("abc"))[label]}
+    )
+
+
+@pytest.mark.parametrize("seed", [15, 34])
+def test_another_choice_changes_reliabilities_little(seed):
+    frame = opinions_as_classes(seed)
+    fits = [at.fit(one) for one in (frame, frame.iloc[2:])]
+    # Two labels fewer, and whether serious labels are right is chosen differently.
+    assert len({choice_of(fit).candidate.learn_crowd for fit in fits}) == 2
+    one, other = (fit.annotators().set_index("annotator")["reliability"] for fit in fits)
+    assert (one - other).abs().max() < 0.25
+
+
+def test_the_mean_of_two_posteriors_of_annotators():
+    states = [ClassState.from_fit(at.fit(crowd(seed, accuracy=0.8)[0])) for seed in (0, 1)]
+    one, other = (normalise_log_weights(state.loo_log_likelihood) for state in states)
+    mean = normalise_log_weights(states[0].averaged(states[1], 0.25).loo_log_likelihood)
+    np.testing.assert_allclose(mean, 0.75 * one + 0.25 * other)
 
 
 def test_candidates_behind_by_four_standard_errors_are_dropped_with_their_sums():

@@ -6,6 +6,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import ConvergenceWarning
@@ -101,6 +102,27 @@ class HeldOutChoice(NamedTuple):
         return cls(Candidate(int(n_subtypes), concentration, bool(learn_crowd)), correlation)
 
 
+class Alternative(NamedTuple):
+    """The best candidate of the other sort: with a crowd that is learned, or whose serious labels are right.
+
+    Attributes
+    ----------
+    candidate
+        The model.
+    weight
+        The probability that it predicts labels better than the chosen one does.
+
+    Examples
+    --------
+    >>> from annotruth.models.robust_gpm.choice import Alternative, Candidate
+    >>> Alternative(Candidate(1, 16.0, learn_crowd=True), weight=0.3).candidate.learn_crowd
+    True
+    """
+
+    candidate: Candidate
+    weight: float
+
+
 class HeldOutScores(NamedTuple):
     """Sums over held-out labels, by which predictors are compared: candidates with each correlation.
 
@@ -120,7 +142,7 @@ class HeldOutScores(NamedTuple):
     >>> candidates = [Candidate(1, 1024.0, False), Candidate(3, 16.0, True)]
     >>> log_p = np.random.default_rng(0).normal(-1.0, 0.1, (400, 16)) + np.repeat([0.0, 0.1], 8)
     >>> scores = HeldOutScores(candidates, np.array([400, *log_p.sum(axis=0)]), log_p.T @ log_p)
-    >>> scores.choice().candidate.n_subtypes, len(scores.without_clearly_worse().candidates)
+    >>> scores.choice()[0].candidate.n_subtypes, len(scores.without_clearly_worse().candidates)
     (3, 1)
     """
 
@@ -143,11 +165,23 @@ class HeldOutScores(NamedTuple):
         """Return the sums with those over more labels added."""
         return HeldOutScores(self.candidates, self.total + total, self.products + products)
 
-    def choice(self) -> HeldOutChoice:
-        """Return the simplest predictor within one standard error of the best."""
+    def choice(self) -> tuple[HeldOutChoice, Alternative | None]:
+        """Return the simplest predictor within one standard error of the best, and its alternative."""
         chosen = self._simplest(self._correlations())
         width = len(CORRELATIONS)
-        return HeldOutChoice(self.candidates[chosen // width], float(CORRELATIONS[chosen % width]))
+        candidate = self.candidates[chosen // width]
+        choice = HeldOutChoice(candidate, float(CORRELATIONS[chosen % width]))
+        others = [
+            a
+            for a in range(len(self.candidates) * width)
+            if self.candidates[a // width].learn_crowd != candidate.learn_crowd
+        ]
+        if not others:
+            return choice, None
+        other = self._best(others)
+        gap, error = self._difference(chosen, other)
+        weight = float(ndtr(-gap / error)) if error > 0.0 else 0.0
+        return choice, Alternative(self.candidates[other // width], weight)
 
     def without_clearly_worse(self) -> HeldOutScores:
         """Return the scores of candidates that further labels may still prove to be the best."""
@@ -183,21 +217,29 @@ class HeldOutScores(NamedTuple):
 
     def _is_close(self, best: int, other: int, n_errors: float) -> bool:
         """Whether one predictor is within some standard errors of another, which is better."""
+        gap, error = self._difference(best, other)
+        return gap <= n_errors * error
+
+    def _difference(self, first: int, second: int) -> tuple[float, float]:
+        """Return how far one predictor is ahead of another per label, and the standard error of that."""
         n, products = self.total[0], self.products
-        gap = (self.total[best + 1] - self.total[other + 1]) / n
-        squared = (products[best, best] - 2.0 * products[best, other] + products[other, other]) / n
-        return bool(gap <= n_errors * np.sqrt(max(squared - gap**2, 0.0) / n))
+        gap = (self.total[first + 1] - self.total[second + 1]) / n
+        squared = products[first, first] - 2.0 * products[first, second] + products[second, second]
+        return float(gap), float(np.sqrt(max(squared / n - gap**2, 0.0) / n))
 
 
-def choose(labels: LabelSummary, session: Session, folds: Folds, max_states: int) -> HeldOutChoice:
-    r"""Return what held-out labels say; `assign_folds` has assigned them.
+def choose(
+    labels: LabelSummary, session: Session, folds: Folds, max_states: int
+) -> tuple[HeldOutChoice, Alternative | None]:
+    r"""Return what held-out labels say, and the alternative to it; `assign_folds` has assigned them.
 
     The candidates are a crowd whose serious labels are right, and then, with a crowd that is learned,
     no subtypes or `N_SUBTYPES`, if there are at most ``max_states`` states, and all `CONCENTRATIONS`;
     each with all `CORRELATIONS`. Each is fitted to the labels that are not held out and predicts
     those that are; a candidate that is behind the best by four standard errors is not fitted to further
     folds. A simpler one is preferred if it is within one standard error of the best: first a
-    lower correlation, then an earlier candidate.
+    lower correlation, then an earlier candidate. The alternative is the best candidate with a crowd that is
+    learned, if the chosen one has none, or the reverse; None if it is clearly worse.
     """
     with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
     right = Candidate(1, max(CONCENTRATIONS), learn_crowd=False)
@@ -213,7 +255,11 @@ def choose(labels: LabelSummary, session: Session, folds: Folds, max_states: int
     for held in range(folds.n_folds):
         scores = scores.plus(**_score_fold(labels, session, held, scores.candidates))
         scores = scores.without_clearly_worse()
-    return scores.choice() if scores.n_labels >= _MIN_HELD_LABELS else HeldOutChoice(right, 0.0)
+    return (
+        scores.choice()
+        if scores.n_labels >= _MIN_HELD_LABELS
+        else (HeldOutChoice(right, 0.0), None)
+    )
 
 
 def _score_fold(

@@ -31,9 +31,11 @@ from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.resampling import label_shares
-from annotruth.models.robust_gpm.strategies import NO_LABEL
+from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
+
+_LEAST_LIKELIHOOD = 1e-300
 
 _STATE_INPUTS = (
     *(Input("prior"), Input("known_truth")),
@@ -79,6 +81,15 @@ class ClassState:
     loo_log_likelihood: Floats
     repeated_label: Codes
     calibration: Calibration | None = None
+
+    def averaged(self, other: ClassState, weight: float) -> ClassState:
+        """Return the state with the mean of both posteriors of strategies, that of the other weighted.
+
+        Strategies are alike before the labels, so that posteriors are likelihoods whose sum is 1.
+        """
+        own, others = (normalise_log_weights(state.loo_log_likelihood) for state in (self, other))
+        mean = (1.0 - weight) * own + weight * others
+        return replace(self, loo_log_likelihood=np.log(np.maximum(mean, _LEAST_LIKELIHOOD)))
 
     def to_host(self, session: Session) -> ClassState:
         """Return the state in memory, given one whose arrays are where an engine computes."""

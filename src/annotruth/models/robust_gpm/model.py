@@ -58,6 +58,8 @@ Truth = Literal["auto", "class", "opinions"]
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
 
+_LEAST_WEIGHT = 0.01  # of the alternative to the model that held-out labels choose
+
 
 @dataclass(kw_only=True)
 class RobustGPM(EMEstimator):
@@ -374,10 +376,10 @@ class RobustGPM(EMEstimator):
             make_class_fit,
         )
 
-        choice = choose(labels, sampled_items(session, folds), folds, max_states=max_states(labels))
+        sampled = sampled_items(session, folds)
+        choice, alternative = choose(labels, sampled, folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
-        # Shares of labels as a start would make annotators certain, and EM would not correct it.
-        start = steps.start_without_labels() if verdict is None else steps.start()
+        start = _class_start(steps, verdict)
         if previous is not None and is_class_fit(previous) and verdict is not None:
             before = ClassState.from_fit(previous)
             if before.choice.candidate == choice.candidate:
@@ -398,6 +400,11 @@ class RobustGPM(EMEstimator):
         parameters, history = run(steps, start)
         state = final_state(steps, parameters, choice, verdict)
         if labels.classifier is None:
+            if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
+                others = alternative.candidate.steps(labels, session)
+                parameters = self._run_plain_em(others, _class_start(others, verdict))
+                other = final_state(others, parameters, choice, verdict)
+                state = state.averaged(other, alternative.weight)
             return make(steps, state, history)
         from annotruth.models.robust_gpm.with_classifier import ClassifierFit
 
@@ -461,6 +468,15 @@ class RobustGPM(EMEstimator):
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
             )
+
+
+def _class_start(steps: ClassSteps, verdict: Verdict | None) -> ClassParameters:
+    """Return the start of EM where items have one right label.
+
+    Shares of labels as a start would make annotators certain, and with too few labels to tell whether
+    they agree, EM would not correct it.
+    """
+    return steps.start_without_labels() if verdict is None else steps.start()
 
 
 def _refuse_classifier(labels: LabelSummary) -> None:
