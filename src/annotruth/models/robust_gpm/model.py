@@ -399,12 +399,12 @@ class RobustGPM(EMEstimator):
 
         parameters, history = run(steps, start)
         state = final_state(steps, parameters, choice, verdict)
+        if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
+            others = alternative.candidate.steps(labels, session)
+            parameters = self._run_plain_em(others, _class_start(others, verdict))
+            other = final_state(others, parameters, choice, verdict)
+            state = state.averaged(other, alternative.weight)
         if labels.classifier is None:
-            if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
-                others = alternative.candidate.steps(labels, session)
-                parameters = self._run_plain_em(others, _class_start(others, verdict))
-                other = final_state(others, parameters, choice, verdict)
-                state = state.averaged(other, alternative.weight)
             return make(steps, state, history)
         from annotruth.models.robust_gpm.with_classifier import ClassifierFit
 
