@@ -212,7 +212,7 @@ def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, q
         lines = []
         if outputs.out is not None:
             write_tables(fit, outputs.out, outputs.format_.value)
-            lines = [f"written to {outputs.out}"]
+            lines = [f"results written to {outputs.out}"]
         entries = json_entries(fit)
         print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)
 
