@@ -286,7 +286,19 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
 
 @pytest.mark.parametrize(
     "command",
-    "fit rank update report compare next plan demo simulate reproduce serve".split(),
+    [
+        "fit",
+        "rank",
+        "update",
+        "report",
+        "compare",
+        "next",
+        "plan",
+        "demo",
+        "simulate",
+        "reproduce",
+        "serve",
+    ],
 )
 def test_examples_of_help_are_on_one_line_each(command):
     """A command that is broken over two lines cannot be copied."""
