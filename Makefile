@@ -6,6 +6,8 @@
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make crash    kill commands and make their writes fail, and check what they leave behind
 # make mutants  break the package line by line, and say which changes no test notices
+# make format   format the code and mend what the linter can
+# make clean    remove the environments and everything that was built
 # make label-studio  test webhooks and predictions with the real Label Studio, in .venv-label-studio
 #
 # All environments use the pinned versions in constraints.txt.

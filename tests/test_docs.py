@@ -162,7 +162,14 @@ def test_commands_run(page, tmp_path):
     skip_without_java(page)
     printed = run_commands(page, tmp_path)
     if page.name == "README.md":
-        assert without_digits(printed) == without_digits(blocks(page, "text")[1])
+        shown = blocks(page, "text")[1]
+        assert without_digits(printed) == without_digits(shown)
+        assert numbers(shown) == pytest.approx(numbers(printed), rel=0.02)
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers of a text."""
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
 def without_digits(text: str) -> str:
@@ -275,6 +282,31 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
     assert "--model" in options
     spark = {"--master", "--storage"}  # described on their own page
     assert options - spark - {"--help"} <= set(re.findall(r"(--[\w-]+)", text))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit",
+        "rank",
+        "update",
+        "report",
+        "compare",
+        "next",
+        "plan",
+        "demo",
+        "simulate",
+        "reproduce",
+        "serve",
+    ],
+)
+def test_examples_of_help_are_on_one_line_each(command):
+    """A command that is broken over two lines cannot be copied."""
+    script = "from annotruth.app.cli import main; main()"
+    shown = run(["-c", script, command, "--help"], ROOT).partition(" Examples")[2]
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+    assert lines
+    assert [line for line in lines if not line.startswith(("annotruth ", "gzip "))] == []
 
 
 def test_the_site_leads_to_every_page():

@@ -99,6 +99,14 @@ def test_without_a_budget_all_labels_worth_it_are_asked_for(three_kinds_of_items
     assert "for the next round" in rich.summary()
 
 
+def test_where_no_label_is_worth_it_the_rest_of_a_budget_is_not_for_the_next_round():
+    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(12)]
+    advice = at.next_labels(rows, 50)
+    assert advice.n_add == 0
+    _, said, *_ = advice.summary().splitlines()
+    assert said == "add no labels: one more is expected to gain less than 0.001 on every item"
+
+
 def test_the_status_does_not_depend_on_the_budget(three_kinds_of_items):
     rows = three_kinds_of_items(1, ordinal=False)
     poor, rich = (at.next_labels(rows, budget).items() for budget in (1, None))

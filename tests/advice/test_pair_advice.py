@@ -279,7 +279,7 @@ def test_a_score_target_needs_more_for_narrower_intervals(fit):
 def test_targets_out_of_reach_are_said_to_be(fit):
     plan = plan_pairs(fit, "tau", 0.9999)
     assert plan.advised.per_item is None
-    assert "out of reach; 60 more comparisons per item reach 0." in plan.summary()
+    assert "out of reach, 60 more comparisons per item give 0." in plan.summary()
 
 
 @pytest.mark.parametrize(

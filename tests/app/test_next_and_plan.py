@@ -138,7 +138,7 @@ def test_plan_prints_labels_spent_evenly_and_as_advised(run, labels):
     assert (code, err) == (0, "")
     assert "target: hellinger 0.15" in out
     assert "evenly, by all annotators: " in out
-    assert "as `annotruth next` advises: " in out
+    assert "where they gain most, by the annotators to ask: " in out
     assert "more labels per item (" in out
     assert "next round:\nadd " in out
 

@@ -1,6 +1,9 @@
 """`annotruth next` and `annotruth plan` of saved rankings and files of comparisons."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import pyarrow.csv
 import pytest
@@ -53,7 +56,7 @@ def test_tables_are_written(run):
 def test_plan_of_a_ranking(run):
     code, out, _ = run("plan", "ranking", "--target", "tau=0.3")
     assert code == 0
-    assert "as `annotruth next` advises: 0.0 more comparisons per item" in out
+    assert "where they gain most, by the annotators to ask: reached already\n" in out
     _, out, _ = run("plan", "votes.csv", *BRADLEY_TERRY, "--target", "score=5", "--json")
     assert json.loads(out)["evenly"]["per_item"] == 0.0
 
@@ -92,3 +95,13 @@ def test_tau_of_labels_is_refused(run, tmp_path):
     code, _, err = run("compare", "labels.csv", "--models", "pair-gpm")
     assert code == 2
     assert err == "annotruth: pair-gpm ranks comparisons, and these are labels: leave it out\n"
+
+
+def test_the_commands_in_the_report_of_a_ranking_run(run):
+    assert run("rank", "votes.csv", *BRADLEY_TERRY, "--report", "r.html")[0] == 0
+    page = Path("r.html").read_text("utf-8")
+    commands = re.findall(r"<code>annotruth ((?:next|plan) [^<]+)</code>", page)
+    assert [command.split()[0] for command in commands] == ["next", "plan"]
+    for command in commands:
+        code, _, err = run(*shlex.split(command), *BRADLEY_TERRY, "--quiet")
+        assert (code, err) == (0, "")

@@ -24,7 +24,7 @@ def files(tmp_path, run):
     words = ("fit", tmp_path / "first.csv", "--model", "gpm", "--save", tmp_path / "fit")
     code, out, _ = run(*words)
     assert code == 0
-    assert f"written to {tmp_path / 'fit'}" in out
+    assert f"fit saved to {tmp_path / 'fit'}" in out
     return tmp_path
 
 

@@ -89,6 +89,10 @@ def test_huge_floats_are_matched_with_text():
         (pd.DataFrame({"item": [None], "label": [1]}), "without an item or a label"),
         ({}, "the gold has no rows"),
         (pd.DataFrame({"item": [7]}), "no column for the truth .*name it 'label'"),
+        (
+            pd.DataFrame({"a17": ["b3"], "cat": ["dog"]}),
+            r"\(found: a17, cat\); name them 'item' and 'label', in the first row$",
+        ),
         (pd.DataFrame({"item": [7], "label": [1], "truth": [1]}), "'label' and 'truth' could both"),
         ({7: [1]}, "column 'label' holds values of type list"),
         (pd.Series([1], index=pd.MultiIndex.from_tuples([(7, 8)])), "column 'item' holds"),

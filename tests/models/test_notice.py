@@ -1,4 +1,6 @@
-"""What makes results say little is said in the first line of the summary."""
+"""The summary says what limits the results: of all labels in its first line, and of annotators."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from annotruth.models.base_fit import (
     ONE_ANNOTATOR_LINE,
     ONE_CATEGORY_LINE,
     ONE_LABEL_LINE,
+    TOO_FEW,
 )
 
 RNG = np.random.default_rng(1)
@@ -35,3 +38,24 @@ def test_other_labels_have_no_warning():
     assert fit.notice() == ""
     assert fit.summary().startswith("majority on ")
     assert "WARNING" not in fit.summary()
+
+
+@pytest.mark.parametrize(
+    ("high", "behavior", "clear"),
+    [
+        ([0.4, 0.7, 0.4, 1.0], "random", "2 of them"),
+        ([0.4, 0.7, 0.4, 1.0], TOO_FEW, "1 of them"),
+        ([0.6, 0.7, 0.8, 1.0], "random", "none of them"),
+    ],
+)
+def test_spammers_whose_interval_is_below_half_are_counted_apart(high, behavior, clear):
+    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
+    fit = replace(
+        at.fit(rows),
+        reliability=np.array([0.2, 0.3, 0.3, 0.9]),
+        high=np.array(high),
+        behavior=[behavior, "random", "random", "serious"],
+    )
+    said = f"3 of 4 are spammers (reliability below 0.5), {clear} clearly (whole 95% interval)"
+    assert said in fit.summary()
+    assert ("1 has too few labels to tell" in fit.summary()) == (behavior == TOO_FEW)

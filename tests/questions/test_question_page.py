@@ -30,7 +30,9 @@ def test_known_truths_are_measured_in_their_question(tmp_path, fits, simulation)
         page.split(f'<section id="{name}"')[1].partition("</section>")[0] for name in ("q1", "q2")
     )
     accuracy = at.evaluate(fits["q1"], {row["item"]: row["label"] for row in truth})["accuracy"]
-    assert f"On 40 items with known truth, {accuracy:.1%} of the labels are right" in first
+    assert (
+        f"On 40 items with known truth, {accuracy:.1%} of the recovered labels are right" in first
+    )
     assert "known truth" not in second
 
 

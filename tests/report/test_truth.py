@@ -41,7 +41,9 @@ def test_accuracy_stands_beside_the_majority_vote():
     assert figure_of(found.section, "Majority vote")[0] == "75.0%"
     assert found.measured.accuracy == 0.75
     assert found.measured.n_items == 4
-    assert "75.0% of the labels are right (majority vote 75.0%)" in found.measured.sentence
+    assert (
+        "75.0% of the recovered labels are right (majority vote 75.0%)" in found.measured.sentence
+    )
     assert found.charts["confusion"].data == {
         "true": ["x", "x", "y", "y"], "recovered": ["x", "y", "x", "y"], "items": [1, 1, 0, 2]
     }  # fmt: skip
@@ -133,7 +135,7 @@ def test_the_page_has_the_section_after_the_verdict_and_the_verdict_says_it(tmp_
     page = report_page(at.fit(ROWS, "dawid-skene"), truth=path)
     assert re.findall(r'<section id="(\w+)"', page)[:3] == ["verdict", "truth", "annotators"]
     (verdict,) = re.findall('<section id="verdict".*?</section>', page, flags=re.DOTALL)
-    assert "On 4 items with known truth, 75.0% of the labels are right" in verdict
+    assert "On 4 items with known truth, 75.0% of the recovered labels are right" in verdict
 
 
 def test_the_section_works_in_a_browser(hostile, tmp_path, read):

@@ -212,7 +212,9 @@ class Advice:
         add = f"add {counted(self.n_add, 'label')} to {counted(n_items, 'item')}"
         if n_items and self.add.max() == MAX_PER_ROUND:
             add += f", at most {MAX_PER_ROUND} per item in one round"
-        if self.budget is not None and self.n_add < self.budget:
+        if not self.n_add:
+            add = f"add no labels: one more is expected to gain less than {LEAST_GAIN:g} on every item"
+        elif self.budget is not None and self.n_add < self.budget:
             add += f"; keep the other {self.budget - self.n_add:,} for the next round"
         ask = int(self.of_annotators.ask.sum())
         return "\n".join(

@@ -109,7 +109,7 @@ class Plan:
             f"target: {self.target} {self.value:g} ({TARGETS[self.target]})",
             f"now: {self.now:.3f} expected, {data.n_labels / data.n_items:.1f} labels per item",
             f"evenly, by all annotators: {self._describe(self.evenly)}",
-            f"as `annotruth next` advises: {self._describe(self.advised)}",
+            f"where they gain most, by the annotators to ask: {self._describe(self.advised)}",
         ]
         if self.evenly.per_item is None and self.advised.per_item is None:
             lines.append(

@@ -52,7 +52,7 @@ class Written(NamedTuple):
 
     Examples
     --------
-    >>> Written(["written to result"], []).failures
+    >>> Written(["results written to result"], []).failures
     []
     """
 
@@ -219,7 +219,7 @@ class Outputs:
                 extra=extra,
                 safe_cells=self.safe_cells,
             )
-            written.lines.append(f"written to {self.out}")
+            written.lines.append(f"results written to {self.out}")
         if self.soft is not None:
             progress.start("writing soft labels")
             with _noted("soft", self.soft, written):
@@ -238,7 +238,7 @@ class Outputs:
         if self.save is not None:
             progress.start("saving the fit")
             save_fit(fit, self.save, quiet=quiet)
-            written.lines.append(f"written to {self.save}")
+            written.lines.append(f"fit saved to {self.save}")
         return written
 
     def _write_soft_labels(self, fit: AnyFit) -> None:

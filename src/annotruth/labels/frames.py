@@ -151,8 +151,11 @@ def _ask_for_columns(
     if absent or missing:
         problems[-1] += f" (found: {listed(names)})"
     steps = []
+    usual = [repr(known[role][0][0]) for role in missing]
     if len(missing) == 1 and not absent:
-        steps.append(f"name it {known[missing[0]][0][0]!r}")
+        steps.append(f"name it {usual[0]}")
+    elif missing and not has_option:
+        steps.append(f"name them {' and '.join(usual)}, in the first row")
     if has_option:
         # What is pasted replaces what was given, so it has all of that.
         steps.append(

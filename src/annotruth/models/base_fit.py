@@ -132,6 +132,27 @@ class AnnotatorResults(HasHistory, ABC):
         """The number of spammers; None where `spammer` is."""
         return None if self.spammer is None else int(self.spammer.sum())
 
+    def annotator_line(self) -> str:
+        """Return the line of the summary on annotators, for a model that has reliabilities.
+
+        Spammers whose whole interval is below `SPAMMER_BELOW` are counted apart: the interval of
+        the others says that they may be none.
+        """
+        assert self.reliability is not None
+        line = f"annotators: median reliability {np.median(self.reliability):.2f}"
+        has_too_few = np.array(self.behavior or [""] * len(self.reliability)) == self.too_few[1]
+        if self.spammer is not None:
+            line += (
+                f"; {self.n_spammers:,} of {len(self.reliability):,} are spammers "
+                f"(reliability below {SPAMMER_BELOW})"
+            )
+            if self.n_spammers and self.high is not None and self.verdict != "chance":
+                is_clear = self.spammer & (self.high < SPAMMER_BELOW) & ~has_too_few
+                line += f", {f'{is_clear.sum():,}' if is_clear.any() else 'none'} of them clearly (whole 95% interval)"
+        if n_few := int(has_too_few.sum()):
+            line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {self.too_few[1]}"
+        return line
+
     def parameter(self, name: str, *shape: int) -> NDArray[Any]:
         """Return one of ``parameters``; raise if it is missing or has another shape."""
         values = self.parameters.get(name)
@@ -314,15 +335,7 @@ class BaseFit(AnnotatorResults):
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "label")
         if self.reliability is not None:
-            line = f"annotators: median reliability {np.median(self.reliability):.2f}"
-            if self.n_spammers is not None:
-                line += (
-                    f"; {self.n_spammers:,} of {data.n_annotators:,} are spammers "
-                    f"(reliability below {SPAMMER_BELOW})"
-                )
-            if n_few := (self.behavior or []).count(TOO_FEW):
-                line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {TOO_FEW}"
-            lines.append(line)
+            lines.append(self.annotator_line())
         return lines
 
     def readout_line(self) -> str:

@@ -228,13 +228,15 @@ class HasHistory:
         """Return the lines of a summary on convergence and likelihood; n is the number of units."""
         lines = []
         if self.n_iter:
-            outcome = "converged" if self.converged else "NOT converged"
+            iterations = counted(self.n_iter, "iteration")
             lines.append(
-                f"{outcome} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
+                f"converged after {iterations}"
+                if self.converged
+                else f"NOT converged after {iterations} ({self.stop_reason})"
             )
         if self.log_likelihood is not None:
             lines.append(
-                f"log-likelihood {self.log_likelihood:,.2f}, {self.log_likelihood / n:.6f} per {unit}"
+                f"log-likelihood {self.log_likelihood:,.2f}, {self.log_likelihood / n:.4f} per {unit}"
             )
         return lines
 

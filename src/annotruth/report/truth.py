@@ -126,7 +126,9 @@ def _measure(
         sentence = f"On {of}, scores correlate with the truth by {by_fit['plcc']:.2f} (PLCC)."
         return MeasuredAccuracy(sentence, n, None)
     share, baseline = (one["accuracy"] for one in (by_fit, by_votes))
-    sentence = f"On {of}, {share:.1%} of the labels are right (majority vote {baseline:.1%})."
+    sentence = (
+        f"On {of}, {share:.1%} of the recovered labels are right (majority vote {baseline:.1%})."
+    )
     return MeasuredAccuracy(sentence, n, share)
 
 

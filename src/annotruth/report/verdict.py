@@ -79,7 +79,7 @@ class Trust:
 
     Examples
     --------
-    >>> Trust("Yes", "good", "About 97% of the labels are expected to be right.", "").word
+    >>> Trust("Yes", "good", "About 97% of the recovered labels are expected to be right.", "").word
     'Yes'
     """
 
@@ -235,7 +235,7 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
     if fit.readout == "right" and fit.distribution is not None:
         share = float(fit.distribution.confidence()[unknown].mean())
         sentence = f"{_about(share)} of the recovered labels are expected to be right."
-        what = "The expected share of right labels, the mean of their probabilities"
+        what = "The expected share of right labels, the mean of items' confidence"
         if measured is not None and measured.decides and measured.accuracy is not None:
             sentence = f"The model expects {_about(share).lower()}."
             share, what = measured.accuracy, "The share of right labels where the truth is known"

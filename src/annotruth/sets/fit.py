@@ -293,14 +293,7 @@ class SetFit(AnnotatorResults):
             f"items: {n_sure:,} of {data.n_items:,} have a set above {SURE:.0%} probability; "
             f"{self.sets.sum(axis=1).mean():.1f} labels per item, {n_empty:,} without a label"
         )
-        lines.append(
-            f"annotators: median reliability {np.median(self.reliability):.2f}; "
-            f"{self.n_spammers:,} of {data.n_annotators:,} are spammers (reliability below "
-            f"{SPAMMER_BELOW})"
-        )
-        if n_few := list(self.behavior).count(TOO_FEW_ANSWERS):
-            lines[-1] += f"; {n_few:,} have {TOO_FEW_ANSWERS}"
-        return lines
+        return [*lines, self.annotator_line()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, counts, history, stop reason and versions, as JSON types."""

@@ -111,7 +111,7 @@ class PairPlan:
             f"target: {self.target} {self.value:g} ({PAIR_TARGETS[self.target]})",
             f"now: {self.now:.3f} expected, {per_item:.1f} comparisons per item",
             f"evenly, by all annotators: {self._describe(self.evenly)}",
-            f"as `annotruth next` advises: {self._describe(self.advised)}",
+            f"where they gain most, by the annotators to ask: {self._describe(self.advised)}",
         ]
         return "\n".join([*lines, "next round:", *self.advice.summary().splitlines()[1:]])
 
@@ -129,8 +129,10 @@ class PairPlan:
     def _describe(self, needed: ComparisonsNeeded) -> str:
         total = self.total_comparisons(needed)
         if total is None:
-            return f"out of reach; {MAX_ADDED} more comparisons per item reach {needed.reached:.3f}"
-        high = f"over {MAX_ADDED}" if needed.high is None else f"{needed.high:.1f}"
+            return f"out of reach, {MAX_ADDED} more comparisons per item give {needed.reached:.3f}"
+        if needed.per_item == 0.0:
+            return "reached already"
+        high = f"more than {MAX_ADDED}" if needed.high is None else f"{needed.high:.1f}"
         return (
             f"{needed.per_item:.1f} more comparisons per item ({needed.low:.1f} to {high}), "
             f"{total:,} comparisons in total"

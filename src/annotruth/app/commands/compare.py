@@ -75,7 +75,7 @@ def compare(
 
         annotruth compare labels.csv --report models.html
 
-        annotruth compare labels.csv --truth truth.csv --models robust-gpm,dawid-skene,majority
+        annotruth compare labels.csv --truth truth.csv --models robust-gpm,majority
 
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """

@@ -101,15 +101,15 @@ def fit(
 
         annotruth fit words.csv --categories "bad,fair,good" --set tol=1e-8
 
-        annotruth fit label-studio.json --question sentiment --soft targets.npz --keep people.csv
+        annotruth fit label-studio.json --question sentiment --keep people.csv
 
-        annotruth fit label-studio.json --question all --out result --report report.html
+        annotruth fit label-studio.json --question all --report report.html
 
         annotruth fit labels.csv --soft targets.csv --soft-readout opinion
 
         annotruth fit labels.csv --classifier probabilities.csv --soft targets.csv
 
-        annotruth fit labels.csv --annotators people.csv --by gender --report report.html
+        annotruth fit labels.csv --annotators people.csv --by gender --out result
 
         annotruth fit labels.csv --machine gpt-4 --machine llama-3
 
@@ -129,7 +129,7 @@ def fit(
 
         annotruth fit all-labels.csv --warm-start fit --save fit2
 
-        annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
+        annotruth fit crowd.votes --engine spark --master yarn --storage hdfs:///tmp
     """
     from annotruth.app import console
 
@@ -212,7 +212,7 @@ def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, q
         lines = []
         if outputs.out is not None:
             write_tables(fit, outputs.out, outputs.format_.value)
-            lines = [f"written to {outputs.out}"]
+            lines = [f"results written to {outputs.out}"]
         entries = json_entries(fit)
         print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)
 

@@ -91,7 +91,7 @@ def next_(
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
 
-        annotruth rank votes.csv --save ranking && annotruth next ranking --budget 100
+        annotruth next ranking --budget 100
     """
     from annotruth.app import console
 

@@ -40,19 +40,19 @@ def plan(
     """Estimate how many labels a target needs.
 
     Takes the folder of a saved fit, or labels or pair comparisons, which it fits first, and
-    simulates more of them from what the fit says of items and annotators, spent evenly or as
-    `annotruth next` advises. The plan is as good as the model: where annotators agree on a wrong
-    label, it cannot know.
+    simulates more of them from what the fit says of items and annotators, spent evenly or where
+    they gain most. The plan is as good as the model: where annotators agree on a wrong label, it
+    cannot know.
 
     **Examples**
 
         annotruth plan labels.csv --target accuracy=0.9
 
-        annotruth fit labels.csv --save fit && annotruth plan fit --target hellinger=0.15
+        annotruth plan fit --target hellinger=0.15
 
         annotruth plan ratings.csv --scale ordinal --target score=0.5 --json
 
-        annotruth rank votes.csv --save ranking && annotruth plan ranking --target tau=0.9
+        annotruth plan ranking --target tau=0.9
     """
     from annotruth.app import console
 

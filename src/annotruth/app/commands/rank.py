@@ -120,7 +120,7 @@ def rank(
 
         annotruth rank votes.parquet --engine gpu
 
-        annotruth rank votes.parquet --engine spark --master yarn --storage hdfs:///tmp
+        annotruth rank votes.parquet --engine spark --master yarn
     """
     from annotruth.app import console
 

@@ -50,7 +50,7 @@ def report(
 
     **Examples**
 
-        annotruth fit labels.csv --save fit && annotruth report fit --report report.html
+        annotruth report fit --report report.html
 
         annotruth report labels.csv --truth truth.csv
     """

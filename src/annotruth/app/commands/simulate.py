@@ -120,11 +120,11 @@ def simulate(
 
     **Examples**
 
-        annotruth simulate --out crowd --items 1000 --labels-per-item 5 --behavior random
+        annotruth simulate --out crowd --labels-per-item 5 --behavior random
 
         annotruth fit crowd/labels.csv --truth crowd/truth.csv
 
-        annotruth simulate --out pairs --generator comparers --tie-rate 0.3 --side-bias 0.2
+        annotruth simulate --out pairs --generator comparers --tie-rate 0.3
 
         annotruth simulate --out tags --generator sets --categories 8
     """

@@ -106,19 +106,11 @@ def annotator_lines(fit: RankFit) -> list[str]:
     """Return the lines on annotators: reliability, spammers with behaviors, too few votes."""
     if fit.reliability is None:
         return [f"annotators: {fit.model} says nothing about them; pair-gpm does"]
-    line = f"annotators: median reliability {np.median(fit.reliability):.2f}"
-    spammer = fit.spammer
+    line, spammer, behavior = fit.annotator_line(), fit.spammer, fit.behavior
     assert spammer is not None
-    line += (
-        f"; {int(spammer.sum()):,} of {fit.data.n_annotators:,} are spammers "
-        f"(reliability below {SPAMMER_BELOW})"
-    )
-    behavior = list(fit.behavior or ())
-    if n_few := behavior.count(TOO_FEW_VOTES):
-        line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {TOO_FEW_VOTES}"
     if not behavior or not spammer.any():
         return [line]
-    kinds = Counter(behavior[s] for s in np.flatnonzero(spammer))
+    kinds = Counter(behavior[s] for s in np.flatnonzero(spammer).tolist())
     listed = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common())
     return [line, f"behavior of spammers: {listed}"]
 

@@ -98,7 +98,7 @@ def _facts(fit: RankFit, verdict: RankVerdict) -> list[tuple[str, object, str]]:
         (
             "Votes per item",
             f"{2 * data.n_comparisons / data.n_items:.1f}",
-            f"{data.n_comparisons / data.n_annotators:,.0f} per annotator, on average",
+            f"each is of two items; {data.n_comparisons / data.n_annotators:,.0f} per annotator",
         ),
     ]
 
@@ -183,7 +183,7 @@ def _next(fit: RankFit, verdict: RankVerdict, source: str | None) -> str:
         lines.append("<li>Compare items of different parts, which joins them.</li>")
     lines.append(
         f"<li>Which pairs to ask: <code>{escaped(f'annotruth next {name}')}</code></li>"
-        f"<li>How many votes it takes: <code>{escaped(f'annotruth plan {name}')}</code></li>"
+        f"<li>How many votes it takes: <code>{escaped(f'annotruth plan {name} --target tau=0.9')}</code></li>"
     )
     return answer_block("What next?", lines)
 
