@@ -82,7 +82,10 @@ def test_soft_labels_and_verdicts_are_written(run, wide, tmp_path):
     soft, keep = tmp_path / "soft.npz", tmp_path / "people.csv"
     code, out, _ = run("fit", wide, "--soft", soft, "--keep", keep, "--set", "tol=1")
     assert code == 0
-    assert out.splitlines()[-2:] == [f"written to {soft}", f"written to {keep}"]
+    assert out.splitlines()[-2:] == [
+        f"soft labels written to {soft}",
+        f"verdicts on annotators written to {keep}",
+    ]
     assert np.load(soft)["probabilities"].shape == (4, 2)
     assert keep.read_text().splitlines()[0] == '"annotator","verdict","ask","reason"'
     assert keep.read_text().count("\n") == 4

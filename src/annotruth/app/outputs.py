@@ -222,14 +222,14 @@ class Outputs:
             written.lines.append(f"results written to {self.out}")
         if self.soft is not None:
             progress.start("writing soft labels")
-            with _noted("soft", self.soft, written):
+            with _noted("soft", "soft labels", self.soft, written):
                 self._write_soft_labels(fit)
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
-            with _noted("keep", self.keep, written):
+            with _noted("keep", "verdicts on annotators", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
         if self.predictions is not None:
-            with _noted("predictions", self.predictions, written):
+            with _noted("predictions", "predictions", self.predictions, written):
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
@@ -382,7 +382,7 @@ def save_fit(fit: AnyFit, folder: Path, *, quiet: bool) -> None:
 
 
 @contextmanager
-def _noted(flag: str, path: Path, written: Written) -> Iterator[None]:
+def _noted(flag: str, what: str, path: Path, written: Written) -> Iterator[None]:
     """Note that an output was written, or that it was not because the model does not have it."""
     try:
         yield
@@ -391,4 +391,4 @@ def _noted(flag: str, path: Path, written: Written) -> Iterator[None]:
     except AnnotruthError as error:
         written.failures.append(f"--{flag} {path} was not written: {error}")
     else:
-        written.lines.append(f"written to {path}")
+        written.lines.append(f"{what} written to {path}")

@@ -177,7 +177,7 @@ def _compare_labels(
     elif not quiet:
         _show_comparison(comparison)
         if out is not None:
-            console.show_lines(f"written to {out}")
+            console.show_lines(f"results written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
             if model_reports:
