@@ -3,12 +3,14 @@
 import errno
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import annotruth as at
 
+ROOT = Path(__file__).parents[2]
 GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
 
 BAD_INPUT = {
@@ -214,6 +216,36 @@ def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
     code, out, err = run("fit", write("l.csv", GOOD), "--out", tmp_path / "o")
     assert (code, out, err) == (1, "", "annotruth: interrupted; no file was partly written\n")
     assert not (tmp_path / "o").exists()
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "typer.main":
+            exec("raise KeyboardInterrupt")
+
+sys.meta_path.insert(0, Interrupt())
+from annotruth.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_one_line_and_exit_1():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = (1, "", "annotruth: interrupted; no file was partly written\n")
+    assert (done.returncode, done.stdout, done.stderr) == expected
+
+
+def test_the_installed_command_starts_where_ctrl_c_is_handled():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"annotruth": "annotruth.__main__:main"}
 
 
 def test_a_full_disk_is_one_line_and_exit_1(run, write, monkeypatch):

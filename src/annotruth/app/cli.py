@@ -273,8 +273,7 @@ def main() -> None:
         console.print_error(f"cannot continue: {error}")
         code = 1
     if code == _INTERRUPTED:
-        console.print_error("interrupted; no file was partly written")
-        code = 1
+        console.exit_interrupted()
     sys.exit(code or 0)
 
 

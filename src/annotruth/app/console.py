@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 from annotruth.errors import AnnotruthWarning, one_line, printable
 
@@ -24,6 +24,15 @@ _STARTED = time.monotonic()  # the command
 def print_error(message: object) -> None:
     """Print one line to stderr: an error or a warning."""
     _print(f"annotruth: {one_line(str(message))}", sys.stderr)
+
+
+def exit_interrupted() -> NoReturn:
+    """Exit after Ctrl-C."""
+    print_error("interrupted; no file was partly written")
+    # If Ctrl-C came while Python executed a string, as for a dataclass, it ends the process by SIGINT in
+    # place of the exit code, unless it has executed another string since.
+    exec("")
+    sys.exit(1)
 
 
 def escape_unknown_characters() -> None:
