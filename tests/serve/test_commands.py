@@ -187,7 +187,6 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
             ("project", "create", "x", "--kind", "comparisons", "--model", "gpm"),
             "unknown model 'gpm': choose one of bradley-terry, thurstone, crowd-bt, pair-gpm, auto",
         ),
-        (("token", "create", "x", "--project", "none"), "there is no project 'none'"),
         (("token", "create", "x", "--scope", "root"), "Invalid value for '--scope'"),
         (("token", "create", " "), "the token's name ' ' must have 1 to 200 characters"),
         (("token", "create", "x" * 201), "must have 1 to 200 characters"),
@@ -207,6 +206,48 @@ def test_mistakes_are_one_line(serve, words, message, monkeypatch):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert "secret" not in err
+
+
+def test_projects_that_exist_are_named(serve):
+    serve("project", "create", "films")
+    code, _, err = serve("token", "create", "x", "--project", "none")
+    assert code == 2
+    assert "there is no project 'none': there are films" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("upgrade",),
+        ("token", "list"),
+        ("token", "create", "x", "--project", "films"),
+        ("token", "create", " "),
+        ("project", "create", "No Good"),
+        ("project", "create", "x", "--model", "nope"),
+        ("--host", "0.0.0.0", "--port", "0"),
+    ],
+)
+def test_a_refused_command_creates_neither_a_folder_nor_a_database(serve, folder, words):
+    assert serve(*words)[:2] == (2, "")
+    assert not folder.exists()
+
+
+def test_a_database_that_is_missing_is_not_created_whatever_its_url_says(run, tmp_path):
+    url = f"sqlite+pysqlite:///{tmp_path}/typo.db"
+    code, _, err = run("serve", "project", "list", "--database", url)
+    assert code == 2
+    assert "typo.db does not exist: start `annotruth serve`, or give --data-dir" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_upgrade_needs_a_database(serve, folder):
+    folder.mkdir()
+    code, _, err = serve("upgrade")
+    assert code == 2
+    assert "annotruth.db does not exist: start `annotruth serve`, or give --data-dir" in err
+    assert list(folder.iterdir()) == []
+    serve("token", "create", "x")
+    assert serve("upgrade") == (0, "the database is up to date\n", "")
 
 
 def test_missing_packages_are_named(run, monkeypatch):

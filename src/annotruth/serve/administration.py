@@ -53,7 +53,7 @@ class Administration(NamedTuple):
         self, name: str, kind: ProjectKind, settings: Mapping[str, Any] | None = None
     ) -> Project:
         """Create a project."""
-        _check_model(kind, settings or {})
+        check_project(name, kind, settings or {})
         made = projects.create_project(self.connection, name, kind, settings or {}, self.now)
         self.log(made.id, "project created", {"name": name, "kind": kind})
         return made
@@ -122,6 +122,12 @@ class Administration(NamedTuple):
     def log(self, project_id: int | None, action: str, detail: Mapping[str, Any]) -> None:
         """Add an entry to the audit log; ``detail`` has no secrets."""
         add_audit(self.connection, project_id, self.actor, action, detail, self.now)
+
+
+def check_project(name: str, kind: ProjectKind, settings: Mapping[str, Any]) -> None:
+    """Refuse a project that cannot be created, whatever projects there are."""
+    projects.check_name(name)
+    _check_model(kind, settings)
 
 
 def _check_model(kind: ProjectKind, settings: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from annotruth.errors import InputError, shorten, system_errors_reported
 from annotruth.serve.administration import Administration
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.database import Database
+from annotruth.serve.store.database import Database, file_of
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.tokens import list_tokens, token_id_of
 from annotruth.serve.supervisor import serve_commands, supervise
@@ -30,6 +30,9 @@ def prepare(config: ServeConfig) -> str:
 
     A server that others can reach gets no token by itself: it is refused until one was created.
     """
+    file = file_of(config.database)
+    if not config.is_loopback and file is not None and not file.exists():
+        raise _token_missing(config)
     with system_errors_reported(config.data_dir):
         config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = Database.open(config.database)
@@ -40,14 +43,18 @@ def prepare(config: ServeConfig) -> str:
             if any(token.is_valid(now) for token in list_tokens(connection)):
                 return ""
             if not config.is_loopback:
-                raise InputError(
-                    f"listening on {config.host} needs a token first: run `annotruth serve token "
-                    "create NAME --scope admin` with the same --data-dir or --database"
-                )
+                raise _token_missing(config)
             admin = Administration(connection, _ACTOR, now)
             return admin.create_token(None, "first login", "admin", expires=None)[1]
     finally:
         database.dispose()
+
+
+def _token_missing(config: ServeConfig) -> InputError:
+    return InputError(
+        f"listening on {config.host} needs a token first: run `annotruth serve token create NAME "
+        "--scope admin` with the same --data-dir or --database"
+    )
 
 
 def check_address(config: ServeConfig) -> int:

@@ -143,17 +143,17 @@ def open_database(
 ) -> Database:
     """Return the database of a sub-command, whose options may also stand before its name.
 
-    One that does not exist yet is created, if ``create``, or refused; one of an older version is
-    brought up to date, if ``upgrade``, or refused.
+    A file that does not exist yet is created, if ``create``, or refused; so are the tables. Those
+    of an older version are brought up to date, if ``upgrade``, or refused.
     """
     require_packages()
     own = {"database": database, "data_dir": folder}
     config = config_of({**(ctx.obj or {}), **{name: value for name, value in own.items() if value}})
     ctx.obj = config
-    from annotruth.serve.store.database import Database
+    from annotruth.serve.store.database import Database, file_of
 
-    path = Path(config.database.removeprefix("sqlite:///"))
-    if config.database.startswith("sqlite:///") and not path.exists():
+    path = file_of(config.database)
+    if path is not None and not path.exists():
         if not create:
             raise InputError(f"{path} does not exist: start `annotruth serve`, or give --data-dir")
         with system_errors_reported(path.parent):

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from annotruth.app import console, named_files
-from annotruth.app.commands.serve import DatabaseOption, FolderOption, open_database
+from annotruth.app.commands.serve import (
+    DatabaseOption,
+    FolderOption,
+    open_database,
+    require_packages,
+)
 from annotruth.app.named_files import check_existing
 from annotruth.errors import InputError, counted, listed, shown
 
@@ -58,10 +63,13 @@ def token_create(
 
         annotruth serve token create lead --scope admin --days 30
     """  # fmt: skip
-    opened = open_database(ctx, database, folder, create=True)
+    require_packages()
     from annotruth.serve.administration import Administration
     from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.tokens import check_token
 
+    check_token(name, scope)
+    opened = open_database(ctx, database, folder, create=only is None)
     now = utc_now()
     expires = None if days is None else now + timedelta(days=days)
     with opened.begin() as connection:
@@ -165,12 +173,14 @@ def project_create(
 
         annotruth serve project create arena --kind comparisons
     """  # fmt: skip
-    opened = open_database(ctx, database, folder, create=True)
-    from annotruth.serve.administration import Administration
+    require_packages()
+    from annotruth.serve.administration import Administration, check_project
     from annotruth.serve.store.schema import utc_now
     from annotruth.serve.web.schemas import ProjectSettings
 
     settings = {} if model is None else ProjectSettings(model=model).model_dump(exclude_none=True)
+    check_project(name, kind, settings)
+    opened = open_database(ctx, database, folder, create=True)
     with opened.begin() as connection:
         Administration(connection, _ACTOR, utc_now()).create_project(name, kind, settings)
     console.show_lines(f"created {name}")
@@ -339,13 +349,13 @@ def backup(
 def upgrade(
     ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
 ) -> None:
-    """Create the tables of the database, or bring them up to date.
+    """Bring the tables of the database up to date.
 
     **Examples**
 
         annotruth serve upgrade
     """
-    open_database(ctx, database, folder, create=True, upgrade=True)
+    open_database(ctx, database, folder, upgrade=True)
     console.show_lines("the database is up to date")
 
 

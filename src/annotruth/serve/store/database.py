@@ -205,6 +205,12 @@ class Database:
             raise
 
 
+def file_of(url: str) -> Path | None:
+    """Return the file of a SQLite database, or None for a server."""
+    parsed = _parse(url)
+    return Path(parsed.database or "") if parsed.drivername == "sqlite" else None
+
+
 def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)

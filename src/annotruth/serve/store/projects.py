@@ -24,10 +24,7 @@ def create_project(
     now: datetime,
 ) -> Project:
     """Create a project and return it."""
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"the project's name {shown(name)} must have 1 to 60 lower-case letters, digits and -"
-        )
+    check_name(name)
     if kind not in get_args(ProjectKind):
         raise InputError(f"unknown kind {shown(kind)}: choose {listed(get_args(ProjectKind))}")
     if get_project(connection, name) is not None:
@@ -40,6 +37,14 @@ def create_project(
         "erasures": 0,
     }
     return _project(connection.execute(insert(project).values(row).returning(project)).one())
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no project can have."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"the project's name {shown(name)} must have 1 to 60 lower-case letters, digits and -"
+        )
 
 
 def get_project(connection: Connection, name: str) -> Project | None:

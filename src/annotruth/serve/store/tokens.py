@@ -29,6 +29,15 @@ def create_token(
     expires: datetime | None = None,
 ) -> tuple[Token, str]:
     """Create a token for a project, or for all; return it and its text, which is not kept."""
+    check_token(name, scope)
+    created = Token(secrets.token_hex(6), project_id, name, scope, now, expires)
+    secret = secrets.token_urlsafe(32)
+    connection.execute(insert(token).values(**created._asdict(), hash=_hash(secret)))
+    return created, f"at_{created.id}_{secret}"
+
+
+def check_token(name: str, scope: Scope) -> None:
+    """Refuse a name that no token can have, and an unknown scope."""
     if scope not in get_args(Scope):
         raise InputError(f"unknown scope {shown(scope)}: choose {listed(get_args(Scope))}")
     if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
@@ -36,10 +45,6 @@ def create_token(
             f"the token's name {shown(name)} must have 1 to {_MAX_NAME} characters, none of them a "
             "control character"
         )
-    created = Token(secrets.token_hex(6), project_id, name, scope, now, expires)
-    secret = secrets.token_urlsafe(32)
-    connection.execute(insert(token).values(**created._asdict(), hash=_hash(secret)))
-    return created, f"at_{created.id}_{secret}"
 
 
 def find_token(connection: Connection, text: str, now: datetime) -> Token | None:
