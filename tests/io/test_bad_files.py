@@ -77,6 +77,11 @@ HEADER = b"item,annotator,label\n"
             ["row 2 repeats the names of the columns (2 in all)", "name each"],
             id="joined files",
         ),
+        pytest.param(
+            b"\xef\xbb\xbf" + HEADER + b"1,ann,2\n\xef\xbb\xbf" + HEADER + b"1,bob,2\n",
+            ["row 2 repeats the names of the columns (1 in all)", "name each"],
+            id="joined files with byte order marks",
+        ),
     ],
 )
 def test_bad_csv_files_are_refused(refused, content, facts):

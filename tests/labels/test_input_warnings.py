@@ -23,6 +23,11 @@ def test_text_among_numbers_gives_a_warning():
     assert "read as text" in warnings_of("1", "2.5", "n/a")
 
 
+@pytest.mark.parametrize("name", ["NA", "n/a", "#N/A", "<NA>", "null", " NULL", "NaT"])
+def test_a_mark_of_missing_values_as_a_category_gives_a_warning(name):
+    assert f"{name!r} is taken for a category: leave the" in warnings_of("cat", name, "dog")
+
+
 def test_decimal_commas_give_a_warning():
     assert "such as '1,5' were read as text: if they are numbers" in warnings_of("1,5", "2", "2,5")
 

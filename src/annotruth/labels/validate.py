@@ -24,6 +24,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
 _INTEGERS_BELOW = 1 << 63  # NumPy has no larger ones
 _MISSING = ("", "nan")  # without spaces around them and in lower case
+_NOT_AVAILABLE = ("na", "n/a", "#n/a", "<na>", "null", "nat")  # as other programs write them
 _MAX_TEXTS = 5  # among numbers; where there are more, the numbers are text as well
 _MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
 
@@ -57,11 +58,12 @@ def check_header(
         codes, values, _ = encoded[role]
         if not is_text(values.type) or names[role].isdecimal():
             return
-        name = as_arrow([names[role]]).cast(values.type)[0]  # pa.scalar would import pandas
-        code = pc.index(values, name).as_py()
-        if code < 0:
+        # The second file's byte order mark is before the name of its first column.
+        both = as_arrow([names[role], f"\ufeff{names[role]}"]).cast(values.type)
+        is_name = as_numpy(pc.is_in(values, value_set=both))
+        if not is_name.any():
             return
-        is_header = codes == code if is_header is None else is_header & (codes == code)
+        is_header = is_name[codes] if is_header is None else is_header & is_name[codes]
     if is_header is not None and is_header.any():
         raise InputError(
             f"row {n_before + int(is_header.argmax()) + 1} repeats the names of the columns "
@@ -333,6 +335,11 @@ def input_warnings(scale: Scale) -> Iterator[str]:
         yield (
             f"the labels are numbers except {listed(map(shown, texts))}, so all of them were read "
             "as text: leave a cell empty where there is no label"
+        )
+    elif unavailable := [name for name in names if name.strip().lower() in _NOT_AVAILABLE]:
+        yield (
+            f"{shown(unavailable[0])} is taken for a category: leave the cell empty if it means "
+            "that there is no label"
         )
 
 
