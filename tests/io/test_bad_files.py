@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tarfile
 from contextlib import suppress
 
 import pyarrow as pa
@@ -241,7 +242,7 @@ def test_a_link_to_itself_is_reported(tmp_path):
 
 def test_a_path_below_a_file_is_reported(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match=r"labels\.csv: the file cannot be read \(.*Not a dir"):
+    with pytest.raises(InputError, match=r"labels\.csv: no such file: check the path"):
         read_labels(tmp_path / "file" / "labels.csv")
 
 
@@ -328,10 +329,25 @@ def test_corrupt_gzip_is_refused(refused):
 
 def test_zips_without_exactly_one_table_are_refused(refused, zipped):
     assert "the zip holds 2 files" in refused(zipped(HEADER, ("a.csv", "b.csv")), "x.zip")
-    assert "the zip holds 0 files" in refused(zipped(HEADER, ()), "x.zip")
+    assert "the zip holds no files: create it again" in refused(zipped(HEADER, ()), "x.zip")
     assert "save the labels as .xlsx or CSV" in refused(
         zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx"
     )
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zip"])
+def test_files_that_are_compressed_twice_are_refused(refused, compressions, suffix):
+    text = refused(compressions[suffix](gzip.compress(HEADER)), f"labels.csv{suffix}")
+    assert "holds a compressed file (gzip): decompress it once" in text
+
+
+def test_tar_archives_are_refused(refused, tmp_path):
+    (tmp_path / "a.csv").write_bytes(HEADER)
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "a.csv", "a.csv")
+    content = (tmp_path / "a.tar").read_bytes()
+    for name, data in (("labels.tar", content), ("labels.tar.gz", gzip.compress(content))):
+        assert "this is a tar archive: unpack it, and name a file of it" in refused(data, name)
 
 
 def test_names_of_columns_may_be_ids_and_labels(tmp_path):

@@ -114,6 +114,7 @@ def test_rows_at_fault_count_in_their_file(days, memory):
     ("source", "message"),
     [
         ("week-*.csv", "week-*.csv: no file matches this pattern"),
+        ("day-0.csv/day-1.csv", "day-0.csv/day-1.csv: no such file: check the path"),
         (["day-0.csv", "nowhere.csv"], "nowhere.csv: no such file"),
         (["day-0.csv", "./day-0.csv"], "./day-0.csv is read twice: name it once"),
         (["day-*.csv", "day-0.csv"], "day-0.csv is read twice"),
@@ -131,6 +132,9 @@ def test_folders_at_fault_are_reported(days, tmp_path):
     Path("sub.csv").rmdir()
     Path("notes.txt").write_text("x")
     assert "such as './*.csv'" in refused("./")
+    Path("mixed/sub").mkdir(parents=True)
+    Path("mixed/README").write_text("x")
+    assert "several kinds of files (files without a suffix, folders)" in refused("mixed")
     at.fit(days, "majority").save(tmp_path / "fit")
     assert "this is a saved fit: name it alone" in refused([days[0], tmp_path / "fit"])
 

@@ -73,6 +73,7 @@ _KIND_TITLE: Mapping[ContentKind, str] = {
 }
 _WEBANNO = b"#FORMAT=WebAnno TSV"
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_TAR = b"ustar"  # at byte 257
 UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
     b"\xff\xfe\x00\x00": "UTF-32",
@@ -165,6 +166,10 @@ def read_content(
         data = decompress(data, compression, limit=limit, disk=disk)
         if data.size == 0:
             raise InputError(f"the {compression} file is empty once it is decompressed")
+        if inner := _compression(data):
+            raise InputError(
+                f"the {compression} file holds a compressed file ({inner}): decompress it once"
+            )
     kind = _recognise_kind(data)
     expected_kind = _KIND_BY_SUFFIX.get(suffixes[-1]) if suffixes else None
     if expected_kind is not None and expected_kind != kind:
@@ -313,6 +318,8 @@ def _compression(data: pa.Buffer) -> str | None:
 
 def _recognise_kind(data: pa.Buffer) -> ContentKind:
     first = _first_bytes(data)
+    if _first_bytes(data, 262).endswith(_TAR):
+        raise InputError("this is a tar archive: unpack it, and name a file of it")
     if first.startswith(_OLD_OFFICE):
         from annotruth.io.spreadsheets import refuse_old_workbook
 

@@ -122,7 +122,9 @@ def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) > 1:
         members = [each for each in members if not each.filename.startswith((".", "_"))]
-    if len(members) != 1:
+    if not members:
+        raise InputError("the zip holds no files: create it again")
+    if len(members) > 1:
         raise InputError(f"the zip holds {len(members)} files: unzip it and choose one")
     return members[0]
 

@@ -30,6 +30,7 @@ LabelFile = str | os.PathLike[str]
 
 STANDARD_INPUT = "-"
 _MAX_NOTES = 3
+_FOLDERS, _NO_SUFFIX = "folders", "files without a suffix"
 
 
 def source_name(source: LabelFile | Sequence[LabelFile]) -> str:
@@ -93,19 +94,23 @@ def _files_in(folder: Path) -> list[Path]:
             f"{folder}: this is a folder with no saved fit in it and no files: name a file, or a "
             "folder of `--save`"
         )
-    kinds = sorted({"folders" if entry.is_dir() else entry.suffix.lower() for entry in entries})
-    if kinds == ["folders"]:
+    kinds = sorted({_kind_of(entry) for entry in entries})
+    if kinds == [_FOLDERS]:
         raise InputError(
             f"{folder}: this is a folder with no saved fit in it, only folders: name a file, or a "
             f"pattern, such as '{folder}/*/*.csv'"
         )
     if len(kinds) > 1:
-        suffix = next(kind for kind in kinds if kind not in ("", "folders"))
+        suffix = next((kind for kind in kinds if kind.startswith(".")), "")
         raise InputError(
             f"{folder}: this folder holds several kinds of files ({listed(kinds)}): name those to "
             f"read, such as '{folder}/*{suffix}'"
         )
     return entries
+
+
+def _kind_of(entry: Path) -> str:
+    return _FOLDERS if entry.is_dir() else entry.suffix.lower() or _NO_SUFFIX
 
 
 def combine(

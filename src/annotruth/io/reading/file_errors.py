@@ -45,7 +45,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         kind, reason, cause = type(error), str(error), error.__cause__
     except (MemoryError, RecursionError) as error:
         reason, cause = describe_exhaustion(error), error
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
         reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
