@@ -31,7 +31,7 @@ def exit_interrupted() -> NoReturn:
     print_error("interrupted; no file was partly written")
     # If Ctrl-C came while Python executed a string, as for a dataclass, it ends the process by SIGINT in
     # place of the exit code, unless it has executed another string since.
-    exec("")
+    exec("")  # noqa: S102
     sys.exit(1)
 
 
