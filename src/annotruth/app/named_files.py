@@ -179,6 +179,8 @@ def check_existing(
     """
     if path is None:
         return
+    if str(path) == "-":
+        raise InputError(f"{flag} -: standard output is not written to: name a file or a folder")
     path_behind_links(path)  # refuses a link that leads to itself
     if Path(path).exists():
         with system_errors_reported(path):
