@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.advice.advice import advise
-from annotruth.errors import counted
+from annotruth.errors import InputError, counted, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
@@ -187,10 +187,13 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
     Parameters
     ----------
     before, after
-        The two fits; items and annotators are matched by their ids.
+        The two fits; items, annotators and categories are matched by their ids and names.
     n_repeated
         How many labels were given again, to be mentioned.
     """
+    for each in (before, after):
+        if not isinstance(each, Fit):
+            raise InputError(f"{shown(each)} is no fit of labels: give two fits of annotruth.fit")
     old, new = before.data, after.data
     items = _Common.of(old.items, new.items)
     annotators = _Common.of(old.annotators, new.annotators)
@@ -219,13 +222,14 @@ def _items(before: Fit, after: Fit, items: _Common) -> pa.Table:
     if was is None or now is None or after.distribution is None:
         return pa.table({"item": after.data.items[:0]})
     confidence = after.distribution.confidence()
-    changed = items.take(np.flatnonzero(was[items.before] != now[items.after]))
+    names_before, names = before.data.scale.categories, after.data.scale.categories
+    label_before = match_ids(names_before, names)[was[items.before]]  # -1 for one that is gone
+    changed = items.take(np.flatnonzero(label_before != now[items.after]))
     changed = changed.take(np.argsort(-confidence[changed.after], kind="stable"))
-    names = after.data.scale.categories
     return pa.table(
         {
             "item": after.data.items.take(as_arrow(changed.after)),
-            "before": names.take(as_arrow(was[changed.before])),
+            "before": names_before.take(as_arrow(was[changed.before])),
             "label": names.take(as_arrow(now[changed.after])),
             "confidence": as_arrow(confidence[changed.after]),
         }
