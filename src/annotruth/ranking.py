@@ -12,16 +12,17 @@ from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import InputError, LabelsError
+from annotruth.errors import LabelsError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.io.reading.file_errors import file_named_in_errors
 from annotruth.io.reading.tables import load_table
+from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.registry import AUTO
+from annotruth.models.registry import AUTO, names_to_compare
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
 
@@ -238,11 +239,7 @@ def compare_rankings(
     from annotruth.selection.pairs import choose_pair_model
 
     read = ReadOptions.of(read, options)
-    if models is not None and not models:
-        raise InputError(
-            f"no model to compare: pass models (`--models A,B`), some of {', '.join(PAIR_MODELS)}"
-        )
-    names = list(dict.fromkeys(models or PAIR_MODELS))
+    names = names_to_compare(models, PAIR_MODELS)
     estimators = [make_pair_estimator(name, {}) for name in names]
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
@@ -254,7 +251,7 @@ def compare_rankings(
 
 def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
     """Return a fit of comparisons, or the one that is saved in a folder."""
-    found = fit if isinstance(fit, RankFit) else load(fit)
+    found = fit if isinstance(fit, AnnotatorResults) else load(fit)
     if not isinstance(found, RankFit):
         raise LabelsError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
     return found

@@ -124,6 +124,24 @@ def test_sources_at_fault_are_reported(days, source, message):
     assert refused(source).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        (None, "of type NoneType"),
+        (b"day-0.csv", "of type bytes"),
+        (["day-0.csv", 5], "of type int"),
+        ([None], "of type NoneType"),
+        ([], "an empty list"),
+        (pa.table({"item": ["a"]}), "of type Table"),
+    ],
+)
+def test_what_is_no_path_is_refused(source, what):
+    message = f"the source is {what}: give the path of a file, or a list of paths; frames and"
+    assert refused(source).startswith(message)
+    with pytest.raises(at.InputError, match=rf"{message} lists of rows are for annotruth\.rank"):
+        at.read_comparisons(source)
+
+
 def test_folders_at_fault_are_reported(days, tmp_path):
     Path("sub.csv").mkdir()
     assert "several kinds of files (.csv, folders)" in refused(".")

@@ -149,11 +149,20 @@ def test_if_no_model_can_be_fitted_the_reason_is_given():
 
 
 @pytest.mark.parametrize(
-    ("models", "message"), [(["gmp"], "unknown model 'gmp'"), ([], "no model to compare")]
+    ("models", "message"),
+    [
+        (["gmp"], "unknown model 'gmp'"),
+        ([], "no model to compare"),
+        ("gpm", "models is 'gpm': give a list of names, some of"),
+        ([at.GPM()], r"models is \[GPM\(.*\]: give a list of names, some of"),
+    ],
 )
 def test_unknown_and_missing_models_are_refused_before_reading(models, message):
+    for compare in (at.compare, at.compare_rankings):
+        with pytest.raises(at.InputError, match=message):
+            compare("no such file.csv", models)
     with pytest.raises(at.InputError, match=message):
-        at.compare("no such file.csv", models)
+        at.choose([("a", "x", "cat"), ("a", "y", "dog")], models)
 
 
 def test_a_truth_that_does_not_match_is_refused_before_fitting(made):

@@ -23,7 +23,7 @@ from annotruth.io.formats import label_studio, mturk
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.json_lines import table_of_records
 from annotruth.io.readers import is_source
-from annotruth.io.reading.file_errors import file_errors_reported
+from annotruth.io.reading.file_errors import file_errors_reported, refuse_other_than_paths
 from annotruth.io.reading.parse import local_copy
 from annotruth.io.sources import (
     LabelFile,
@@ -75,6 +75,7 @@ def read_comparisons(
     """
     read = ReadOptions.of(read, options)
     _check_options(read)
+    refuse_other_than_paths(path, "annotruth.rank")
     files = find_files(path)
     if read.memory is not None:
         return _read_to_disk(files, read)

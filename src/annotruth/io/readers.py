@@ -14,6 +14,7 @@ from annotruth.io.reading.file_errors import (
     file_errors_reported,
     file_named_in_errors,
     refuse_empty_name,
+    refuse_other_than_paths,
 )
 from annotruth.io.reading.long_table import asks_question, read_long_table
 from annotruth.io.reading.parse import (
@@ -110,6 +111,7 @@ def read_labels(
         When the file or its content cannot be used; one line says what, where and what to do.
     """
     read = ReadOptions.of(read, options)
+    refuse_other_than_paths(path, "annotruth.fit")
     return _without_dropped(_read_labels(path, read), read)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from annotruth.errors import InputError
@@ -53,6 +53,24 @@ def find_class(models: Mapping[str, tuple[str, str]], name: str) -> Any:
         raise InputError(f"unknown model {name!r}: choose one of {', '.join(models)}")
     module, cls = models[name]
     return getattr(importlib.import_module(module), cls)
+
+
+def names_to_compare(
+    models: Sequence[str] | None, known: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """Return the names of the models to compare, each once; by default those of all."""
+    if models is None:
+        return list(known)
+    some = f"some of {', '.join(known)}"
+    if isinstance(models, str) or not all(isinstance(name, str) for name in models):
+        from annotruth.errors import shown
+
+        raise InputError(f"models is {shown(models)}: give a list of names, {some}")
+    if not models:
+        raise InputError(f"no model to compare: pass models (`--models A,B`), {some}")
+    for name in models:
+        find_class(known, name)
+    return list(dict.fromkeys(models))
 
 
 def models_with(capability: str) -> str:

@@ -20,7 +20,7 @@ from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
-from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
+from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model, names_to_compare
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 from annotruth.selection.precompile import compiling_in_parallel
 
@@ -144,7 +144,7 @@ def choose(
     'dawid-skene'
     """
     labels = Labels.of(data)
-    names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
+    names = sorted(names_to_compare(models, MODELS), key=registry_rank)
     sample = _sample(labels, seed)
     fold = first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}

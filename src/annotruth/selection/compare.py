@@ -19,7 +19,7 @@ from annotruth.labels import Labels
 from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.registry import MODELS, get_model
+from annotruth.models.registry import MODELS, names_to_compare
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
 from annotruth.selection.choose import Choice, choose, make_for, registry_rank
@@ -68,13 +68,7 @@ def compare(
     read = ReadOptions.of(read, options)
     if read.memory is not None:
         raise InputError("compare fits many models in memory: leave out memory (`--memory`)")
-    if models is not None and not models:
-        raise InputError(
-            f"no model to compare: pass models (`--models A,B`), some of {', '.join(MODELS)}"
-        )
-    names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
-    for name in names:
-        get_model(name)
+    names = sorted(names_to_compare(models, MODELS), key=registry_rank)
     start_stage(progress, reading_stage(data))
     labels = _load(data, read)
     with file_named_in_errors(truth):  # before the fits, so that mistakes are reported early

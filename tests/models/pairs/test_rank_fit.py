@@ -109,13 +109,15 @@ def test_covariates_variances_and_contexts_are_saved(fit, tmp_path):
 
 def test_rank_fits_and_label_fits_are_kept_apart(fit, tmp_path):
     fit.save(tmp_path / "ranks")
-    at.fit([("a", "x", 1), ("a", "y", 2)], "majority").save(tmp_path / "labels")
+    labels = at.fit([("a", "x", 1), ("a", "y", 2)], "majority")
+    labels.save(tmp_path / "labels")
     with pytest.raises(at.InputError, match="a fit of comparisons, not of labels"):
         at.fit(tmp_path / "ranks")
     with pytest.raises(at.InputError, match="a fit of comparisons, not of labels"):
         at.fit(fit)
-    with pytest.raises(at.InputError, match="a fit of labels, not of comparisons"):
-        at.rank(tmp_path / "labels")
+    for given in (labels, tmp_path / "labels"):
+        with pytest.raises(at.InputError, match="a fit of labels, not of comparisons"):
+            at.rank(given)
 
 
 @pytest.mark.parametrize(

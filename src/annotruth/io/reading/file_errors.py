@@ -30,6 +30,18 @@ def refuse_empty_name(source: LabelFile) -> None:
         raise InputError("the name of a file is empty: name a file")
 
 
+def refuse_other_than_paths(source: Any, function: str) -> None:
+    """Refuse what is neither a path nor a list of paths; ``function`` takes data in memory."""
+    several = source if isinstance(source, list | tuple) else [source]
+    wrong = [each for each in several if not isinstance(each, str | os.PathLike)]
+    if wrong or not several:
+        what = f"of type {type(wrong[0]).__name__}" if wrong else "an empty list"
+        raise InputError(
+            f"the source is {what}: give the path of a file, or a list of paths; frames and lists of "
+            f"rows are for {function}"
+        )
+
+
 @contextmanager
 def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None]:
     """Turn every failure to read a file into an `InputError` of one line that names the file.
