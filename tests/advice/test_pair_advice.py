@@ -282,6 +282,16 @@ def test_targets_out_of_reach_are_said_to_be(fit):
     assert "out of reach, 60 more comparisons per item give 0." in plan.summary()
 
 
+def test_a_plan_asks_for_comparisons_that_hardly_change_the_ranking_if_the_target_needs_them():
+    votes = simulate.comparers(n_items=6, n_annotators=9, comparisons_per_annotator=60, seed=1)
+    fit = BradleyTerry().fit(votes.comparisons).result_
+    alone = advise_pairs(fit)
+    plan = plan_pairs(fit, "tau", alone.tau + 0.1 * (1.0 - alone.tau))
+    assert alone.n_add == 0
+    assert plan.advised.per_item > 0.0
+    assert plan.advice.n_add == 6
+
+
 @pytest.mark.parametrize(
     ("target", "value", "message"),
     [

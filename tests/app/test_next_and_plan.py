@@ -143,6 +143,11 @@ def test_plan_prints_labels_spent_evenly_and_as_advised(run, labels):
     assert "next round:\nadd " in out
 
 
+def test_plan_of_a_target_that_is_reached_asks_for_nothing(run, labels):
+    _, out, _ = run("plan", labels, "--target", "accuracy=0.1")
+    assert out.endswith("reached already\nnext round: this target needs no more labels\n")
+
+
 def test_plan_json_is_one_object_and_nothing_else(run, labels):
     code, out, err = run("plan", labels, "--target", "score=0.7", "--json", "--seed", 5)
     printed = json.loads(out)

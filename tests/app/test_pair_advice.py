@@ -56,7 +56,7 @@ def test_tables_are_written(run):
 def test_plan_of_a_ranking(run):
     code, out, _ = run("plan", "ranking", "--target", "tau=0.3")
     assert code == 0
-    assert "where they gain most, by the annotators to ask: reached already\n" in out
+    assert "by the annotators to ask: reached already\nnext round: this target needs no more" in out
     _, out, _ = run("plan", "votes.csv", *BRADLEY_TERRY, "--target", "score=5", "--json")
     assert json.loads(out)["evenly"]["per_item"] == 0.0
 

@@ -111,6 +111,8 @@ class Plan:
             f"evenly, by all annotators: {self._describe(self.evenly)}",
             f"where they gain most, by the annotators to ask: {self._describe(self.advised)}",
         ]
+        if self.advised.per_item == 0.0:
+            return "\n".join([*lines, "next round: this target needs no more labels"])
         if self.evenly.per_item is None and self.advised.per_item is None:
             lines.append(
                 "these annotators cannot reach it: find more reliable ones, or lower the target"

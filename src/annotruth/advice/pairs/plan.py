@@ -113,6 +113,8 @@ class PairPlan:
             f"evenly, by all annotators: {self._describe(self.evenly)}",
             f"where they gain most, by the annotators to ask: {self._describe(self.advised)}",
         ]
+        if self.advised.per_item == 0.0:
+            return "\n".join([*lines, "next round: this target needs no more comparisons"])
         return "\n".join([*lines, "next round:", *self.advice.summary().splitlines()[1:]])
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,14 +207,11 @@ def plan_pairs(fit: RankFit, target: str, value: float, *, seed: int = 0) -> Pai
     def add_advised(order: SimulatedOrder) -> None:
         order.choose(asked, len(items), at_once=at_once)
 
-    return PairPlan(
-        target,
-        value,
-        _MEASURES[target](first),
-        advice,
-        _needed(first, add_evenly, target, value, seed),
-        _needed(first, add_advised, target, value, seed),
-    )
+    evenly = _needed(first, add_evenly, target, value, seed)
+    advised = _needed(first, add_advised, target, value, seed)
+    if advised.per_item and not advice.n_add:  # without a target, they would not be worth while
+        advice = advise_pairs(fit, fit.data.n_items)
+    return PairPlan(target, value, _MEASURES[target](first), advice, evenly, advised)
 
 
 def check_pair_target(target: str, value: float) -> None:
