@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from annotruth.models.em import ProgressReporter
 
+_GAP = 2  # between columns, as Rich pads them
+_MIN_COLUMN = 10  # characters
 _STARTED = time.monotonic()  # the command
 
 
@@ -88,29 +90,51 @@ def show_table(
 ) -> None:
     """Print the first rows of a table, numbers with the given number of decimals.
 
-    Where the table is too wide, all columns are cut short; if some are ``wrapped``, only these are
-    made narrower, and their text continues on further lines.
+    Where the table is too wide, the widest columns are cut short; if some are ``wrapped``, only
+    these are made narrower, and their text continues on further lines.
     """
     import pyarrow as pa
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    rows = [[_cell(value, digits) for value in row.values()] for row in table.to_pylist()[:max_rows]]
+    console = Console(highlight=False, soft_wrap=True)
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    widths = {
+        column[0]: max(map(cell_len, column))
+        for column in zip(table.column_names, *rows, strict=True)
+    }
+    gaps = _GAP * (len(widths) - 1)
+    widths = _narrowed(widths, wrapped or widths, console.width - gaps)
+    console.width = max(console.width, sum(widths.values()) + gaps)  # in less, Rich omits columns
     for name, column in zip(table.column_names, table.columns, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
         justify: Literal["left", "right"] = "right" if numeric else "left"
         grid.add_column(
-            _cell(name, digits),
+            Text(name),
             justify=justify,
+            width=widths[name],
             no_wrap=name not in wrapped,
             overflow="fold" if name in wrapped else "ellipsis",
         )
-    for row in table.slice(0, max_rows).to_pylist():
-        grid.add_row(*(_cell(value, digits) for value in row.values()))
+    for row in rows:
+        grid.add_row(*map(Text, row))
     if table.num_rows > max_rows:
         grid.caption = f"{table.num_rows - max_rows:,} more"
         grid.caption_justify = "left"
-    Console(highlight=False, soft_wrap=True).print(grid)
+    console.print(grid)
+
+
+def _narrowed(widths: dict[str, int], flexible: Collection[str], available: int) -> dict[str, int]:
+    """Return the widths of columns, with the widest flexible ones narrowed until all fit."""
+    limit = max(_MIN_COLUMN, min(max(widths.values()), available))
+    while True:
+        found = {k: min(width, limit) if k in flexible else width for k, width in widths.items()}
+        if limit == _MIN_COLUMN or sum(found.values()) <= available:
+            return found
+        limit -= 1
 
 
 def show_lines(lines: str | Sequence[str]) -> None:
@@ -128,10 +152,8 @@ def _print(line: str, stream: TextIO | None) -> None:
 
 
 def _cell(value: Any, digits: int) -> str:
-    from rich.markup import escape
-
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.{digits}f}" if isinstance(value, float) else escape(printable(str(value)))
+    return f"{value:.{digits}f}" if isinstance(value, float) else printable(str(value))
