@@ -133,8 +133,34 @@ def test_comparisons_are_imported_with_repeated_votes(serve, tmp_path):
     serve("project", "create", "duels", "--kind", "comparisons")
     votes = tmp_path / "votes.csv"
     votes.write_text("left,right,annotator,winner\na,b,ann,left\na,b,ann,left\nb,c,ann,tie\n")
-    assert "added 3 labels" in serve("import", "duels", votes)[1]
-    assert "added 0 labels to duels; 3 were" in serve("import", "duels", votes)[1]
+    assert "added 3 comparisons" in serve("import", "duels", votes)[1]
+    assert "added 0 comparisons to duels; 3 were" in serve("import", "duels", votes)[1]
+    assert "wrote 3 comparisons" in serve("export", "duels", tmp_path / "out.csv")[1]
+    assert "erased 3 comparisons" in serve("erase", "duels", "ann")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "left,right,annotator,winner\na,b,ann,left\n",
+            "these are comparisons, and the project 'films' collects labels: import them into an",
+        ),
+        (
+            "text,who,said\na,ann,1\nb,ann,2\n",
+            "; `annotruth serve import` has no such options: write a table with the columns item, a",
+        ),
+        (f"item,annotator,label\n{'x' * 999},ann,1\n", "is longer than 512 characters"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_named(serve, database, tmp_path, text, message):
+    serve("project", "create", "films")
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    code, out, err = serve("import", "films", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"annotruth: {path}: ")
+    assert message in err
 
 
 def test_a_person_is_erased_and_a_backup_is_written(serve, database, tmp_path):

@@ -11,7 +11,9 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from annotruth.comparisons.read import read_comparisons
+from annotruth.errors import ComparisonsError, InputError, LabelsError
 from annotruth.io.readers import read_labels
+from annotruth.io.reading.file_errors import file_named_in_errors
 from annotruth.labels.encode import to_text
 from annotruth.serve.store.events import append_events
 from annotruth.serve.store.records import Appended, LabelEvent, Project
@@ -31,9 +33,30 @@ def append_file(connection: Connection, project: Project, path: str, now: dateti
     The id of an event is a hash of its row, so that the same file again adds nothing. Of equal
     comparisons, the second has another id than the first, and so on.
     """
-    is_ranking = project.kind == "comparisons"
-    read = (read_comparisons(path) if is_ranking else read_labels(path)).to_arrow()
-    return append_events(connection, project.id, SOURCE, events_of(read, project), now)
+    table = _read(path, project)
+    with file_named_in_errors(path):
+        return append_events(connection, project.id, SOURCE, events_of(table, project), now)
+
+
+def _read(path: str, project: Project) -> pa.Table:
+    """Read a file; errors suggest no options of reading, which `annotruth serve import` lacks."""
+    reader = read_comparisons if project.kind == "comparisons" else read_labels
+    try:
+        return reader(path).to_arrow()
+    except (ComparisonsError, LabelsError) as error:
+        found = "comparisons" if isinstance(error, ComparisonsError) else "labels"
+        raise InputError(
+            f"{path}: these are {found}, and the project {project.name!r} collects {project.kind}: "
+            "import them into another project"
+        ) from error
+    except InputError as error:
+        if "`--" not in str(error):
+            raise
+        columns = ", ".join(_COLUMNS[project.kind])
+        raise InputError(
+            f"{error}; `annotruth serve import` has no such options: write a table with the columns "
+            f"{columns}"
+        ) from error
 
 
 def events_of(table: pa.Table, project: Project) -> Iterator[LabelEvent]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from annotruth.serve.store.records import Project
 
 _ACTOR = "command line"  # in the audit log
+_UNIT = {"labels": "label", "comparisons": "comparison"}  # what projects of each kind hold
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")]
@@ -240,8 +241,9 @@ def import_(
     from annotruth.serve.store.schema import utc_now
 
     with console.warnings_in_one_line(quiet=False), opened.begin() as connection:
-        appended = append_file(connection, _project(connection, project), file, utc_now())
-    added = counted(appended.n_new, "label")
+        of = _project(connection, project)
+        appended = append_file(connection, of, file, utc_now())
+    added = counted(appended.n_new, _UNIT[of.kind])
     console.show_lines(f"added {added} to {project}; {appended.n_repeated:,} were there already")
 
 
@@ -266,8 +268,9 @@ def export(
     from annotruth.serve.store.maintenance import export_labels
 
     with opened.connect() as connection:
-        n_rows = export_labels(connection, _project(connection, project), out)
-    console.show_lines(f"wrote {counted(n_rows, 'label')} to {out}")
+        of = _project(connection, project)
+        n_rows = export_labels(connection, of, out)
+    console.show_lines(f"wrote {counted(n_rows, _UNIT[of.kind])} to {out}")
 
 
 def erase(
@@ -290,7 +293,7 @@ def erase(
     with opened.connect() as connection:
         of = _project(connection, project)
     erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, _ACTOR, utc_now())
-    console.show_lines(f"erased {counted(erased, 'label')}; the worker fits again without them")
+    console.show_lines(f"erased {counted(erased, _UNIT[of.kind])}; the worker fits again without them")
 
 
 def prune(
