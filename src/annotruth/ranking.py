@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import LabelsError
+from annotruth.errors import AnnotruthWarning, LabelsError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.io.reading.file_errors import file_named_in_errors
@@ -203,7 +206,14 @@ def evaluate_ranking(
     from annotruth.selection.evaluate import grade_metrics, match_grades
 
     with file_named_in_errors(truth):
-        return grade_metrics(fit, match_grades(fit, load_table(truth, max_size=max_size)))
+        grades = match_grades(fit, load_table(truth, max_size=max_size))
+    if len(np.unique(grades.grade)) < 2:
+        warnings.warn(
+            "no two items of the truth have different grades: concordance and Kendall's tau need some",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
+    return grade_metrics(fit, grades)
 
 
 def compare_rankings(

@@ -139,6 +139,11 @@ def test_unwritable_output_is_refused(run, tmp_path):
     assert "cannot write" in err
 
 
+def test_a_closed_stderr_shows_no_progress(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert run("reproduce", "exp1a", *SMALL, "--out", tmp_path)[0] == 0
+
+
 def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
     from annotruth.paper import exp1a
 

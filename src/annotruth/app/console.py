@@ -37,6 +37,11 @@ def exit_interrupted() -> NoReturn:
     sys.exit(1)
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; it is None if the caller closed it, as by `2>&-`."""
+    return stream is not None and stream.isatty()
+
+
 def escape_unknown_characters() -> None:
     """Write characters that the encoding of the terminal lacks as escapes."""
     for stream in (sys.stdout, sys.stderr):
@@ -63,7 +68,7 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
 
     Open it before slow imports, and close it before results are printed.
     """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if quiet or not is_terminal(sys.stderr):
         from annotruth.models.em import ProgressReporter
 
         yield ProgressReporter()
@@ -99,7 +104,9 @@ def show_table(
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[_cell(value, digits) for value in row.values()] for row in table.to_pylist()[:max_rows]]
+    rows = [
+        [_cell(value, digits) for value in row.values()] for row in table.to_pylist()[:max_rows]
+    ]
     console = Console(highlight=False, soft_wrap=True)
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     widths = {
@@ -145,7 +152,7 @@ def show_lines(lines: str | Sequence[str]) -> None:
 
 
 def _print(line: str, stream: TextIO | None) -> None:
-    if stream is None:  # closed by the caller, as by `2>&-`; print would take stdout instead
+    if stream is None:  # closed by the caller; print would take stdout instead
         return
     # Typer's echo writes UTF-8 to a terminal that has only ASCII.
     print(line, file=stream, flush=True)

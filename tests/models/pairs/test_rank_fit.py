@@ -184,6 +184,8 @@ def test_grades_are_compared_by_order(fit):
     assert at.evaluate(fit, reverse) == pytest.approx({"concordance": 0.0, "kendall_tau": -1.0})
     with pytest.raises(at.InputError, match="grades must be numbers"):
         at.evaluate(fit, dict.fromkeys(grades, "good"))
+    with pytest.warns(at.AnnotruthWarning, match="no two items of the truth have different grades"):
+        assert np.isnan(at.evaluate(fit, dict.fromkeys(grades, 1.0))["kendall_tau"])
 
 
 def test_an_update_adds_votes_and_an_export_of_all_only_new_ones():

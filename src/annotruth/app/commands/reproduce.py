@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options
+from annotruth.app import console, options
 
 if TYPE_CHECKING:
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
@@ -68,7 +68,6 @@ def reproduce(
 
         annotruth reproduce all --data-dir datasets
     """
-    from annotruth.app import console
     from annotruth.errors import InputError
     from annotruth.paper.general_claims import general_claims
     from annotruth.paper.registry import find_experiments
@@ -145,7 +144,7 @@ def _describe_missing_data(experiment: Experiment, folder: Path | None) -> str |
 @contextmanager
 def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Show the number of finished runs on one line of stderr, if that is a terminal."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not console.is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console
@@ -168,8 +167,6 @@ def _keep_runs_when_interrupted(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        from annotruth.app import console
-
         console.print_error(
             f"interrupted; finished runs are kept in {out}, and the same command continues from "
             "there"

@@ -293,7 +293,9 @@ def erase(
     with opened.connect() as connection:
         of = _project(connection, project)
     erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, _ACTOR, utc_now())
-    console.show_lines(f"erased {counted(erased, _UNIT[of.kind])}; the worker fits again without them")
+    console.show_lines(
+        f"erased {counted(erased, _UNIT[of.kind])}; the worker fits again without them"
+    )
 
 
 def prune(
