@@ -174,7 +174,7 @@ BAD = {
     "unknown option of the model": ("next", ("--set", "speed=9"), "no option 'speed'"),
     "unknown target": ("plan", ("--target", "speed=9"), "unknown target 'speed'"),
     "target out of range": ("plan", ("--target", "accuracy=1.5"), "target accuracy is 1.5"),
-    "target without a value": ("plan", ("--target", "accuracy"), "--target takes NAME=VALUE"),
+    "target without a value": ("plan", ("--target", "accuracy"), "as `--target accuracy=0.9`"),
     "target without a number": ("plan", ("--target", "accuracy=high"), "one NAME=NUMBER"),
     "two targets": ("plan", ("--target", "accuracy=0.9,score=1"), "one NAME=NUMBER"),
     "no target": ("plan", (), "--target"),

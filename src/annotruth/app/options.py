@@ -235,13 +235,23 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+_EXAMPLE_PAIRS = {
+    "--columns": "item=image,annotator=worker",
+    "--label-studio": "name=sentiment,to_name=text",
+    "--set": "tol=1e-6",
+    "--target": "accuracy=0.9",
+}
+
+
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:
     """Parse ``a=x,b=y``; a pair that contains a comma is quoted."""
     pairs: dict[str, str] = {}
     for pair in _split_at_commas(text or ""):
         name, equals, value = (each.strip() for each in pair.partition("="))
         if not equals or not name or not value:
-            raise InputError(f"{option} takes NAME=VALUE pairs, not {pair!r}")
+            raise InputError(
+                f"{option} takes NAME=VALUE, such as `{option} {_EXAMPLE_PAIRS[option]}`, not {pair!r}"
+            )
         if name in pairs:
             raise InputError(f"{option} names {name!r} twice: keep one")
         pairs[name] = value

@@ -28,7 +28,9 @@ def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]
     numbers = parse_numbers(observed)
     if numbers is None:
         text = next(v for v in observed.to_pylist() if parse_numbers(pa.array([v])) is None)
-        raise InputError(f"label {shown(text)} is not a number, so no bin can hold it")
+        raise InputError(
+            f"label {shown(text)} is not a number, so no bin can hold it: leave out bins (`--bins`)"
+        )
     edges = _edges(numbers, bins)
     outside = np.flatnonzero((numbers < edges[0]) | (numbers > edges[-1]))
     if len(outside):

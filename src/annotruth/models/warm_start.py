@@ -44,7 +44,10 @@ def prepare_warm_start(
     if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
         raise InputError("warm_start is for labels on this machine: leave it out")
     if previous.model != model:
-        raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
+        raise InputError(
+            f"warm_start is a fit of {previous.model}, not of {model}: leave out warm_start "
+            "(`--warm-start`), or choose that model"
+        )
     data = previous.data
     if not data.scale.categories.equals(labels.scale.categories):
         raise InputError(
