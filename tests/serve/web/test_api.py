@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.waiting import wait_until
 
 
@@ -50,6 +51,21 @@ def test_a_wrong_list_is_not_stored_at_all(server):
     assert server.call("GET", path).body["labels"] == []
 
 
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"label": ["cat"]}, "label: give text, a number or true/false"),
+        ({"item": {"id": 1}}, "item: give text or a whole number"),
+        ({"annotator": True}, "annotator: give text or a whole number"),
+        ({"item": 1.5}, "item: give text or a whole number"),
+    ],
+)
+def test_values_of_other_types_are_refused_in_plain_words(server, changed, problem):
+    label = {"item": "a", "annotator": "ann", "label": "cat"}
+    reply = server.call("POST", "/projects/birds/labels", label | changed)
+    assert (reply.status, reply.body) == (422, {"detail": problem})
+
+
 def test_a_stream_says_which_line_is_wrong_and_what_was_stored(server):
     path = "/projects/birds/labels"
     lines = [json.dumps(label(1)), "", json.dumps(label(2)), '{"item": 1', json.dumps(label(3))]
@@ -96,7 +112,9 @@ def test_projects_are_created_and_changed(server):
     made = server.call("POST", "/projects", {"name": "owls", "settings": {"labels_per_item": 2}})
     assert made.status == 201
     assert server.call("POST", "/projects", {"name": "owls"}).status == 409
-    assert server.call("POST", "/projects", {"name": "Owls!"}).status == 422
+    reply = server.call("POST", "/projects", {"name": "Owls!"})
+    assert reply.status == 422
+    assert "must have 1 to 60 lower-case letters, digits and -" in reply.body["detail"]
     names = [each["name"] for each in server.call("GET", "/projects").body]
     assert names == ["birds", "films", "cats", "owls"]
     own = [each["name"] for each in server.call("GET", "/projects", token="birds-read").body]
@@ -153,7 +171,9 @@ def test_webhooks_show_no_secrets(server):
     assert shown == [{**public, "last_delivery": None}]
     assert server.call("DELETE", f"/projects/cats/webhooks/{made.body['id']}").status == 404
     assert server.call("DELETE", f"/projects/birds/webhooks/{made.body['id']}").status == 204
-    assert server.call("POST", "/projects/birds/webhooks", {"url": "ftp://x"}).status == 422
+    reply = server.call("POST", "/projects/birds/webhooks", {"url": "ftp://x"})
+    problem = "url: give an address that starts with https:// or http://"
+    assert (reply.status, reply.body) == (422, {"detail": problem})
 
 
 def test_health_metrics_and_documentation(sqlite_server):

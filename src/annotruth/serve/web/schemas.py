@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
+    WithJsonSchema,
 )
 
 from annotruth.errors import InputError, shown
+from annotruth.serve.store.projects import check_name
 from annotruth.serve.store.records import LabelEvent, ProjectKind, Scope
 
 MAX_DEPTH = 10
@@ -28,16 +29,20 @@ MAX_JSON = 20_000
 """How many values such a JSON value may have."""
 
 
-def _checked_id(value: str | int) -> str:
+def _checked_id(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("give text or a whole number")  # noqa: TRY004 (pydantic takes no other)
     text = str(value)
     if not text:
         raise ValueError("give an id that is not empty")
     return text
 
 
-def _checked_label(value: str | bool | float) -> str:
+def _checked_label(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise ValueError("give text, a number or true/false")  # noqa: TRY004 (as above)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("give a finite number")
@@ -78,9 +83,25 @@ def _refuse_hostile_json(values: list[Any], count: list[int], depth: int) -> Non
             raise ValueError("give finite numbers")
 
 
-Id = Annotated[StrictStr | StrictInt, AfterValidator(_checked_id)]
+def _checked_project_name(value: str) -> str:
+    check_name(value)
+    return value
+
+
+def _checked_url(value: str) -> str:
+    if not _URL.fullmatch(value):
+        raise ValueError("give an address that starts with https:// or http://")
+    return value
+
+
+def _documented_as(*types: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": each} for each in types]})
+
+
+_URL = re.compile(r"https?://[^\s\x00-\x1f]+")
+Id = Annotated[str, BeforeValidator(_checked_id), _documented_as("string", "integer")]
 LabelValue = Annotated[
-    StrictStr | StrictBool | StrictInt | StrictFloat, AfterValidator(_checked_label)
+    str, BeforeValidator(_checked_label), _documented_as("string", "boolean", "integer", "number")
 ]
 Time = Annotated[datetime, AfterValidator(_checked_time)]
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_checked_json)]
@@ -122,11 +143,11 @@ class NewLabel(_Sent):
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
         return LabelEvent(
-            item=str(self.item or ""),
-            annotator=str(self.annotator or ""),
-            label=str(self.label or ""),
-            event_id=_text(self.event_id),
-            annotation=_text(self.annotation),
+            item=self.item or "",
+            annotator=self.annotator or "",
+            label=self.label or "",
+            event_id=self.event_id,
+            annotation=self.annotation,
             started=self.started,
             submitted=self.submitted,
             deleted=self.deleted,
@@ -161,20 +182,16 @@ class NewComparison(_Sent):
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
         return LabelEvent(
-            item=str(self.left or ""),
-            annotator=str(self.annotator or ""),
+            item=self.left or "",
+            annotator=self.annotator or "",
             label=self.outcome or "",
-            event_id=_text(self.event_id),
-            annotation=_text(self.annotation),
-            other_item=str(self.right or ""),
+            event_id=self.event_id,
+            annotation=self.annotation,
+            other_item=self.right or "",
             started=self.started,
             submitted=self.submitted,
             deleted=self.deleted,
         )
-
-
-def _text(value: str | int | None) -> str | None:
-    return None if value is None else str(value)
 
 
 class Accepted(BaseModel):
@@ -252,7 +269,9 @@ class NewProject(_Sent):
     'labels'
     """
 
-    name: str = Field(pattern=r"^[a-z0-9-]{1,60}$", description="Lower-case letters, digits, -.")
+    name: Annotated[str, AfterValidator(_checked_project_name)] = Field(
+        description="1 to 60 lower-case letters, digits and -."
+    )
     kind: ProjectKind = "labels"
     settings: ProjectSettings = Field(default_factory=ProjectSettings)
 
@@ -367,7 +386,7 @@ class NewWebhook(_Sent):
     ['verdict', 'finished', 'agreement']
     """
 
-    url: str = Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")
+    url: Annotated[str, AfterValidator(_checked_url)] = Field(max_length=2000)
     kinds: list[AlertKind] = Field(
         default=list(get_args(AlertKind)), max_length=50, description="All by default."
     )

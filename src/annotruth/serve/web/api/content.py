@@ -25,8 +25,8 @@ router = make_router("content")
 async def post_gold(request: Request, context: Context, access: Writer) -> Stored:
     """Set the known truths of items; null removes one."""
     sent = await read_list(request, NewGold, MAX_BATCH)
-    labels = {str(each.item): None if each.label is None else str(each.label) for each in sent}
-    refuse_duplicates([str(each.item) for each in sent], "item")
+    refuse_duplicates([each.item for each in sent], "item")
+    labels = {each.item: each.label for each in sent}
     return await _store(context, access, "known truths set", set_gold, labels)
 
 
@@ -34,8 +34,8 @@ async def post_gold(request: Request, context: Context, access: Writer) -> Store
 async def post_traits(request: Request, context: Context, access: Writer) -> Stored:
     """Set the traits of annotators."""
     sent = await read_list(request, NewTraits, MAX_BATCH)
-    refuse_duplicates([str(each.annotator) for each in sent], "annotator")
-    traits = {str(each.annotator): each.traits for each in sent}
+    refuse_duplicates([each.annotator for each in sent], "annotator")
+    traits = {each.annotator: each.traits for each in sent}
     return await _store(context, access, "traits set", set_traits, traits)
 
 
@@ -43,8 +43,8 @@ async def post_traits(request: Request, context: Context, access: Writer) -> Sto
 async def post_items(request: Request, context: Context, access: Writer) -> Stored:
     """Set the content of items; items without labels are given out by ``next``."""
     sent = await read_list(request, NewContent, MAX_BATCH)
-    refuse_duplicates([str(each.item) for each in sent], "item")
-    contents = {str(each.item): each.content for each in sent}
+    refuse_duplicates([each.item for each in sent], "item")
+    contents = {each.item: each.content for each in sent}
 
     def store(connection: Connection, project: int, values: Mapping[str, Any]) -> None:
         set_content(connection, project, values, utc_now())
