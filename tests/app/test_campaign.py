@@ -99,7 +99,7 @@ def test_a_week_of_a_campaign(campaign, monkeypatch):
         fits = len(set(charts["past-fits"]["time"]))
         assert fits == day + 1
         if dropped_on is None and {campaign.verdicts()[name] for name in SPAMMERS} == {"drop"}:
-            assert re.search(r"p[37]: \w+ -> drop, reliability", out)
+            assert re.search(r"p[37]: [\w ]+ -> drop, reliability", out)
             assert "→ drop" in text
             dropped_on = day
             (campaign.folder / "people.csv").rename(campaign.folder / "dropped.csv")

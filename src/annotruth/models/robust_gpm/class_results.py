@@ -64,6 +64,10 @@ class ClassState:
         The label that each annotator would repeat, or `NO_LABEL`.
     calibration
         What a classifier's probabilities say; None without a classifier.
+    averaged_log_likelihood
+        The log-likelihoods of strategies that are reported about annotators, if they are means over this
+        and another state; None if they are ``loo_log_likelihood``. Everything about items and labels is
+        from the latter, which agrees with the other parameters.
 
     Examples
     --------
@@ -81,15 +85,16 @@ class ClassState:
     loo_log_likelihood: Floats
     repeated_label: Codes
     calibration: Calibration | None = None
+    averaged_log_likelihood: Floats | None = None
 
     def averaged(self, other: ClassState, weight: float) -> ClassState:
-        """Return the state with the mean of both posteriors of strategies, that of the other weighted.
+        """Return the state with means of both posteriors of strategies, that of the other weighted.
 
         Strategies are alike before the labels, so that posteriors are likelihoods whose sum is 1.
         """
         own, others = (normalise_log_weights(state.loo_log_likelihood) for state in (self, other))
         mean = (1.0 - weight) * own + weight * others
-        return replace(self, loo_log_likelihood=np.log(np.maximum(mean, _LEAST_LIKELIHOOD)))
+        return replace(self, averaged_log_likelihood=np.log(np.maximum(mean, _LEAST_LIKELIHOOD)))
 
     def to_host(self, session: Session) -> ClassState:
         """Return the state in memory, given one whose arrays are where an engine computes."""
@@ -301,6 +306,8 @@ def make_class_fit(
     labels, session = steps.labels, steps.session
     posterior = class_posterior(labels, state, session)
     _summarize_items(steps, state, posterior)
+    if state.averaged_log_likelihood is not None:
+        posterior = replace(posterior, loo_log_likelihood=state.averaged_log_likelihood)
     inflation = variance_inflation(labels)
     return make_fit(
         labels,
