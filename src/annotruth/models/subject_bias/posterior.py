@@ -220,9 +220,12 @@ def _scores(
         inputs=tuple(Input(name) for name in inputs),
     )
     weights = annotators.weights
-    means = weights @ np.stack([v2_levels, v2_levels**2, np.log(v2_levels) ** 2], axis=1)
-    mean = means[:, 0]
-    variances = (mean, means[:, 1] - mean**2, means[:, 2] - np.log(annotators.v2) ** 2)
+    logs = np.log(v2_levels)
+    mean, mean_log = weights @ v2_levels, weights @ logs
+    of_v2, of_logs = (
+        (weights * (values - its_mean[:, np.newaxis]) ** 2).sum(axis=1)
+        for values, its_mean in ((v2_levels, mean), (logs, mean_log))
+    )
     session.run_pass(
         one,
         values=labels.scale.values,
@@ -230,7 +233,7 @@ def _scores(
         b_variance=annotators.b_variance,
         b_covariance=annotators.b_covariance,
         v2=annotators.v2,
-        v2_moments=np.maximum(np.stack(variances, axis=1), 0.0),
+        v2_moments=np.stack([mean, of_v2, of_logs], axis=1),
         levels=levels,
         log_prior=log_prior,
     )
