@@ -216,7 +216,7 @@ def test_a_known_truth_that_hundreds_of_labels_contradict_does_not_overflow():
             labels.block(), 0, 1, posterior, np.full(2, 0.5), np.eye(2), counts, pseudo, 0.0
         )
         results.append(posterior)
-    assert_same(([one] for one in results))
+    assert_same([one] for one in results)
     assert results[0].tolist() == [[0.0, 1.0]]
 
 

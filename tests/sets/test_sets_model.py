@@ -211,7 +211,9 @@ def test_a_rare_label_is_not_taken_for_a_frequent_one_that_is_seldom_given():
 
 def test_types_that_were_given_are_named_where_too_few_answers_are_held_out():
     answers = [
-        (item, person, [["x"], ["y"], ["x", "y"]][item % 3]) for item in range(6) for person in "abc"
+        (item, person, [["x"], ["y"], ["x", "y"]][item % 3])
+        for item in range(6)
+        for person in "abc"
     ]
     assert at.SetModel(n_types=2).fit(at.Labels.of(answers)).chosen == (
         "2 types of items, in which labels go together (given)"
