@@ -125,23 +125,7 @@ def vote_posterior(
     n = labels.n_annotators
     n_coupled = n if n <= _MAX_COUPLED else 0
     has_gold = bool((labels.known >= 0).any())
-    step = Pass(
-        "subject_bias_posterior.step",
-        state=("offset",),
-        inputs=tuple(
-            Input(name)
-            for name in (
-                *("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper"),
-            )
-        ),
-        sums=(
-            Sum("log_likelihood", (n, len(v2_levels))),
-            Sum("information", (n, len(v2_levels))),
-            Sum("moments", (n, 2)),
-            Sum("hyper", (len(log_hyper),)),
-            Sum("coupling", (n_coupled, n_coupled)),
-        ),
-    )
+    step = _step_pass(n, len(v2_levels), len(log_hyper), n_coupled)
     values = labels.scale.values
     # Biases are known to be smaller than the spread of all votes.
     b_precision = 1.0 / max(float(np.ptp(values)) ** 2, noise)
@@ -186,6 +170,23 @@ def vote_posterior(
     return VotePosterior(score, half_width, b, b_variance, np.sqrt(v2_levels), weights)
 
 
+def _step_pass(n_annotators: int, n_levels: int, n_priors: int, n_coupled: int) -> Pass:
+    """Return the pass for annotators, given the numbers of levels of inconsistency and of priors."""
+    names = ("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper")
+    return Pass(
+        "subject_bias_posterior.step",
+        state=("offset",),
+        inputs=tuple(map(Input, names)),
+        sums=(
+            Sum("log_likelihood", (n_annotators, n_levels)),
+            Sum("information", (n_annotators, n_levels)),
+            Sum("moments", (n_annotators, 2)),
+            Sum("hyper", (n_priors,)),
+            Sum("coupling", (n_coupled, n_coupled)),
+        ),
+    )
+
+
 def _covariance(precision: Floats, has_gold: bool) -> Floats:
     """Return the covariance of biases: given their sum, unless known truths fix their level."""
     covariance = np.linalg.inv(precision).astype(np.float64)
@@ -211,13 +212,11 @@ def _scores(
     state = ("mean", "variance", "spread")
     for name in state:
         session.allocate(name, per="items")
-    inputs = (
-        *("values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels", "log_prior"),
-    )
+    names = ("values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels", "log_prior")
     one = Pass(
         "subject_bias_posterior.score_moments",
         state=("offset", *state),
-        inputs=tuple(Input(name) for name in inputs),
+        inputs=tuple(map(Input, names)),
     )
     weights = annotators.weights
     logs = np.log(v2_levels)
