@@ -156,6 +156,13 @@ def test_sums_that_may_be_single_are(make_labels, monkeypatch):
     assert rest[0] % 1 == pytest.approx(n_parts * 1e-9, rel=1e-3)
 
 
+def test_sums_in_single_precision_come_first():
+    single, double = Sum("single", (3,), single_precision=True), Sum("double", (3,))
+    assert Pass("count.all", sums=(single, double)).sums == (single, double)
+    with pytest.raises(ValueError, match=r"count\.all has sums in single precision after others"):
+        Pass("count.all", sums=(double, single))
+
+
 def test_room_is_asked_for_all_sums_and_for_what_each_thread_makes(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)

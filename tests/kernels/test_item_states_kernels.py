@@ -196,6 +196,30 @@ def test_ratios_of_thousands_of_labels_on_an_item_do_not_overflow():
     assert results[0][1][0] == pytest.approx(1500 * (np.log(0.1 + 0.9 / 0.2) + np.log(0.1)))
 
 
+def test_a_known_truth_that_hundreds_of_labels_contradict_does_not_overflow():
+    n = 400
+    labels = Labels.from_codes(
+        np.zeros(n, dtype=np.int64),
+        np.arange(n),
+        np.zeros(n, dtype=np.int64),
+        items=["a"],
+        annotators=list(range(n)),
+        scale=Scale.nominal(["x", "y"]),
+    )
+    labels.known[0] = 1
+    counts = np.zeros((n, 3, 2))
+    pseudo = np.tile(np.array([[0.99, 0.01], [0.01, 0.99], [1.0, 1.0]]), (n, 1, 1))
+    results = []
+    for kernels in ITEM_STATES:
+        posterior = np.zeros((1, 2))
+        kernels.posterior(
+            labels.block(), 0, 1, posterior, np.full(2, 0.5), np.eye(2), counts, pseudo, 0.0
+        )
+        results.append(posterior)
+    assert_same([one] for one in results)
+    assert results[0].tolist() == [[0.0, 1.0]]
+
+
 @RANGES
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
 def test_summarize_and_posterior_equal_their_twins(labels, lo, hi, correlation):

@@ -263,6 +263,8 @@ def test_tables_without_rows_or_labels_are_refused():
         ([1, True], r"mixes int and bool \(row 2: True\)"),
         ([pd.NA, 1, "x"], r"mixes int and str \(row 3: 'x'\)"),
         (["\ud800", "x"], "holds str values that cannot be read"),
+        ([1, np.zeros((2, 2))], r"mixes int and ndarray \(row 2"),
+        ([np.zeros((2, 2))], "holds ndarray values that cannot be read"),
     ],
 )
 @pytest.mark.parametrize("role", ["item", "annotator", "label"])

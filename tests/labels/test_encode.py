@@ -5,10 +5,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from annotruth.errors import InputError
+from annotruth.io.readers import read_labels
 from annotruth.labels import Labels, Scale, encode, layout
-from annotruth.labels.encode import encode_column
+from annotruth.labels.encode import BatchEncoder, encode_column
 
 CHECKED = settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -137,3 +139,36 @@ def test_integers_have_codes_in_order_of_first_appearance(first, n, kind):
     expected = column.combine_chunks().dictionary_encode()
     assert encoded.values.equals(expected.dictionary)
     np.testing.assert_array_equal(encoded.codes, expected.indices.to_numpy())
+
+
+@pytest.mark.parametrize("memory", [None, "1GB"])
+@pytest.mark.parametrize(
+    ("first", "second", "ids"),
+    [
+        (pa.array([1, 2], pa.int32()), pa.array([2, 2**40]), [1, 2, 2**40]),
+        (pa.array([1, 2**40]), pa.array([2, 1], pa.int32()), [1, 2**40, 2]),
+        (pa.array([1, 2]), pa.array([2.0, 2.5]), [1.0, 2.0, 2.5]),
+        (pa.array([1.5, 2.0]), pa.array([2, 3]), [1.5, 2.0, 3.0]),
+        (pa.array(["a", "b"]), pa.array(["b", "c"], pa.large_string()), ["a", "b", "c"]),
+    ],
+)
+def test_files_whose_ids_have_different_types(tmp_path, memory, first, second, ids):
+    paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for number, (path, column) in enumerate(zip(paths, (first, second), strict=True)):
+        rows = {"item": [2 * number, 2 * number + 1], "annotator": column, "label": ["x", "y"]}
+        parquet.write_table(pa.table(rows), path)
+    labels = read_labels(paths, memory=memory)
+    assert labels.annotators.to_pylist() == ids
+    assert labels.to_arrow()["annotator"].to_pylist() == first.to_pylist() + second.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [([1], ["1"]), (["1"], [1]), ([True], [1]), ([2**53 + 1], [0.5])]
+)
+def test_batches_of_types_that_have_none_in_common_are_refused(first, second):
+    encoder = BatchEncoder("item")
+    encoder.add(encode_column(pa.chunked_array([first])))
+    with pytest.raises(
+        InputError, match=r"the items are \w+, and those before are \w+: convert one"
+    ):
+        encoder.add(encode_column(pa.chunked_array([second])))

@@ -12,6 +12,7 @@ import pytest
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
 from annotruth.labels import Labels
+from annotruth.labels.append import append_labels
 
 DAY, TIME = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)
 
@@ -152,3 +153,13 @@ def test_every_arrow_type_is_read(kind):
     labels = Labels.of(pa.table({"item": array, "annotator": array, "label": array}))
     assert labels.items.to_pylist() == values
     assert labels.with_gold({values[1]: values[1]}).known.tolist() == [-1, 1]
+
+
+def test_appended_ids_of_text_are_not_those_of_equal_numbers():
+    base = Labels.of([(1, 7, "x"), (1, 8, "y")])
+    new = Labels.of([("1", "007", "x"), ("02", "8", "y"), ("2", "8", "y")])
+    labels = append_labels(base, new).labels
+    assert labels.annotators.to_pylist() == ["7", "8", "007"]
+    assert labels.items.to_pylist() == ["1", "02", "2"]
+    whole = append_labels(base, Labels.of([(1.0, 9.0, "x")])).labels
+    assert whole.annotators.to_pylist() == [7, 8, 9]

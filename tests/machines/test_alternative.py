@@ -54,6 +54,18 @@ def test_equals_the_test_by_hand(ordinal):
     assert found.n_people == 5
 
 
+@pytest.mark.parametrize(("factor", "shift"), [(1e-6, 0.0), (1.0, 1e8)])
+def test_the_units_of_labels_do_not_matter(factor, shift):
+    rng = np.random.default_rng(3)
+    matrix, machine = rng.integers(5, size=(60, 4)), rng.integers(5, size=60)
+    values = np.arange(5.0)
+    found, other = (
+        alternative_test(people(matrix, each), machine, 0.1)
+        for each in (values, factor * values + shift)
+    )
+    np.testing.assert_allclose(found[:4], other[:4])
+
+
 def test_a_better_machine_may_replace_people_and_a_random_one_may_not():
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=100)

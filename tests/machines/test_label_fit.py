@@ -201,3 +201,9 @@ def test_hostile_names_are_escaped_in_the_report(tmp_path):
     ]
     at.fit(rows, machines=[name, "m1"]).report(tmp_path / "r.html")
     assert name not in (tmp_path / "r.html").read_text()
+
+
+def test_one_ordinal_category_shows_no_dependence():
+    rows = [(item, who, 1) for item in range(12) for who in ("ann", "bob", *MACHINES)]
+    fit = at.fit(rows, machines=MACHINES, scale="ordinal")
+    assert fit.further_table("machines", "dependence")["expected"].to_pylist() == [1.0] * 3

@@ -77,6 +77,13 @@ def test_reaching_max_iter_is_not_convergence():
     assert history.stop_reason == "reached max_iter (2) before convergence"
 
 
+def test_a_single_step_has_no_change_to_report():
+    with pytest.warns(
+        ConvergenceWarning, match=r"convergence: raise max_iter \(`--set max_iter=10`"
+    ):
+        run(max_iter=1)
+
+
 def test_a_tolerance_below_rounding_still_stops():
     _, history = run(Constant(-1e6), tol=0.0)
     assert history.converged
@@ -86,6 +93,17 @@ def test_a_tolerance_below_rounding_still_stops():
 def test_an_objective_that_is_not_finite_is_an_error():
     with pytest.raises(AnnotruthError, match="failed at iteration 1: the objective is not finite"):
         run(Constant(float("nan")))
+
+
+def test_the_error_names_an_option_that_is_not_set_already():
+    class Diverging(Tenth):
+        def step(self, x):
+            return x, Monitor(0.0, float("nan"))
+
+    with pytest.raises(AnnotruthError, match="try acceleration=False"):
+        run(Diverging(), accelerate=True)
+    with pytest.raises(AnnotruthError, match="choose another model"):
+        run(Diverging())
 
 
 def test_progress_is_called_after_every_step():

@@ -262,3 +262,11 @@ def test_the_rounding_error_that_votes_have_in_common():
         expected = ((votes.mean(axis=1) - scores) ** 2).mean() - votes.var(axis=1).mean() / 200
         actual = shared_rounding_variance(np.arange(1.0, 6.0), noise**2 + 1 / 12)
         assert actual == pytest.approx(expected, abs=0.002)
+
+
+@pytest.mark.parametrize("codes", [["item 1"], ["0"], [0.5], [float("nan")], [None], [2**70]])
+def test_codes_that_are_not_whole_numbers_are_refused(codes):
+    model = at.GPM().fit([("item 1", "ann", 1), ("item 2", "ann", 2)])
+    with pytest.raises(at.InputError, match=r"places in result_\.data\.items, not ids"):
+        model.predict_proba(codes, [0])
+    assert model.predict_proba([1.0], [0]).tolist() == model.predict_proba([1], [0]).tolist()

@@ -1,9 +1,14 @@
 """Subject bias: recovered parameters, and intervals that cover them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from tests.models.subject_bias_votes import fitted, rows, votes
+
+from annotruth import simulate
+from annotruth.labels import Scale
 
 
 def test_parameters_of_simulated_votes_are_recovered():
@@ -101,3 +106,17 @@ def test_ambiguities_of_items_correlate_with_the_true_ones():
     assert np.abs(fit.annotator_columns["bias"] - bias).max() < 0.25
     assert np.corrcoef(fit.score, score)[0, 1] > 0.8
     assert fit.n_iter < 100
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e-9, 0.0), (100.0, 0.0), (1.0, 1e4)])
+def test_intervals_do_not_depend_on_the_units_of_the_votes(factor, shift):
+    labels = simulate.crowd(n_items=40, n_annotators=8, labels_per_item=5, seed=2).labels
+    values = labels.scale.values
+    changed = replace(labels, scale=Scale.ordinal((factor * values + shift).tolist()))
+    fits = [fitted(each, tol=1e-8) for each in (labels, changed)]
+    for name in ("score_low", "score_high"):
+        one, other = (fit.item_columns[name] for fit in fits)
+        np.testing.assert_allclose((other - shift) / factor, one, atol=1e-5)
+    for name in ("bias_std", "inconsistency_std"):
+        one, other = (fit.annotator_columns[name] for fit in fits)
+        np.testing.assert_allclose(other / factor, one, atol=1e-5)

@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 
 import annotruth as at
+from annotruth.over_time import sample
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +169,21 @@ def test_seconds_that_are_often_equal_leave_fifths_empty(tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "fastest fifth" in page
     assert "slowest fifth" not in page
+
+
+def test_times_before_those_of_the_sampled_annotators_are_in_the_first_bin(monkeypatch):
+    monkeypatch.setattr(sample, "MAX_LABELS", 60)
+    monkeypatch.setattr(sample, "_MIN_ANNOTATORS", 2)  # every second annotator is sampled
+    rows = [
+        {"item": item, "annotator": who, "label": item % 2, "time": item // 10 + 1}
+        for item in range(40)
+        for who in range(4)
+    ]
+    rows[1]["time"] = 0  # of an annotator who is not in the sample
+    crowd = at.fit(pa.Table.from_pylist(rows)).further_table("over_time", "crowd_over_time")
+    by_time = [row for row in crowd.to_pylist() if row["by"] == "time"]
+    assert [(row["from"], row["to"]) for row in by_time] == [
+        *(("0", "1"), ("2", "2"), ("3", "3"), ("4", "4")),
+    ]
+    assert sum(row["n_labels"] for row in by_time) == 160
+    assert all(0.5 < row["reliability"] < 1.0 for row in by_time)

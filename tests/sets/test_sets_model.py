@@ -207,3 +207,17 @@ def test_a_rare_label_is_not_taken_for_a_frequent_one_that_is_seldom_given():
     fit = at.SetModel(n_types=1).fit(made.answers)
     found, true = fit.probability.mean(axis=0), made.truth.mean(axis=0)
     assert np.abs(found - true).max() < 0.1  # 0.6 without a prior of the prevalences
+
+
+def test_types_that_were_given_are_named_where_too_few_answers_are_held_out():
+    answers = [
+        (item, person, [["x"], ["y"], ["x", "y"]][item % 3])
+        for item in range(6)
+        for person in "abc"
+    ]
+    assert at.SetModel(n_types=2).fit(at.Labels.of(answers)).chosen == (
+        "2 types of items, in which labels go together (given)"
+    )
+    assert at.SetModel().fit(at.Labels.of(answers)).chosen == (
+        "1 type of items: labels are independent of each other (too few answers to hold some out)"
+    )

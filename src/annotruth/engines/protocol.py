@@ -132,6 +132,11 @@ class Pass:
     sums: tuple[Sum, ...] = ()
     scratch: int = 0
 
+    def __post_init__(self) -> None:
+        single = [one.single_precision for one in self.sums]
+        if single != sorted(single, reverse=True):  # their places would be added as others
+            raise ValueError(f"the pass {self.kernel} has sums in single precision after others")
+
     def ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Return the inputs in the kernel's order; all must be there and no others."""
         names = [one.name for one in self.inputs]

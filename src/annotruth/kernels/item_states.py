@@ -343,7 +343,8 @@ def _temper(
         top = max(top, tempering * logs[z])
     total = 0.0
     for z in range(first, last):
-        weights[z] = prior[z] * math.exp(tempering * logs[z] - top)
+        # States that a known truth excludes may be above the top, where exp would overflow.
+        weights[z] = prior[z] * math.exp(min(tempering * logs[z] - top, 0.0))
         if known >= 0:
             weights[z] *= truth_likelihood[known, z]
         total += weights[z]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -12,12 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, shown
-from annotruth.kernels.arrays import Codes
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates
 from annotruth.labels.covariates import append_rows, merge_by_code
 from annotruth.labels.encode import match_ids, to_text
+from annotruth.labels.layout import RowCodes
 from annotruth.labels.options import DuplicatePolicy
+from annotruth.labels.scale import Scale
 from annotruth.labels.table import Labels
 from annotruth.labels.truth import match_truth_to_items
 
@@ -66,62 +69,29 @@ def append_labels(
     """
     items, item_codes = extend_ids(base.items, new.items)
     annotators, annotator_codes = extend_ids(base.annotators, new.annotators)
-    category = base.scale.codes_of(new.scale.categories)
-    used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
-    validate.check_no_new_categories(
-        category[used], new.scale.categories.take(pa.array(used)), base.scale
-    )
-    old_columns = [
-        base.in_row_order(column).astype(np.int64)
-        for column in (base.item_of_label(), base.annotator, base.category_of_label())
-    ]
-    new_columns = [
-        codes[new.in_row_order(column)].astype(np.int64)
-        for codes, column in (
-            (item_codes, new.item_of_label()),
-            (annotator_codes, new.annotator),
-            (category, new.category_of_label()),
-        )
-    ]
+    category = _codes_on_scale(new, base.scale)
+    old, more = _rows_of(base), _rows_of(new)
+    more = RowCodes(item_codes[more.item], annotator_codes[more.annotator], category[more.label])
     kept, added = np.ones(base.n_labels, np.bool_), np.ones(new.n_labels, np.bool_)
     if duplicates != "keep":
-        added = ~_found(new_columns, old_columns, len(annotators))
-        changed = [column[added] for column in new_columns]
-        again = _found(old_columns[:2], changed[:2], len(annotators))
+        added = ~_found(more, old, len(annotators))
+        changed = more.take(added)
+        again = _found(old, changed, len(annotators), with_label=False)
         if duplicates == "refuse" and again.any():
             ids = (items, annotators, base.scale.categories)
-            _refuse_changed([column[again] for column in old_columns], changed, ids)
+            _refuse_changed(old.take(again), changed, ids)
         kept = ~again
-        old_columns = [column[kept] for column in old_columns]
-        new_columns = changed
     n_repeated = int(np.count_nonzero(~added))
     # A later export of all labels has the same rows without a label, and the same repeated rows.
     add_counts = max if n_repeated else operator.add
-    item, annotator, label = map(np.concatenate, zip(old_columns, new_columns, strict=True))
     labels = Labels.from_codes(
-        item,
-        annotator,
-        label,
+        *old.take(kept).append(more.take(added)),
         items=items,
         annotators=annotators,
         scale=replace(base.scale, reason=""),  # these labels do not decide it
         n_dropped=add_counts(base.n_dropped, new.n_dropped),
         frame=base.frame,
     )
-    known = labels.known
-    known[: base.n_items] = base.known
-    truths = np.flatnonzero(new.known >= 0)  # a file may hold known truths itself
-    known[item_codes[truths]] = category[new.known[truths]]
-    if gold is not None:
-        truth = match_truth_to_items(gold, items, base.scale, role="gold")
-        known[truth.item] = truth.categories()
-    prior = base.annotator_prior
-    if prior is not None:
-        prior = np.pad(prior, ((0, labels.n_annotators - base.n_annotators), (0, 0)))
-    classifier = base.classifier
-    if classifier is not None:  # new items have no prediction
-        n_new = labels.n_items - base.n_items
-        classifier = np.pad(classifier, ((0, n_new), (0, 0)), constant_values=np.nan)
     covariates = Covariates(
         labels=_append_label_covariates(base, kept, new, added, labels.row),
         annotators=merge_by_code(
@@ -136,14 +106,56 @@ def append_labels(
     )
     made = replace(
         labels,
-        annotator_prior=prior,
-        classifier=classifier,
+        known=_known_truths(base, new, items, item_codes, category, gold),
+        annotator_prior=_with_rows(base.annotator_prior, labels.n_annotators, 0.0),
+        classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
     return AppendedLabels(made, n_repeated)
+
+
+def _codes_on_scale(new: Labels, scale: Scale) -> NDArray[np.int32]:
+    """Return the code of each category of new labels on a scale; refuse labels that are not on it."""
+    category = scale.codes_of(new.scale.categories)
+    used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
+    categories = new.scale.categories.take(pa.array(used))
+    validate.check_no_new_categories(category[used], categories, scale)
+    return category
+
+
+def _rows_of(labels: Labels) -> RowCodes:
+    """Return the codes of labels in row order."""
+    columns = (labels.item_of_label(), labels.annotator, labels.category_of_label())
+    return RowCodes(*(labels.in_row_order(column).astype(np.int64) for column in columns))
+
+
+def _known_truths(
+    base: Labels,
+    new: Labels,
+    items: pa.Array,
+    item_codes: Codes,
+    category: NDArray[np.int32],
+    gold: Any,
+) -> NDArray[np.int32]:
+    """Return the known truths of all items: those of ``gold``, else of new labels, else of the old."""
+    known = np.full(len(items), -1, dtype=np.int32)
+    known[: base.n_items] = base.known
+    truths = np.flatnonzero(new.known >= 0)  # a file may hold known truths itself
+    known[item_codes[truths]] = category[new.known[truths]]
+    if gold is not None:
+        truth = match_truth_to_items(gold, items, base.scale, role="gold")
+        known[truth.item] = truth.categories()
+    return known
+
+
+def _with_rows(table: Floats | None, n: int, value: float) -> Floats | None:
+    """Return a table with rows of a value after its own, n in all."""
+    if table is None:
+        return None
+    return np.pad(table, ((0, n - len(table)), (0, 0)), constant_values=value)
 
 
 def _append_label_covariates(
@@ -172,25 +184,28 @@ def extend_ids(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
         return ids, codes
     more = new.take(pa.array(unseen))
     if more.type != ids.type:
-        try:
+        text = to_text(more)
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             more = more.cast(ids.type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            ids, more = to_text(ids), to_text(more)  # text among numbers
+        if more.type != ids.type or not to_text(more).equals(text):
+            ids, more = to_text(ids), text  # words among numbers, or 007, which is not 7
     return pa.concat_arrays([ids, more]), codes
 
 
-def _found(rows: list[Codes], among: list[Codes], n_annotators: int) -> NDArray[np.bool_]:
-    """Return which rows of codes (item, annotator, and perhaps label) are among others."""
-    pair, other_pair = (columns[0] * n_annotators + columns[1] for columns in (rows, among))
+def _found(
+    rows: RowCodes, among: RowCodes, n_annotators: int, *, with_label: bool = True
+) -> NDArray[np.bool_]:
+    """Return which rows are among others: with the same item, annotator and, unless said, label."""
+    pair, other_pair = (each.item * n_annotators + each.annotator for each in (rows, among))
     pairs = np.sort(other_pair)
     found = _is_in(pair, pairs)
-    if len(rows) == 2 or not found.any():
+    if not with_label or not found.any():
         return found
     # Places of pairs, unlike the pairs, fit into 64 bits together with the label.
-    n_categories = 1 + max(int(columns[2].max()) for columns in (rows, among))
+    n_categories = 1 + max(int(each.label.max()) for each in (rows, among))
     key, other_key = (
         np.searchsorted(pairs, each) * n_categories + labels
-        for each, labels in ((pair, rows[2]), (other_pair, among[2]))
+        for each, labels in ((pair, rows.label), (other_pair, among.label))
     )
     return found & _is_in(key, np.sort(other_key))
 
@@ -205,15 +220,15 @@ def _is_in(values: Codes, ascending: Codes) -> NDArray[np.bool_]:
 
 
 def _refuse_changed(
-    old: list[Codes], new: list[Codes], ids: tuple[pa.Array, pa.Array, pa.Array]
+    old: RowCodes, new: RowCodes, ids: tuple[pa.Array, pa.Array, pa.Array]
 ) -> NoReturn:
     """Refuse labels that differ from those in the fit; name the first."""
     item, annotator, before = (
         shown(names[int(codes[0])].as_py()) for names, codes in zip(ids, old, strict=True)
     )
-    first = np.flatnonzero((new[0] == old[0][0]) & (new[1] == old[1][0]))[0]
-    now = shown(ids[2][int(new[2][first])].as_py())
-    more = f" and {len(old[0]) - 1:,} more" if len(old[0]) > 1 else ""
+    first = np.flatnonzero((new.item == old.item[0]) & (new.annotator == old.annotator[0]))[0]
+    now = shown(ids[2][int(new.label[first])].as_py())
+    more = f" and {len(old.item) - 1:,} more" if len(old.item) > 1 else ""
     raise InputError(
         f"labelled twice: annotator {annotator} on item {item} (label {before}, now {now}){more}; "
         "pass duplicates='last' (`--duplicates last`) to count the later label, or 'keep' to count "

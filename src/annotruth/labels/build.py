@@ -206,7 +206,7 @@ class LabelBuilder:
         self._time_parts: dict[str, list[pa.Array]] = {}
         self._from_text = from_text
         self._columns: dict[str, str] = {}
-        self._encoders = {role: BatchEncoder() for role in LABEL_ROLES}
+        self._encoders = {role: BatchEncoder(role) for role in LABEL_ROLES}
         self._levels: dict[Any, None] = {}
         self._has_sets = False
         self._n_rows = self._n_kept = self._n_checked = 0

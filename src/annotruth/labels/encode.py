@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, slices
 from annotruth.labels import layout
 from annotruth.labels.frames import as_arrow, as_numpy
@@ -81,9 +82,14 @@ def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedC
 class BatchEncoder:
     """Codes of a column that comes in batches, in order of first appearance over all of them.
 
+    Parameters
+    ----------
+    role
+        What the column holds, for messages.
+
     Examples
     --------
-    >>> encoder = BatchEncoder()
+    >>> encoder = BatchEncoder("item")
     >>> for batch in (["b", "a"], ["c", "a"]):
     ...     encoder.add(encode_column(pa.chunked_array([batch]))).tolist()
     [0, 1]
@@ -92,7 +98,9 @@ class BatchEncoder:
     ['b', 'a', 'c']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, role: str = "id") -> None:
+        self._role = role
+        self._type: pa.DataType | None = None
         self._values: pa.Array | None = None  # of the only batch so far
         self._table: IdTable | None = None  # of several batches
 
@@ -104,21 +112,57 @@ class BatchEncoder:
         return 0 if self._values is None else int(self._values.nbytes)
 
     def add(self, batch: EncodedColumn) -> NDArray[np.int32]:
-        """Return the codes of the rows of a batch, none of them null."""
+        """Return the codes of the rows of a batch, none of them null.
+
+        Batches of other files may have another type, such as decimals after whole numbers.
+        """
+        values = self._to_common_type(batch.values)
         if self._table is None:
             if self._values is None:
-                self._values = batch.values
+                self._values = values
                 return batch.codes
-            self._table = IdTable()
-            self._table.add(self._values)
+            self._table = _table_of(self._values)
             self._values = None
-        return self._table.add(batch.values)[batch.codes]
+        return self._table.add(values)[batch.codes]
 
     def values(self) -> pa.Array:
         """Return the distinct values in the order of their codes."""
         if self._table is not None:
             return self._table.values()
         return pa.nulls(0) if self._values is None else self._values
+
+    def _to_common_type(self, values: pa.Array) -> pa.Array:
+        """Return the values of a batch in a type that those before are converted to as well."""
+        before = self._type
+        if before is None or values.type == before or (is_text(values.type) and is_text(before)):
+            self._type = before or values.type
+            return values
+        try:
+            fields = [pa.schema([("", kind)]) for kind in (before, values.type)]
+            (common,) = pa.unify_schemas(fields, promote_options="permissive").types
+            if common != before:
+                self._convert(common)
+            return values.cast(common)
+        except pa.ArrowException:
+            raise InputError(
+                f"the {self._role}s are {values.type}, and those before are {before}: convert one "
+                "of them"
+            ) from None
+
+    def _convert(self, kind: pa.DataType) -> None:
+        """Convert the distinct values so far to another type, in which they must be distinct."""
+        values = self.values().cast(kind)
+        table = _table_of(values)
+        if len(table) < len(values):
+            raise pa.ArrowInvalid("values are the same in the other type")
+        self._type, self._values, self._table = kind, None, table
+
+
+def _table_of(values: pa.Array) -> IdTable:
+    """Return a table of distinct values."""
+    table = IdTable()
+    table.add(values)
+    return table
 
 
 def _encode_text(column: pa.ChunkedArray) -> EncodedColumn:

@@ -420,10 +420,13 @@ def _is_readable(value: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or pandas' NA; an array is a value like others."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 - NaN
-    except (TypeError, ValueError):  # comparing pandas' NA with itself yields no boolean
+    except TypeError:  # comparing pandas' NA with itself yields no boolean
         return True
+    except (ValueError, RuntimeError):  # nor does comparing arrays, those of NumPy and of PyTorch
+        return False
 
 
 # Arrow's own conversions to and from NumPy load pandas wherever it is installed, which takes as

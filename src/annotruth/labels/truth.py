@@ -179,14 +179,14 @@ def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labe
 def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:
     """Return known truths as a table, whose columns may have other names than item and label."""
     if isinstance(data, Mapping):
-        return _pairstruth_table(list(data), list(data.values()))
+        return _table_of_pairs(list(data), list(data.values()))
     import narwhals as nw
 
     series = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(series, nw.Series) and hasattr(data, "index"):
-        return _pairstruth_table(list(data.index), data.to_list())
+        return _table_of_pairs(list(data.index), data.to_list())
     return to_arrow(data, lambda names: find_columns(names, TRUTH_ROLES, columns).values())[0]
 
 
-def _pairstruth_table(items: list[Any], labels: list[Any]) -> pa.Table:
+def _table_of_pairs(items: list[Any], labels: list[Any]) -> pa.Table:
     return pa.table({"item": make_column("item", items), "label": make_column("label", labels)})

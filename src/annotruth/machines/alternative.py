@@ -57,7 +57,7 @@ class PeopleLabels(NamedTuple):
     item, person, label
         Codes, one of each per label.
     values
-        The values of the categories on an ordinal scale; None on nominal ones.
+        The values of the categories on an ordinal scale, from 0 to 1; None on nominal ones.
 
     Examples
     --------
@@ -75,6 +75,9 @@ def people_labels(
     item: AnyCodes, person: AnyCodes, label: AnyCodes, values: Floats | None
 ) -> PeopleLabels:
     """Return labels of people; of several by one person on an item, the first."""
+    if values is not None and len(values) > 1:
+        # In units of the scale: squares of differences are compared up to rounding.
+        values = (values - values[0]) / (values[-1] - values[0])
     key = item.astype(np.int64) * (int(person.max(initial=0)) + 1) + person
     first = np.unique(key, return_index=True)[1]
     items, people, labels = (each[first].astype(np.int64) for each in (item, person, label))

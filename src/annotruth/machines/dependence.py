@@ -113,7 +113,8 @@ def label_kernel(scale: Scale) -> Floats:
     if not scale.is_ordinal:
         return np.eye(len(scale))
     values = scale.values - scale.values.mean()
-    return np.outer(values, values) / max(float(np.abs(values).max()), 1e-300) ** 2
+    largest = float(np.abs(values).max()) or 1.0  # 0 of a single category
+    return np.outer(values, values) / largest**2
 
 
 def measure_dependence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MAX_CANONICAL_LABELS = 50_000
 """Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
+
+_TWO_LISTS = "predict_proba expects as many item codes as annotator codes, in two lists"
 
 
 @dataclass(kw_only=True)
@@ -247,19 +249,12 @@ class Estimator(PandasResults, OptionsBase, ABC):
             does.
         """
         data = self._local_result().data
-        items, annotators = (np.asarray(codes, dtype=np.int64) for codes in (item, annotator))
-        if items.ndim != 1 or items.shape != annotators.shape:
-            raise InputError(
-                "predict_proba expects as many item codes as annotator codes, in two lists"
-            )
+        items = _checked_codes(item, data.n_items, "item")
+        annotators = _checked_codes(annotator, data.n_annotators, "annotator")
+        if items.shape != annotators.shape:
+            raise InputError(_TWO_LISTS)
         if not len(items):
             return np.empty((0, data.n_categories))
-        for codes, n, role in (
-            (items, data.n_items, "item"),
-            (annotators, data.n_annotators, "annotator"),
-        ):
-            if not (codes.min() >= 0 and codes.max() < n):
-                raise InputError(f"predict_proba expects {role} codes from 0 to {n - 1:,}")
         return self._predict_proba(items, annotators)
 
     @abstractmethod
@@ -300,3 +295,19 @@ class Estimator(PandasResults, OptionsBase, ABC):
                 "this fit is distributed: use the tables of result_, which are frames of its engine"
             )
         return fit
+
+
+def _checked_codes(codes: ArrayLike, n: int, role: str) -> Codes:
+    """Return a list of codes as an array; raise if they are not whole numbers from 0 to n - 1."""
+    given = np.asarray(codes)
+    if given.ndim != 1:
+        raise InputError(_TWO_LISTS)
+    whole = np.full(len(given), -1)
+    with suppress(TypeError, ValueError, OverflowError), np.errstate(invalid="ignore"):
+        whole = given.astype(np.int64)
+    if not ((whole == given) & (whole >= 0) & (whole < n)).all():
+        raise InputError(
+            f"predict_proba expects {role} codes from 0 to {n - 1:,}: places in "
+            f"result_.data.{role}s, not ids"
+        )
+    return whole

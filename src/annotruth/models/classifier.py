@@ -135,7 +135,7 @@ def choose_calibration(predictions: Floats, evidence: Floats, prior: Floats) -> 
     n = len(prior)
     if len(used) < _MIN_ITEMS:
         return not_used(n)
-    # Every so manieth item: in the order of the labels, and the same in every run.
+    # Evenly spaced in the order of the labels, so that they are the same in every run.
     some = used[:: -(-len(used) // _MAX_ITEMS)]
     gains = {}
     for exponent in EXPONENTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import warnings
 from collections.abc import Callable, Mapping
@@ -280,13 +281,10 @@ def run_em(
     check_loop_options(tol=tol, max_iter=max_iter)
     name = steps.objective_name
     acceleration = steps.acceleration() if accelerate else None
+    rule = _StoppingRule(tol, span=1 if acceleration is None else 3, long_steps=long_steps)
     parameters = start
     monitors: list[Monitor] = []
-    span = 1 if acceleration is None else 3
-    recent: list[float] = []
-    change = np.inf
-    converged = False
-    while not converged and len(monitors) < max_iter:
+    while not rule.converged and len(monitors) < max_iter:
         accepted = True
         if acceleration is None:
             parameters, monitor = steps.step(parameters)
@@ -297,29 +295,25 @@ def run_em(
             monitor = monitors[-1]
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
-                f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite; try "
-                "acceleration=False (`--set acceleration=false`)"
+                f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite; "
+                + (
+                    "choose another model (`--model NAME`)"
+                    if acceleration is None
+                    else "try acceleration=False (`--set acceleration=false`)"
+                )
             )
         if accepted:
-            recent = [*recent[-span:], monitor.objective]
-        if accepted and len(recent) > span:
-            change = max(recent) - min(recent)
-            # A change below the rounding of the objective itself cannot be measured.
-            converged = change < max(tol, ROUNDING * abs(monitor.objective))
-        if accepted and long_steps and len(recent) > 1:
-            last = abs(recent[-1] - recent[-2])
-            if last < _ONE_STEP * tol:
-                change, converged = last, True
+            rule.add(monitor.objective)
         monitors.append(monitor)
         if progress is not None:
-            progress(Progress(len(monitors), max_iter, monitor.log_likelihood, change))
+            progress(Progress(len(monitors), max_iter, monitor.log_likelihood, rule.change))
 
-    if converged:
-        reason = f"change of {name} below {tol:g}"
-    else:
+    reason = f"change of {name} below {tol:g}"
+    if not rule.converged:
         reason = f"reached max_iter ({max_iter:,}) before convergence"
+        last = f"the last change of {name} was {rule.change:.3g} (tol {tol:g}); "
         warnings.warn(
-            f"{reason}: the last change of {name} was {change:.3g} (tol {tol:g}); raise max_iter "
+            f"{reason}: {last if np.isfinite(rule.change) else ''}raise max_iter "
             f"(`--set max_iter={10 * max_iter}`) or tol",
             ConvergenceWarning,
             stacklevel=3,
@@ -330,9 +324,31 @@ def run_em(
     return parameters, History(
         log_likelihood=np.append(before, steps.finalize(parameters)),
         objective=objective,
-        converged=converged,
+        converged=rule.converged,
         stop_reason=reason,
     )
+
+
+class _StoppingRule:
+    """Whether the objective changed by less than ``tol`` over the last ``span`` steps; see `run_em`."""
+
+    def __init__(self, tol: float, *, span: int, long_steps: bool) -> None:
+        self._tol, self._span, self._long_steps = tol, span, long_steps
+        self._recent: list[float] = []
+        self.change = math.inf
+        self.converged = False
+
+    def add(self, objective: float) -> None:
+        """Add the objective after a step."""
+        recent = self._recent = [*self._recent[-self._span :], objective]
+        if len(recent) > self._span:
+            self.change = max(recent) - min(recent)
+            # A change below the rounding of the objective itself cannot be measured.
+            self.converged = self.change < max(self._tol, ROUNDING * abs(objective))
+        if self._long_steps and len(recent) > 1:
+            last = abs(recent[-1] - recent[-2])
+            if last < _ONE_STEP * self._tol:
+                self.change, self.converged = last, True
 
 
 def direct_history() -> History:

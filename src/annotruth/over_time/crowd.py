@@ -84,10 +84,12 @@ class EqualBins(NamedTuple):
     def of(cls, numbers: Floats, *, sample: Floats, n_labels: Codes | None = None) -> EqualBins:
         """Return bins of numbers, each of which holds a tenth of a sample of the labels.
 
-        There are ``n_labels`` labels of each number, or one.
+        There are ``n_labels`` labels of each number, or one. Numbers below all of the sample are in
+        the first bin, so that no bin is without labels of the sample.
         """
         edges = np.arange(1, N_BINS) * (len(sample) - 1) // N_BINS
-        first = np.unique(np.append(np.partition(sample, edges)[edges], numbers.min()))
+        first = np.unique(np.append(np.partition(sample, edges)[edges], sample.min()))
+        first[0] = min(first[0], numbers.min())
         codes = _bin_codes(first, numbers)
         last = np.full(len(first), -np.inf)
         np.maximum.at(last, codes, numbers)

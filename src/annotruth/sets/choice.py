@@ -31,39 +31,36 @@ _VALUES_AT_ONCE = 1 << 22
 
 
 class TypesChoice(NamedTuple):
-    """The number of types and the power that tempers posteriors, with what each predicts.
+    """The number of types and the power that tempers posteriors.
 
     Attributes
     ----------
-    n_types, power
-        What was chosen; 1 and 1.0 where there are too few answers to hold some out.
-    scores
-        The mean log-likelihood of held-out answers by number of types: from 1, or of the one number
-        that was given.
-    power_scores
-        That of the chosen number of types by power.
+    n_types
+        The number that was given, or the best one; 1 where there are too few answers to hold some out.
+    power
+        The best one; 1.0 where there are too few answers to hold some out.
     n_held_out
         How many answers were held out.
 
     Examples
     --------
-    >>> TypesChoice(2, 0.9, [-2.1, -2.0], [-2.0, -1.9], 40).n_types
+    >>> TypesChoice(n_types=2, power=0.9, n_held_out=40).n_types
     2
     """
 
     n_types: int
     power: float
-    scores: list[float]
-    power_scores: list[float]
     n_held_out: int
 
 
 class _TriedTypes(NamedTuple):
-    """A number of types, how well it predicts held-out answers, and its fit to the others."""
+    """A number of types, how well it predicts held-out answers, and its fit to the others.
+
+    ``score`` is the mean log-likelihood of held-out answers, less `_LOSS_PER_TYPE` for each further type.
+    """
 
     n_types: int
     score: float
-    penalized: float
     parameters: SetParameters
     evidence: Floats
 
@@ -80,7 +77,7 @@ def choose_types(
     """Choose the number of types, unless it is given, and the power, by held-out answers."""
     held_out = _held_out(labels)
     if np.count_nonzero(held_out) < _MIN_HELD_OUT:
-        return TypesChoice(n_types or 1, 1.0, [], [], 0)
+        return TypesChoice(n_types or 1, power=1.0, n_held_out=0)
     start_stage(progress, "choosing types of items")
     train = labels.subset(~held_out)
     answers = _answers_of(labels, held_out)
@@ -98,29 +95,29 @@ def choose_types(
                 found, _ = run(steps.with_types(single, n))
             evidence = session.collect("evidence").copy()
             score = float(_log_likelihoods(answers, found, evidence, own).mean())
-            penalized = score - (n - 1) * _LOSS_PER_TYPE / len(answers.item)
-            tried.append(_TriedTypes(n, score, penalized, found, evidence))
-            failures = 0 if penalized > best else failures + 1
-            best = max(best, penalized)
+            score -= (n - 1) * _LOSS_PER_TYPE / len(answers.item)
+            tried.append(_TriedTypes(n, score, found, evidence))
+            failures = 0 if score > best else failures + 1
+            best = max(best, score)
             if failures == _FAILURES:
                 break
-    chosen = max(tried, key=attrgetter("penalized"))
-    by_power = [
+    chosen = max(tried, key=attrgetter("score"))
+    return TypesChoice(chosen.n_types, _choose_power(answers, chosen, own), len(answers.item))
+
+
+def _choose_power(answers: _Answers, chosen: _TriedTypes, own: Floats) -> float:
+    """Return the power with which held-out answers, and a prior of the power, are most probable."""
+    log_posterior = [
         float(
             _log_likelihoods(
-                answers, chosen.parameters.tempered(each), each * chosen.evidence, own
+                answers, chosen.parameters.tempered(power), power * chosen.evidence, own
             ).mean()
         )
-        for each in _POWERS
+        * len(answers.item)
+        - 0.5 * ((power - _USUAL_POWER) / _POWER_SPREAD) ** 2
+        for power in _POWERS
     ]
-    prior = -0.5 * ((np.array(_POWERS) - _USUAL_POWER) / _POWER_SPREAD) ** 2
-    return TypesChoice(
-        chosen.n_types,
-        _POWERS[int(np.argmax(len(answers.item) * np.array(by_power) + prior))],
-        [each.score for each in tried],
-        by_power,
-        len(answers.item),
-    )
+    return _POWERS[int(np.argmax(log_posterior))]
 
 
 def _held_out(labels: Labels) -> NDArray[np.bool_]:

@@ -269,10 +269,8 @@ class SetFit(AnnotatorResults):
         """Return why the results say little; empty if nothing is known."""
         if self.data.n_annotators == 1:
             return ONE_ANNOTATOR_LINE
-        return ONE_LABEL_LINE.replace("labels", "answers") if self._one_each() else ""
-
-    def _one_each(self) -> bool:
-        return self.data.n_labels == self.data.n_items
+        one_each = self.data.n_labels == self.data.n_items
+        return ONE_LABEL_LINE.replace("labels", "answers") if one_each else ""
 
     def _summary_lines(self) -> list[str]:
         data = self.data

@@ -203,12 +203,14 @@ def _arrays(parameters: SetParameters, people: AnnotatorEstimates) -> dict[str, 
 
 def _why(choice: TypesChoice, n_types: int | None) -> str:
     """Return how types and power were chosen, in one line."""
-    if not choice.n_held_out:
-        return "too few answers to hold some out: labels are independent of each other"
     what = "1 type of items: labels are independent of each other"
     if choice.n_types > 1:
         what = f"{choice.n_types} types of items, in which labels go together"
-    how = "given" if n_types else f"best for {choice.n_held_out:,} held-out answers"
+    how = f"best for {choice.n_held_out:,} held-out answers"
+    if n_types is not None:
+        how = "given"
+    elif not choice.n_held_out:
+        how = "too few answers to hold some out"
     if choice.power < 1.0:
         return f"{what} ({how}); posterior odds to the power {choice.power:g}, by the same answers"
     return f"{what} ({how})"

@@ -1,4 +1,20 @@
-"""RobustGPM's results for annotators: posterior, intervals, evidence and names of behaviors."""
+"""RobustGPM's results for annotators: posterior, intervals, evidence and names of behaviors.
+
+All of them follow from each annotator's leave-one-out log-likelihood in every response strategy, in which
+the state of an item is inferred without the annotator's own label.
+
+- The *reliability* is the mean of the posterior over strategies (`AnnotatorPosterior`).
+- Its *interval* has 95% of another posterior. The likelihood of this one is tempered
+  (`AnnotatorPosterior.tempering`) and interpolated between the levels of reliability; its prior is the
+  shares of the other annotators on each level (`level_shares`). The interval is central, or has 5% below
+  it if it ends at 1 (`reliability_interval`).
+- *p_spammer*, *evidence* and *bias* are those of the posterior with the tempered likelihood
+  (`annotator_columns`).
+- A *behavior* is named only if the labels say enough (`has_too_few_labels`, `name_behaviors`).
+
+Where opinions differ, annotators whose labels depend on one another, as copies do, are left out together
+in intervals (`annotruth.models.robust_gpm.dependent_annotators`).
+"""
 
 from __future__ import annotations
 

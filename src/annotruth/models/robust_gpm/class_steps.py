@@ -1,4 +1,7 @@
-"""EM of RobustGPM where every item has one right label, and the counts it ends with."""
+"""EM of RobustGPM where every item has one right label, and the counts it ends with.
+
+The equations are in the docstring of `annotruth.models.robust_gpm.model.RobustGPM`.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ from annotruth.models.robust_gpm.strategies import (
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
 
-# Pseudo-counts: of items, spread over the states; of annotators, spread over the strategies.
-_ITEMS, _ANNOTATORS = 1.0, 1.0
+_PSEUDO_ITEMS = 1.0  # spread over the states
+_PSEUDO_ANNOTATORS = 1.0  # spread over the strategies
 
 START_CONCENTRATION = 16.0
 """The concentration of confusion matrices before held-out labels have said which is best."""
@@ -33,9 +36,9 @@ START_CONCENTRATION = 16.0
 _FOLD_INPUTS = (Input("held"),)
 
 CLASS_TOL = 10.0
-"""Steps that change the log-likelihood per label by less than this many times tol are not taken.
+"""EM stops when the log-likelihood per label changes by less than this many times ``tol``.
 
-They do not improve predictions of held-out labels.
+Further steps do not improve predictions of held-out labels.
 """
 
 
@@ -227,6 +230,10 @@ class _StrategyPosterior:
 class ClassSteps:
     """EM over a session where every item has one right label.
 
+    A step computes the items' posteriors over the states, each annotator's posterior over the strategies
+    and from it their confusion matrix (`AnnotatorUpdate`), the crowd's confusion matrix
+    (`TrueClasses.update_serious`), and the shares of states and of strategies.
+
     Parameters
     ----------
     items, session
@@ -379,8 +386,8 @@ class ClassSteps:
         strategies = self.items.strategies(old.serious)
         log_prior = self._log_prior(old, strategies)
         confusion, annotators, labels = self._update.confusion(strategies, log_prior, counts.labels)
-        state_prior = counts.classes + _ITEMS / len(counts.classes)
-        strategy_prior = annotators + _ANNOTATORS / strategies.n_strategies
+        state_prior = counts.classes + _PSEUDO_ITEMS / len(counts.classes)
+        strategy_prior = annotators + _PSEUDO_ANNOTATORS / strategies.n_strategies
         return ClassParameters(
             state_prior / state_prior.sum(),
             confusion,

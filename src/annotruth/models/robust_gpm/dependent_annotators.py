@@ -21,7 +21,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses
 from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
-from annotruth.models.robust_gpm.opinions import leave_one_out, weighted_likelihood
+from annotruth.models.robust_gpm.opinions import leave_one_out
 
 MIN_COMMON = 10
 """How many items two annotators must have in common for anything to be said about their dependence."""
@@ -96,7 +96,7 @@ def find_dependent_pairs(
         ),
         prior=classes.prior,
         known_truth=classes.known_truth,
-        likelihood=weighted_likelihood(labels, classes.confusion),
+        likelihood=classes.confusion,
         place=np.arange(n_annotators),
     )
     same, expected, common = sums["same"], sums["expected"], sums["common"]

@@ -101,10 +101,8 @@ def weighted_posterior(labels: Labels, state: ClassState) -> Floats:
     With :math:`u_s` the weights, the log-likelihood of `annotruth.kernels.item_states` is a sum of
     :math:`u_s` times each label's, and the number of labels m is the sum of their weights.
     """
-    counts = state.counts
-    state = replace(
-        state, parameters=state.parameters._replace(confusion=counts.confusion()), counts=counts
-    )
+    confusion = state.counts.confusion()
+    state = replace(state, parameters=state.parameters._replace(confusion=confusion))
     known_truth = state.choice.candidate.items(labels).known_truth
     n_states = len(state.parameters.state_prior)
     bounds = np.unique(labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS))

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from annotruth.engines import Session, get_engine
@@ -49,14 +50,14 @@ from annotruth.models.robust_gpm.resampling import (
 
 if TYPE_CHECKING:
     from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
+    from annotruth.models.robust_gpm.class_results import ClassState
 
 Truth = Literal["auto", "class", "opinions"]
 
-# With truth="auto" and ordered categories, opinions differ unless there are clearly fewer serious labels
-# next to the class than this many times those on it, or than shapes of opinion have if these are fewer;
-# on long scales in any case.
-_OPINIONS_FROM = 0.5
-_MAX_ORDINAL_CLASSES = 12
+# With truth="auto", items on ordinal scales have one right label only if there are clearly fewer serious
+# labels next to the class, per label on it, than this and than shapes of opinion have.
+_MAX_ADJACENT_RATIO = 0.5
+_MAX_ORDINAL_CLASSES = 12  # on ordinal scales of more categories, opinions differ in any case
 
 _LEAST_WEIGHT = 0.01  # of the alternative to the model that held-out labels choose
 
@@ -65,59 +66,52 @@ _LEAST_WEIGHT = 0.01  # of the alternative to the model that held-out labels cho
 class RobustGPM(EMEstimator):
     r"""GPM for few labels per item, with named irregular behaviors and calibrated certainty.
 
-    **Model.** As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item e is
-    in one of the latent states z, in z with probability :math:`p_z`, and the state is summed out, so
-    that a label cannot confirm itself; and irregular labels follow a behavior. An annotator's response
-    strategy g is a reliability (10 levels, and 0.995 for annotators who are always serious), an
-    irregular behavior b and, where opinions differ, a shift d of serious labels:
+    As in GPM, a label of annotator s is serious with probability :math:`\epsilon_s`, and irregular
+    otherwise. It differs from GPM in three ways:
+
+    - An item is in one of a few latent states z, in z with probability :math:`p_z`. The states are summed
+      out, so that a label cannot confirm itself.
+    - Irregular labels follow a behavior: *random*, any label; *repeated*, always the same label (the one
+      whose share the annotator has most above the crowd's); on ordinal scales also *inverted*, a serious
+      label counted from the other end of the scale, and *mixed*, a third of each.
+    - An annotator has a posterior q over response strategies g. A strategy is a reliability
+      :math:`\epsilon_g` (0.05, 0.15, ..., 0.95, or 0.995 for annotators who are always serious), an
+      irregular behavior :math:`b_g` and, where opinions differ, a shift :math:`d_g` of serious labels.
+
+    With :math:`\theta_z` the distribution of serious labels in state z, strategy g has the labels
 
     .. math::
         a_g(n \mid z) = \epsilon_g \theta^{(d_g)}_{z,n} + (1 - \epsilon_g) b_g(n \mid z).
 
-    Behaviors are random, 1/N; repeated, always the same label (the one whose share the annotator has
-    most above the crowd's); on ordinal scales also inverted, :math:`\theta_{z,N+1-n}`, and mixed, a
-    third of each. Nominal and ordinal scales differ in what the states are.
+    The list of strategies and their priors are in `annotruth.models.robust_gpm.strategies`. What the
+    states are depends on the items.
 
     **One right label.** A state is a class k, one of the N categories, and one of M subtypes, so that
-    items of a class may be easy or hard. :math:`\theta_z` is learned from serious labels, with one
-    pseudo-count on the class and one spread over all labels; no label is likelier than the class.
-    Annotators have confusion matrices of their own around what their strategies expect,
+    items of a class may be easy or hard. :math:`\theta` is the crowd's confusion matrix, in which no
+    label is likelier than the class. Annotators have confusion matrices of their own around what their
+    strategies expect,
 
     .. math::
         v_{s,z} \sim \mathrm{Dirichlet}\Bigl(c \sum_g q_{s,g} a_g(\cdot \mid z)\Bigr), \quad
         L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
 
-    The shares of strategies are learned, with one pseudo-annotator spread over them, and so are the
-    shares of states, with one pseudo-item. EM starts at the observed shares, with the items' subtypes
-    by how much their labels agree, and stops when the log-likelihood per label changes by less than
-    ten times ``tol``. If there are too few labels to tell whether they agree, as with one label per
-    item, it starts at annotators who are right half of the time and guess otherwise.
+    EM updates all of these, and stops when the log-likelihood per label changes by less than ten times
+    ``tol`` (`annotruth.models.robust_gpm.class_steps`). *Held-out labels* choose the rest: whether
+    :math:`\theta` is learned or serious labels are right; M, 1 or 3; c, 4, 16 or 1024; and
+    :math:`\rho`, the correlation of an item's labels within its state, 0 to 0.8. Among candidates within
+    one standard error of the best the simplest is taken (`annotruth.models.robust_gpm.choice`).
 
-    *Held-out labels* choose the rest (`annotruth.models.robust_gpm.choice`): whether :math:`\theta` is
-    learned or serious labels are right; M, 1 or 3; c, 4 to 1024; and :math:`\rho`, the correlation of
-    an item's labels within its state, 0 to 0.8. Up to 10,000 labels are held out, in up to 5 folds;
-    among candidates within one standard error of the best the simplest is taken.
-
-    *Items.* An item's labels are taken out of the counts before they are read by them, and m labels
-    count as :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")``, the default, are the
-    probabilities of the right label: in the easiest subtype of a class it is the class; in others,
-    what the crowd agrees less is a difference of opinion (`TrueClasses.right_labels`). A label that
-    nobody gave the item is never more probable than the best one that somebody gave.
-    ``distributions("opinion")`` are the shares of opinion: labels in the item's states, weighted by
+    At the end an item's labels are taken out of the counts that they are read by, and m labels count as
+    :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")``, the default, are the probabilities of the
+    right label: in the easiest subtype of a class it is the class, in a harder one it may also be a label
+    that the crowd gives more often there (`TrueClasses.right_labels`). A label that nobody gave the item is never more probable than the best
+    one that somebody gave. ``distributions("opinion")`` are the labels in the item's states, weighted by
     the annotators' reliabilities.
 
-    **Opinions differ.** The states are 32 shapes: Beta distributions with 16 means and the
-    concentrations 5 and 15, in N equal bins; on scales of more than 8 categories also 45, 135 and 405,
-    as long as a shape's standard deviation is at least 0.6 categories, with means as much closer to
-    one another. A shift moves the logit of the mean by -1, -0.5, 0, 0.5 or 1, with a Gaussian prior
-    of standard deviation 0.5: generous and harsh annotators are serious. With narrower shapes the
-    steps are as much finer, and annotators who are always serious have their own sharpness: the
-    concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
-    Behaviors have the prior weights 0.4, 0.2/N, 0.05 and 0.35/N, levels of reliability 2, 1.5, 0.5,
-    0.15, 0.15, and 1 from 0.5 on; the share of annotators who are always serious is learned
-    (pseudo-counts 2 and 1). So are the shares of shapes, with 0.2 pseudo-items each, and neighbouring
-    ones are alike: second differences of their logarithms along the n means of a concentration are
-    Gaussian with the standard deviation :math:`0.5 \, (16 / n)^{3/2}` (`ShapeShares`). Variational EM
+    **Opinions differ.** A state is a shape of opinion: a Beta distribution over the scale, in N equal bins,
+    with one of 16 means and 2 concentrations; on scales of more than 8 categories there are also narrower
+    ones. A shift moves the logit of the mean: generous and harsh annotators are serious. Shapes, shifts
+    and their priors are in `annotruth.models.robust_gpm.opinions`. Variational EM
 
     .. math::
         w_{e,z} &\propto p_z \prod_{s \in l_e} \exp \sum_g q_{s,g} \log a_g(r_{e,s} \mid z), \\
@@ -125,48 +119,41 @@ class RobustGPM(EMEstimator):
 
     raises the lower bound of the log-posterior in every step, and stops when the bound per label
     changes by less than ``tol``. With many labels an engine may hold the tables of shapes in single
-    precision (the memory engine from 131,072 labels on, unless ``tol`` is below 1e-6). An item's
-    distribution is the mean over shapes, shifted as the crowd is on average, and
-    ``distributions("right")`` are the probabilities that a label leads.
+    precision (the memory engine from 131,072 labels on, unless ``tol`` is below 1e-6).
+    ``distributions("opinion")``, the default, are the means over shapes, shifted as the crowd is on
+    average; ``distributions("right")`` are the probabilities that a label leads.
 
-    With ``truth="auto"``, items on scales that are nominal or have two categories have one right label,
-    and opinions differ on ordinal scales of more than 12 categories. On other ordinal scales items have
-    one right label if serious labels next to an item's class are clearly (by two standard errors) fewer
-    than half of those on it, in a fit with one right label; with 3 and 4 categories, fewer than in the
-    shapes of opinion, where they are 0.30 and 0.42 of those on it.
+    **Which of the two.** With ``truth="auto"``, items on scales that are nominal or have two categories
+    have one right label, and opinions differ on ordinal scales of more than 12 categories. On other
+    ordinal scales items have one right label if serious labels next to an item's class are clearly (by two
+    standard errors) fewer than half of those on it, in a fit with one right label; with 3 and 4
+    categories, fewer than in the shapes of opinion, where they are 0.30 and 0.42 of those on it.
 
     **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
-    drawn by *chance* (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
-    of the two the labels are, or None if there are too few to tell. With labels of chance and one right
-    label nothing is learned: an item's labels count as one label, annotators are compared with the
-    others' votes, and the prior of their reliability falls linearly.
+    drawn by chance (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
+    of the two the labels are, or None if there are too few to tell. If labels are those of chance and
+    items have one right label, nothing is learned: an item's labels count as one label, and annotators are
+    compared with the others' votes. If there are too few to tell, as with one label per item, EM starts
+    at annotators who are right half of the time and guess otherwise.
 
     **Knowledge.** An annotator prior counts as labels that are known to be serious, or not to be. A
     known truth fixes the class, or counts as one more serious label for the shape.
 
     **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the state of
-    each item is inferred without the annotator's own label; with one right label, all strategies are
-    alike before the labels. The reliability is the posterior mean. Its interval has 95% of a posterior
-    whose prior is the shares of the other annotators on each level of reliability: five steps of EM
-    that start at levels which are alike, with one pseudo-count per level (with labels of chance, the
-    prior of the strategies). The log-likelihood is interpolated between levels and tempered
-    (`annotruth.models.robust_gpm.annotators.AnnotatorPosterior`). The interval is central, or has 5%
-    below it if it ends at 1. Where opinions differ, annotators whose labels depend on one another, as
-    copies do, are left out together in intervals (`annotruth.models.robust_gpm.dependent_annotators`);
-    they are looked for among up to 400 annotators. ``p_spammer`` is the probability of a reliability
-    below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds, also tempered,
-    and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
-    named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
-    gave half a nat of information about the reliability; and, where the interval is wider than 0.5,
-    the odds are nine to one.
+    each item is inferred without the annotator's own label. ``reliability`` is the mean of this posterior,
+    ``low`` and ``high`` are the ends of a 95% interval, ``p_spammer`` is the probability of a reliability
+    below 0.5, ``evidence`` the log10 of the factor by which the labels raised the odds of that, and
+    ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is named only
+    if the labels say enough. How each is computed is in `annotruth.models.robust_gpm.annotators`. With few
+    labels of items with one right label, the posterior is the mean over a learned :math:`\theta` and serious
+    labels that are right, weighted by how probably each predicts labels better.
 
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
-    errors of items are correlated, most of all about who inverts the scale. Variances are therefore
-    multiplied by :math:`1 + 40 v` (of labels' shares, by :math:`1.1 + 29 v / \bar\epsilon^2`), with v
-    the posterior variance of an annotator's share of inverted labels, averaged over labels, and by the
-    design effect of labels that depend on one another; with one right label by 1.12 + 7.5 S / L, with
-    S annotators and L labels.
+    errors of items are correlated, most of all about who inverts the scale, and annotators may copy from
+    one another. Variances are therefore multiplied by factors that were chosen on simulated crowds
+    (`OpinionShapes.variance_inflation`, `annotruth.models.robust_gpm.dependent_annotators`,
+    `annotruth.models.latent_classes.variance_inflation`).
 
     **Limitations.** In twenty sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 94 to 97% of the scores and of the reliabilities. Intervals of scores contained 89% where
@@ -323,25 +310,14 @@ class RobustGPM(EMEstimator):
             return self._fit_opinions(labels, session, people.verdict, people, progress)
         if people.verdict == "chance":
             return self._fit_chance(labels, session)
-        from annotruth.models.robust_gpm.class_results import (
-            ClassState,
-            final_state,
-            make_class_fit,
-        )
+        from annotruth.models.robust_gpm.class_results import ClassState, final_state
 
         before = ClassState.from_fit(people)
         steps = before.choice.candidate.steps(labels, session)
-        parameters, history = run_em(
-            steps,
-            steps.start_beside(before.parameters),
-            tol=CLASS_TOL * self.tol,
-            max_iter=self.max_iter,
-            progress=progress,
-        )
+        start = steps.start_beside(before.parameters)
+        parameters, history = self._run_class_em(steps, start, progress)
         state = final_state(steps, parameters, before.choice, before.verdict)
-        return make_class_fit(
-            steps, state, model=self.name, settings=self.settings(), history=history
-        )
+        return self._make_class_fit(steps, state, history)
 
     def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
         """Whether items have one right label: as the option says, or as the labels do."""
@@ -355,8 +331,8 @@ class RobustGPM(EMEstimator):
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())
-        least = min(_OPINIONS_FROM, adjacent_ratio(labels.n_categories))
-        return steps.items.max_adjacent_ratio(parameters) < least
+        limit = min(_MAX_ADJACENT_RATIO, adjacent_ratio(labels.n_categories))
+        return steps.items.max_adjacent_ratio(parameters) < limit
 
     def _fit_classes(
         self,
@@ -370,11 +346,7 @@ class RobustGPM(EMEstimator):
         """Fit items with one right label."""
         # Loaded only where items have one right label.
         from annotruth.models.robust_gpm.choice import choose
-        from annotruth.models.robust_gpm.class_results import (
-            ClassState,
-            final_state,
-            make_class_fit,
-        )
+        from annotruth.models.robust_gpm.class_results import ClassState, final_state
 
         sampled = sampled_items(session, folds)
         choice, alternative = choose(labels, sampled, folds, max_states=max_states(labels))
@@ -385,19 +357,7 @@ class RobustGPM(EMEstimator):
             if before.choice.candidate == choice.candidate:
                 start = steps.resume(before.parameters)
 
-        def run(steps: ClassSteps, start: ClassParameters) -> tuple[ClassParameters, History]:
-            return run_em(
-                steps, start, tol=CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
-            )
-
-        def make(steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
-            if state.verdict == "chance":
-                return self._fit_chance(labels, session)
-            return make_class_fit(
-                steps, state, model=self.name, settings=self.settings(), history=history
-            )
-
-        parameters, history = run(steps, start)
+        parameters, history = self._run_class_em(steps, start, progress)
         state = final_state(steps, parameters, choice, verdict)
         if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
             others = alternative.candidate.steps(labels, session)
@@ -405,32 +365,46 @@ class RobustGPM(EMEstimator):
             other = final_state(others, parameters, choice, verdict)
             state = state.averaged(other, alternative.weight)
         if labels.classifier is None:
-            return make(steps, state, history)
+            return self._make_class_fit(steps, state, history)
+
+        def make(steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
+            if state.verdict == "chance":
+                return self._fit_chance(labels, session)
+            return self._make_class_fit(steps, state, history)
+
         from annotruth.models.robust_gpm.with_classifier import ClassifierFit
 
         assert isinstance(labels, Labels)
-        engine = get_engine(self.engine)
+        engine, run = get_engine(self.engine), partial(self._run_class_em, progress=progress)
         return ClassifierFit(labels, engine, run, make).continue_from(steps, state, history)
 
     def _fit_chance(self, labels: LabelSummary, session: Session) -> BaseFit:
         """Fit items with one right label whose labels agree no better than chance."""
-        from annotruth.models.robust_gpm.class_results import (
-            chance_history,
-            chance_state,
-            make_class_fit,
-        )
+        from annotruth.models.robust_gpm.class_results import chance_history, chance_state
 
         steps, state = chance_state(labels, session)
-        history = chance_history(labels)
-        return make_class_fit(
-            steps, state, model=self.name, settings=self.settings(), history=history
-        )
+        return self._make_class_fit(steps, state, chance_history(labels))
+
+    def _run_class_em(
+        self, steps: ClassSteps, start: ClassParameters, progress: ProgressCallback | None = None
+    ) -> tuple[ClassParameters, History]:
+        """Run EM where items have one right label."""
+        tol = CLASS_TOL * self.tol
+        return run_em(steps, start, tol=tol, max_iter=self.max_iter, progress=progress)
 
     def _run_plain_em(self, steps: ClassSteps, start: ClassParameters) -> ClassParameters:
         """Run EM for parameters that are not the result."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return run_em(steps, start, tol=CLASS_TOL * self.tol, max_iter=self.max_iter)[0]
+            return self._run_class_em(steps, start)[0]
+
+    def _make_class_fit(self, steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
+        """Return the fit of a final state where items have one right label."""
+        from annotruth.models.robust_gpm.class_results import make_class_fit
+
+        return make_class_fit(
+            steps, state, model=self.name, settings=self.settings(), history=history
+        )
 
     def _fit_opinions(
         self,

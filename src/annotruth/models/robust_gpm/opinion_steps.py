@@ -355,10 +355,10 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
 
 def opinion_steps(items: OpinionShapes, session: Session, tol: float) -> OpinionSteps:
     """Return the steps in the precision that the engine chooses."""
-    # The kernels in single precision hold the shapes of scales that are not long.
-    single = session.single_precision(tol) and items.n_classes == N_MEANS * N_BROAD
-    # ... and all annotators' labels count alike.
-    single = single and items.labels.annotator_weight is None
+    # The kernels in single precision are for the broad shapes alone, and labels that all count alike.
+    only_broad = items.n_classes == N_MEANS * N_BROAD
+    count_alike = items.labels.annotator_weight is None
+    single = session.single_precision(tol) and only_broad and count_alike
     return (SinglePrecisionOpinionSteps if single else OpinionSteps)(items, session)
 
 

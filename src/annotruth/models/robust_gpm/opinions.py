@@ -35,17 +35,17 @@ categories are: a scale from 0 to 100 shows more than one from 1 to 5.
 N_BROAD = 2
 """How many of the concentrations are used on every scale."""
 
-_MIN_WIDTH = 0.6  # of other shapes: their standard deviation in the middle, in categories
-_MAX_SHIFT = 1.0
+_MIN_WIDTH = 0.6  # of narrower shapes: their standard deviation in the middle, in categories
+
+_MAX_SHIFT = 1.0  # of the logit of the mean
+_SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 
 # On long scales annotators differ in how closely they follow opinion: factors of the concentration,
 # one step of the concentrations down and up, and their prior weights.
 _SHARPNESS, _SHARPNESS_WEIGHTS = (1 / 3, 1.0, 3.0), (1.0, 2.0, 1.0)
 
-_SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
-
-# Variances are multiplied by the first, plus the second times the variance of inverted shares; of
-# labels' shares, by the others, and relative to the reliability. Chosen on simulated crowds.
+# Factors of variances: of scores (`OpinionShapes.variance_inflation`), and of labels' shares
+# (`OpinionShapes.share_inflation`). Chosen on simulated crowds.
 _INFLATION, _INFLATION_BY_INVERSION = 1.0, 40.0
 _SHARE_INFLATION, _SHARE_INFLATION_BY_INVERSION = 1.1, 29.0
 
@@ -246,8 +246,14 @@ def _normalised_logs(logs: Floats) -> Floats:
 class OpinionShapes(ItemModel):
     """Latent classes where opinions differ: Beta distributions over the scale, in equal bins.
 
-    Their means and concentrations are fixed. Annotators may shift the mean. On longer scales there
-    are narrower shapes, with means as much closer to one another, and shifts in finer steps.
+    Their means and concentrations are fixed: 16 means and the concentrations 5 and 15. Annotators may
+    shift the logit of the mean, by -1, -0.5, 0, 0.5 or 1, with a Gaussian prior of standard deviation 0.5.
+
+    On scales of more than 8 categories there are also the concentrations 45, 135 and 405, as long as a
+    shape's standard deviation is at least 0.6 categories, with means as much closer to one another. Steps
+    of shifts are then as much finer, and annotators who are always serious have a sharpness of their own:
+    the concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
+    A shift with a sharpness is one entry of ``shifts``; the middle one is no shift, and sharpness 1.
 
     Examples
     --------

@@ -1,8 +1,13 @@
 """Response strategies: how often an annotator is serious, which behavior they have otherwise.
 
 A strategy is a reliability, an irregular behavior and a shift of serious labels. Each annotator has a
-posterior over the same list of strategies. To add a behavior, add a `Behavior` to
+posterior over the same list of strategies (`tabulate_strategies`). To add a behavior, add a `Behavior` to
 `IRREGULAR_BEHAVIORS`.
+
+Where items have one right label, the shares of strategies among annotators are learned. Where opinions
+differ, the share of annotators who are always serious is learned, and the rest of the prior is the product
+of the weights here: those of behaviors (`Behavior.prior_weight`) and of levels of reliability, and those
+of shifts (`annotruth.models.robust_gpm.opinions.OpinionShapes`).
 """
 
 from __future__ import annotations

@@ -125,23 +125,7 @@ def vote_posterior(
     n = labels.n_annotators
     n_coupled = n if n <= _MAX_COUPLED else 0
     has_gold = bool((labels.known >= 0).any())
-    step = Pass(
-        "subject_bias_posterior.step",
-        state=("offset",),
-        inputs=tuple(
-            Input(name)
-            for name in (
-                *("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper"),
-            )
-        ),
-        sums=(
-            Sum("log_likelihood", (n, len(v2_levels))),
-            Sum("information", (n, len(v2_levels))),
-            Sum("moments", (n, 2)),
-            Sum("hyper", (len(log_hyper),)),
-            Sum("coupling", (n_coupled, n_coupled)),
-        ),
-    )
+    step = _step_pass(n, len(v2_levels), len(log_hyper), n_coupled)
     values = labels.scale.values
     # Biases are known to be smaller than the spread of all votes.
     b_precision = 1.0 / max(float(np.ptp(values)) ** 2, noise)
@@ -186,6 +170,23 @@ def vote_posterior(
     return VotePosterior(score, half_width, b, b_variance, np.sqrt(v2_levels), weights)
 
 
+def _step_pass(n_annotators: int, n_levels: int, n_priors: int, n_coupled: int) -> Pass:
+    """Return the pass for annotators, given the numbers of levels of inconsistency and of priors."""
+    names = ("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper")
+    return Pass(
+        "subject_bias_posterior.step",
+        state=("offset",),
+        inputs=tuple(map(Input, names)),
+        sums=(
+            Sum("log_likelihood", (n_annotators, n_levels)),
+            Sum("information", (n_annotators, n_levels)),
+            Sum("moments", (n_annotators, 2)),
+            Sum("hyper", (n_priors,)),
+            Sum("coupling", (n_coupled, n_coupled)),
+        ),
+    )
+
+
 def _covariance(precision: Floats, has_gold: bool) -> Floats:
     """Return the covariance of biases: given their sum, unless known truths fix their level."""
     covariance = np.linalg.inv(precision).astype(np.float64)
@@ -211,18 +212,19 @@ def _scores(
     state = ("mean", "variance", "spread")
     for name in state:
         session.allocate(name, per="items")
-    inputs = (
-        *("values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels", "log_prior"),
-    )
+    names = ("values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels", "log_prior")
     one = Pass(
         "subject_bias_posterior.score_moments",
         state=("offset", *state),
-        inputs=tuple(Input(name) for name in inputs),
+        inputs=tuple(map(Input, names)),
     )
     weights = annotators.weights
-    means = weights @ np.stack([v2_levels, v2_levels**2, np.log(v2_levels) ** 2], axis=1)
-    mean = means[:, 0]
-    variances = (mean, means[:, 1] - mean**2, means[:, 2] - np.log(annotators.v2) ** 2)
+    logs = np.log(v2_levels)
+    mean, mean_log = weights @ v2_levels, weights @ logs
+    of_v2, of_logs = (
+        (weights * (values - its_mean[:, np.newaxis]) ** 2).sum(axis=1)
+        for values, its_mean in ((v2_levels, mean), (logs, mean_log))
+    )
     session.run_pass(
         one,
         values=labels.scale.values,
@@ -230,7 +232,7 @@ def _scores(
         b_variance=annotators.b_variance,
         b_covariance=annotators.b_covariance,
         v2=annotators.v2,
-        v2_moments=np.maximum(np.stack(variances, axis=1), 0.0),
+        v2_moments=np.stack([mean, of_v2, of_logs], axis=1),
         levels=levels,
         log_prior=log_prior,
     )
