@@ -266,7 +266,7 @@ def test_another_choice_changes_reliabilities_little(seed):
     assert (one - other).abs().max() < 0.25
 
 
-def test_the_mean_of_two_posteriors_of_annotators():
+def test_the_mean_of_two_likelihoods_of_strategies():
     states = [ClassState.from_fit(at.fit(crowd(seed, accuracy=0.8)[0])) for seed in (0, 1)]
     one, other = (normalise_log_weights(state.loo_log_likelihood) for state in states)
     mean = normalise_log_weights(states[0].averaged(states[1], 0.25).averaged_log_likelihood)

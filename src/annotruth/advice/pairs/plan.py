@@ -16,7 +16,7 @@ from annotruth.advice.pairs.votes import Voters
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.validate import check_option, check_seed
-from annotruth.models.pairs.posterior import Z95
+from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.result import RankFit
 
 PAIR_TARGETS = {
@@ -274,7 +274,7 @@ def _crossing(
 
 
 def _half_width(order: OrderPosterior) -> float:
-    return float(Z95 * np.sqrt(np.maximum(np.diag(order.covariance), 0.0)).mean())
+    return float(Z_95 * np.sqrt(np.maximum(np.diag(order.covariance), 0.0)).mean())
 
 
 _MEASURES: dict[str, Callable[[OrderPosterior], float]] = {

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-
-Z95 = 1.959963984540054
-"""The normal quantile of 95% intervals."""
+from annotruth.models.distribution import Z_95
 
 _DRAWS = 2000
 _MOST_DRAWN_NUMBERS = 20_000_000
@@ -57,7 +55,7 @@ class ScorePosterior:
     @property
     def interval(self) -> Floats:
         """The 95% interval of each score: items x 2."""
-        margin = Z95 * self.sd
+        margin = Z_95 * self.sd
         return np.stack([self.mean - margin, self.mean + margin], axis=1)
 
     @property
@@ -127,7 +125,7 @@ def with_interval(value: float, sd: float) -> Floats:
     >>> with_interval(1.0, 0.5).round(2).tolist()
     [1.0, 0.02, 1.98]
     """
-    return np.array([value, value - Z95 * sd, value + Z95 * sd])
+    return np.array([value, value - Z_95 * sd, value + Z_95 * sd])
 
 
 class Ranking(NamedTuple):

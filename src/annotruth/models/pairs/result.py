@@ -26,10 +26,10 @@ from annotruth.models.base_fit import (
     Verdict,
     table_of,
 )
+from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.pairs.posterior import (
-    Z95,
     Ranking,
     ScorePosterior,
     ranking_by_part,
@@ -300,7 +300,7 @@ class RankFit(AnnotatorResults):
         n = self.data.n_items
         group = np.repeat(np.arange(self.n_groups), n)
         item = np.argsort(-scores, axis=1, kind="stable").ravel()
-        score, margin = scores[group, item], Z95 * sd[group, item]
+        score, margin = scores[group, item], Z_95 * sd[group, item]
         columns = (
             *(group + 1, share[group], self.data.items.take(pa.array(item))),
             *(score, score - margin, score + margin),

@@ -88,9 +88,10 @@ class ClassState:
     averaged_log_likelihood: Floats | None = None
 
     def averaged(self, other: ClassState, weight: float) -> ClassState:
-        """Return the state with means of both posteriors of strategies, that of the other weighted.
+        """Return the state with means of both likelihoods of strategies, that of the other weighted.
 
-        Strategies are alike before the labels, so that posteriors are likelihoods whose sum is 1.
+        An annotator's likelihoods are divided by their sum before: which crowd the annotator's labels
+        suit better says little, so held-out labels alone decide about it.
         """
         own, others = (normalise_log_weights(state.loo_log_likelihood) for state in (self, other))
         mean = (1.0 - weight) * own + weight * others

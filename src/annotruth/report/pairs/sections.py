@@ -13,7 +13,7 @@ from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
 from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
-from annotruth.models.pairs.posterior import Z95
+from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import leaders, side_line
 from annotruth.report.charts.chart import Chart, drawable
@@ -304,7 +304,7 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     for g in range(fit.n_groups):
         best = ", ".join(shorten(str(row["item"]), 30) for row in table[g * n : g * n + 3])
         rows.append((f"Group {g + 1}", f"{table[g * n]['share']:.0%}", f"of annotators; {best}"))
-    n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z95))
+    n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z_95))
     lead = (
         f"{fit.n_groups} groups of annotators have scores of their own. They differ on "
         f"{n_apart:,} of {n:,} items by more than 1.96 standard errors. The groups were formed by "

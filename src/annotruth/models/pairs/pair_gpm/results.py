@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.levels import SHARPNESS_SD
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, Column, Verdict, now
+from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.pairs.pair_gpm.posterior import (
     StatePosterior,
@@ -27,7 +28,7 @@ from annotruth.models.pairs.pair_gpm.states import (
     SIDES,
     States,
 )
-from annotruth.models.pairs.posterior import Z95, ScorePosterior, with_interval
+from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _annotator_columns(
     if steps.data.sides_known:
         bias, sd = side_bias.T
         columns["side_bias"] = bias
-        columns["side_bias_low"], columns["side_bias_high"] = bias - Z95 * sd, bias + Z95 * sd
+        columns["side_bias_low"], columns["side_bias_high"] = bias - Z_95 * sd, bias + Z_95 * sd
     if posterior.group.shape[1] > 1:
         columns["group"] = pa.array(posterior.group.argmax(axis=1) + 1)
         columns["p_group"] = posterior.group.max(axis=1)
