@@ -384,7 +384,7 @@ def test_invalid_options_are_refused(options, text):
 
 def test_reaching_max_iter_warns():
     with pytest.warns(at.ConvergenceWarning, match="last change of the log-posterior"):
-        GLAD(max_iter=2, tol=0).fit(TABLE)
+        GLAD(max_iter=5, tol=0).fit(TABLE)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -214,7 +214,7 @@ def test_a_crowd_is_shared_if_there_is_something_to_share(correlation, is_shared
         n_annotators=30,
         labels_per_item=5,
         correlation=correlation,
-        seed=3,
+        seed=4,
     )
     sharing = at.fit(made.table, question="all").sharing
     assert (sharing.strength > 0) == is_shared

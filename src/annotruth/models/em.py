@@ -230,11 +230,10 @@ class HasHistory:
         lines = []
         if self.n_iter:
             iterations = counted(self.n_iter, "iteration")
-            lines.append(
-                f"converged after {iterations}"
-                if self.converged
-                else f"NOT converged after {iterations} ({self.stop_reason})"
-            )
+            # Of a fit that converged, only what a model adds to the stopping rule is worth a line.
+            reason = self.stop_reason.partition("; ")[2] if self.converged else self.stop_reason
+            outcome = "converged" if self.converged else "NOT converged"
+            lines.append(f"{outcome} after {iterations}" + (f" ({reason})" if reason else ""))
         if self.log_likelihood is not None:
             lines.append(
                 f"log-likelihood {self.log_likelihood:,.2f}, {self.log_likelihood / n:.4f} per {unit}"

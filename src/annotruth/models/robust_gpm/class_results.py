@@ -65,9 +65,9 @@ class ClassState:
     calibration
         What a classifier's probabilities say; None without a classifier.
     averaged_log_likelihood
-        The log-likelihoods of strategies that are reported about annotators, if they are means over this
-        and another state; None if they are ``loo_log_likelihood``. Everything about items and labels is
-        from the latter, which agrees with the other parameters.
+        The log-likelihoods of strategies that intervals of reliabilities are from, if they are means over
+        this and another state; None if they are ``loo_log_likelihood``. Everything else is from the latter,
+        which agrees with the other parameters.
 
     Examples
     --------
@@ -307,8 +307,7 @@ def make_class_fit(
     labels, session = steps.labels, steps.session
     posterior = class_posterior(labels, state, session)
     _summarize_items(steps, state, posterior)
-    if state.averaged_log_likelihood is not None:
-        posterior = replace(posterior, loo_log_likelihood=state.averaged_log_likelihood)
+    averaged = state.averaged_log_likelihood
     inflation = variance_inflation(labels)
     return make_fit(
         labels,
@@ -326,6 +325,9 @@ def make_class_fit(
             state.parameters.state_prior,
             state.repeated_label,
             learn_levels=state.verdict != "chance",
+            for_intervals=(
+                None if averaged is None else replace(posterior, loo_log_likelihood=averaged)
+            ),
         ),
     )
 

@@ -144,9 +144,9 @@ class RobustGPM(EMEstimator):
     ``low`` and ``high`` are the ends of a 95% interval, ``p_spammer`` is the probability of a reliability
     below 0.5, ``evidence`` the log10 of the factor by which the labels raised the odds of that, and
     ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is named only
-    if the labels say enough. How each is computed is in `annotruth.models.robust_gpm.annotators`. With few
-    labels of items with one right label, the posterior is the mean over a learned :math:`\theta` and serious
-    labels that are right, weighted by how probably each predicts labels better.
+    if the labels say enough. How each is computed is in `annotruth.models.robust_gpm.annotators`. Where
+    items have one right label, intervals are those of a mean over a learned :math:`\theta` and serious labels
+    that are right, weighted by how probably each predicts labels better: with few labels, this is open.
 
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
