@@ -147,8 +147,9 @@ class AnnotatorResults(HasHistory, ABC):
                 f"(reliability below {SPAMMER_BELOW})"
             )
             if self.n_spammers and self.high is not None and self.verdict != "chance":
-                is_clear = self.spammer & (self.high < SPAMMER_BELOW) & ~has_too_few
-                line += f", {f'{is_clear.sum():,}' if is_clear.any() else 'none'} of them clearly (whole 95% interval)"
+                n_clear = int((self.spammer & (self.high < SPAMMER_BELOW) & ~has_too_few).sum())
+                clear = f"{n_clear:,}" if n_clear else "none"
+                line += f", {clear} of them clearly (whole 95% interval)"
         if n_few := int(has_too_few.sum()):
             line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {self.too_few[1]}"
         return line

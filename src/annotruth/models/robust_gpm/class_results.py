@@ -35,7 +35,7 @@ from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weigh
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
-_LEAST_LIKELIHOOD = 1e-300
+_LEAST_LIKELIHOOD = 1e-300  # of a strategy, relative to an annotator's others
 
 _STATE_INPUTS = (
     *(Input("prior"), Input("known_truth")),
@@ -65,9 +65,9 @@ class ClassState:
     calibration
         What a classifier's probabilities say; None without a classifier.
     averaged_log_likelihood
-        The log-likelihoods of strategies that intervals of reliabilities are from, if they are means over
-        this and another state; None if they are ``loo_log_likelihood``. Everything else is from the latter,
-        which agrees with the other parameters.
+        The log-likelihoods of strategies that intervals of reliabilities are from, and whether there are
+        too few labels to name a behavior, if they are means over this and another state; None if they are
+        ``loo_log_likelihood``. Everything else is from the latter, which agrees with the other parameters.
 
     Examples
     --------
