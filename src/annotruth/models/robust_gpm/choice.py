@@ -6,11 +6,11 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, softmax
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import ConvergenceWarning
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.labels import LabelSummary
 from annotruth.models.em import run_em
@@ -27,6 +27,10 @@ CONCENTRATIONS = (1024.0, 16.0, 4.0)
 
 CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8])
 """The correlations of an item's labels that are compared, rising."""
+
+_N_CORRELATIONS = len(CORRELATIONS)
+# Before the labels: none with probability one half, and all others alike.
+_CORRELATION_PRIOR = np.where(CORRELATIONS == 0.0, 0.5, 0.5 / (_N_CORRELATIONS - 1))
 
 _MIN_HELD_LABELS = 50  # with fewer, nothing is concluded
 # Standard errors of a difference: a simpler candidate is preferred within one; those that are behind by
@@ -153,7 +157,7 @@ class HeldOutScores(NamedTuple):
     @classmethod
     def none(cls, candidates: list[Candidate]) -> HeldOutScores:
         """Return the sums over no labels."""
-        n = len(candidates) * len(CORRELATIONS)
+        n = len(candidates) * _N_CORRELATIONS
         return cls(candidates, np.zeros(n + 1), np.zeros((n, n)))
 
     @property
@@ -166,54 +170,54 @@ class HeldOutScores(NamedTuple):
         return HeldOutScores(self.candidates, self.total + total, self.products + products)
 
     def choice(self) -> tuple[HeldOutChoice, Alternative | None]:
-        """Return the simplest predictor within one standard error of the best, and its alternative."""
-        chosen = self._simplest(self._correlations())
-        width = len(CORRELATIONS)
-        candidate = self.candidates[chosen // width]
-        choice = HeldOutChoice(candidate, float(CORRELATIONS[chosen % width]))
+        """Return the simplest candidate within one standard error of the best, and its alternative."""
+        compared = self._best_predictors()
+        best = self._best(compared)
+        chosen = next(a for a in compared if self._is_close(best, a, _PREFERRED_WITHIN))
+        candidate = self.candidates[chosen // _N_CORRELATIONS]
+        choice = HeldOutChoice(candidate, self._mean_correlation(chosen // _N_CORRELATIONS))
         others = [
             a
-            for a in range(len(self.candidates) * width)
-            if self.candidates[a // width].learn_crowd != candidate.learn_crowd
+            for a in compared
+            if self.candidates[a // _N_CORRELATIONS].learn_crowd != candidate.learn_crowd
         ]
         if not others:
             return choice, None
         other = self._best(others)
         gap, error = self._difference(chosen, other)
         weight = float(ndtr(-gap / error)) if error > 0.0 else 0.0
-        return choice, Alternative(self.candidates[other // width], weight)
+        return choice, Alternative(self.candidates[other // _N_CORRELATIONS], weight)
 
     def without_clearly_worse(self) -> HeldOutScores:
         """Return the scores of candidates that further labels may still prove to be the best."""
         if self.n_labels < _MIN_HELD_LABELS:
             return self
-        chosen = self._correlations()
-        best = self._best(chosen)
-        kept = [m for m, a in enumerate(chosen) if self._is_close(best, a, _DROPPED_BEYOND)]
-        width = len(CORRELATIONS)
-        places = (np.array(kept)[:, np.newaxis] * width + np.arange(width)).ravel()
+        compared = self._best_predictors()
+        best = self._best(compared)
+        kept = [m for m, a in enumerate(compared) if self._is_close(best, a, _DROPPED_BEYOND)]
+        places = np.concatenate([self._predictors(m) for m in kept])
         return HeldOutScores(
             [self.candidates[m] for m in kept],
             self.total[np.append(0, places + 1)],
             self.products[np.ix_(places, places)],
         )
 
-    def _correlations(self) -> list[int]:
-        """Return the predictor of each candidate with the lowest correlation that is close to best."""
-        width = len(CORRELATIONS)
-        return [
-            self._simplest(list(range(m * width, (m + 1) * width)))
-            for m in range(len(self.candidates))
-        ]
+    def _predictors(self, m: int) -> Codes:
+        """Return the predictors of candidate m: with each of the correlations."""
+        return m * _N_CORRELATIONS + np.arange(_N_CORRELATIONS)
+
+    def _best_predictors(self) -> list[int]:
+        """Return the predictor of each candidate with the best correlation."""
+        return [self._best(self._predictors(m).tolist()) for m in range(len(self.candidates))]
+
+    def _mean_correlation(self, m: int) -> float:
+        """Return the posterior mean of candidate m's correlation, by the likelihood of held-out labels."""
+        log_likelihood = self.total[self._predictors(m) + 1]
+        return float(softmax(np.log(_CORRELATION_PRIOR) + log_likelihood) @ CORRELATIONS)
 
     def _best(self, predictors: list[int]) -> int:
         """Return the predictor with the highest log-likelihood."""
         return max(predictors, key=lambda a: self.total[a + 1])
-
-    def _simplest(self, predictors: list[int]) -> int:
-        """Return the first predictor within one standard error of the best."""
-        best = self._best(predictors)
-        return next(a for a in predictors if self._is_close(best, a, _PREFERRED_WITHIN))
 
     def _is_close(self, best: int, other: int, n_errors: float) -> bool:
         """Whether one predictor is within some standard errors of another, which is better."""
@@ -237,9 +241,11 @@ def choose(
     no subtypes or `N_SUBTYPES`, if there are at most ``max_states`` states, and all `CONCENTRATIONS`;
     each with all `CORRELATIONS`. Each is fitted to the labels that are not held out and predicts
     those that are; a candidate that is behind the best by four standard errors is not fitted to further
-    folds. A simpler one is preferred if it is within one standard error of the best: first a
-    lower correlation, then an earlier candidate. The alternative is the best candidate with a crowd that is
-    learned, if the chosen one has none, or the reverse; None if it is clearly worse.
+    folds. Of the candidates within one standard error of the best, each with its best correlation, the
+    first is chosen. Its correlation is the posterior mean by the likelihood of held-out labels, with a prior
+    probability of one half for none: with few labels per item these say little about it, and none would
+    make items too certain. The alternative is the best candidate with a crowd that is learned, if the chosen one
+    has none, or the reverse; None if it is clearly worse.
     """
     with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
     right = Candidate(1, max(CONCENTRATIONS), learn_crowd=False)
@@ -273,7 +279,7 @@ def _score_fold(
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))
     n_states = [len(one.state_prior) for one in parameters]
-    n_predictors = len(candidates) * len(CORRELATIONS)
+    n_predictors = len(candidates) * _N_CORRELATIONS
     score = Pass(
         "item_states.score",
         ("fold",),

@@ -97,9 +97,10 @@ class RobustGPM(EMEstimator):
 
     EM updates all of these, and stops when the log-likelihood per label changes by less than ten times
     ``tol`` (`annotruth.models.robust_gpm.class_steps`). *Held-out labels* choose the rest: whether
-    :math:`\theta` is learned or serious labels are right; M, 1 or 3; c, 4, 16 or 1024; and
-    :math:`\rho`, the correlation of an item's labels within its state, 0 to 0.8. Among candidates within
-    one standard error of the best the simplest is taken (`annotruth.models.robust_gpm.choice`).
+    :math:`\theta` is learned or serious labels are right; M, 1 or 3; and c, 4, 16 or 1024. Among candidates
+    within one standard error of the best the simplest is taken. :math:`\rho`, the correlation of an item's
+    labels within its state, is the posterior mean over 8 values from 0 to 0.8, by the likelihood of held-out
+    labels; 0 has a prior probability of one half (`annotruth.models.robust_gpm.choice`).
 
     At the end an item's labels are taken out of the counts that they are read by, and m labels count as
     :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")``, the default, are the probabilities of the
