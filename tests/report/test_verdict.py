@@ -185,9 +185,10 @@ def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
     )
 
 
-def test_the_next_command_is_quoted(fits):
-    page = report_page(fits["chance"], source="my labels.csv", command="annotruth fit x")
-    assert "annotruth next 'my labels.csv' --assign assignments.csv" in first_screen(page)
+def test_the_next_command_is_escaped(fits):
+    command = "annotruth next 'my <labels>.csv' --assign assignments.csv"
+    page = report_page(fits["chance"], next_command=command)
+    assert command in first_screen(page)
     assert "annotruth next LABELS --assign" in first_screen(report_page(fits["chance"]))
 
 
