@@ -29,6 +29,7 @@ KNOWN_NAMES: KnownNames = {
         ("item", "task", "question"),
         ("item_id", "sample_id", "unit_id", "question_id", "example_id", "task_id"),
         ("text", "stimulus", "image", "pvs"),
+        ("video", "clip", "photo"),
     ),
     "annotator": (
         ("annotator", "worker", "rater"),
@@ -36,6 +37,7 @@ KNOWN_NAMES: KnownNames = {
             *("annotator_id", "worker_id", "rater_id", "user_id"),
             *("user", "observer", "subject", "judge", "coder"),
         ),
+        ("participant", "participant_id", "labeler", "labeller"),
     ),
     "label": (
         ("label", "answer", "rating"),
@@ -157,11 +159,14 @@ def _ask_for_columns(
     elif missing and not has_option:
         steps.append(f"name them {' and '.join(usual)}, in the first row")
     if has_option:
+        taken = {name for found in matches.values() for name in found}
+        rest = [name for name in names if name not in taken]
+        only = rest[0] if len(rest) == 1 and len(missing) + len(absent) == 1 else ""
         # What is pasted replaces what was given, so it has all of that.
         steps.append(
             pass_columns(
                 {
-                    role: next(iter(found), "")
+                    role: next(iter(found), only)
                     for role, found in matches.items()
                     if len(found) != 1 or role in given
                 }
