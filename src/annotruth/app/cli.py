@@ -43,6 +43,7 @@ _PLAIN_WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "give a whole number",
     "Input should be a valid number, unable to parse string as a number": "give a number",
     "Input should be": "it must be",
+    "Missing option '--target'": "Missing option --target, such as `--target accuracy=0.9`",
 }
 
 # The commands in the groups of the front page.
