@@ -130,6 +130,7 @@ def test_the_exact_spelling_comes_first():
         ("item who label", {}, r"name it 'annotator', or .*\(`--columns annotator=who`\)$"),
         ("film who label", {"item": "movie", "annotator": "who"}, "item=film,annotator=who`"),
         ("item who label hour", {}, "`--columns annotator=NAME`"),
+        ("\ufeffitem worker label", {}, "`--columns item=NAME`"),  # cannot be typed
         (
             "item who label",
             {"item": "id", "label": "is"},

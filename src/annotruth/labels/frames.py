@@ -12,7 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, ComparisonsError, InputError, listed, shorten, shown
+from annotruth.errors import (
+    AnnotruthError,
+    ComparisonsError,
+    InputError,
+    listed,
+    printable,
+    shorten,
+    shown,
+)
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -161,7 +169,8 @@ def _ask_for_columns(
     if has_option:
         taken = {name for found in matches.values() for name in found}
         rest = [name for name in names if name not in taken]
-        only = rest[0] if len(rest) == 1 and len(missing) + len(absent) == 1 else ""
+        is_clear = len(rest) == len(missing) + len(absent) == 1 and printable(rest[0]) == rest[0]
+        only = rest[0] if is_clear else ""
         # What is pasted replaces what was given, so it has all of that.
         steps.append(
             pass_columns(
