@@ -210,7 +210,7 @@ def test_the_heading_says_file_model_date_and_command(crowd):
     assert "<h1>a &amp; b.csv</h1>" in page
     (under,) = re.findall('<p class="under">(.*?)</p>', page)
     assert under.startswith("gpm · 1 March 2026 · 1,200 labels of 60 items by 20 annotators, ")
-    assert under.endswith(" · <code>annotruth fit &#x27;a &amp; b.csv&#x27;</code>")
+    assert under.endswith("<br><code>annotruth fit &#x27;a &amp; b.csv&#x27;</code>")
     again = report_page(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
     )
