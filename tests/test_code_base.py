@@ -125,6 +125,12 @@ RETIRED_WORDS = (
     RetiredWord("informs, shows, says, returns", "", r"\btells\b"),
     RetiredWord("stands for, represents", "", r"\bspeaks? for\b"),
     RetiredWord("in short", "", r"\bin a word\b"),
+    RetiredWord(  # crowd-kit has a function normalize_rows
+        "normalise",
+        r"(un)?normaliz\w+",
+        r"\b(un)?normaliz",
+        allowed_under=("src/annotruth/crowdkit", "tests/crowdkit"),
+    ),
     RetiredWord("3 labels per item", "", rf"\b{_COUNTED} an? {_UNIT}\b"),
 )
 RETIRED_CLASSES = {

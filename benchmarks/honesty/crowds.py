@@ -159,8 +159,8 @@ def class_prior(n_classes: int, *, balanced: bool) -> Floats:
     if balanced:
         return np.full(n_classes, 1 / n_classes)
     prior = np.maximum(0.5 ** np.arange(1.0, n_classes + 1), 0.02)
-    normalized: Floats = prior / prior.sum()
-    return normalized
+    normalised: Floats = prior / prior.sum()
+    return normalised
 
 
 def dawid_skene_rows(

@@ -94,7 +94,7 @@ def _rank_within(item: NDArray[np.integer], rng: np.random.Generator) -> Codes:
 def divergence(held_back: Codes, estimate: Floats) -> float:
     """Return the mean over items of KL(held-back shares || estimate).
 
-    Estimates are floored at 0.001 and normalized again; ``0 log 0`` is 0. Items without held-back
+    Estimates are floored at 0.001 and normalised again; ``0 log 0`` is 0. Items without held-back
     votes do not count.
     """
     has_votes = held_back.sum(axis=1) > 0
@@ -180,7 +180,7 @@ def opinions(options: PartOptions) -> list[PartTable]:
                 f"Half of the labels of every item with at least {LEAST_LABELS} is held back; "
                 f"clickers, {CLICKER_SHARE:.0%} of the annotators with about that share of the "
                 "labels, are added to the rest. Mean over items of KL(held-back shares || "
-                f"estimate), estimates floored at {FLOOR:g} and normalized; mean of {runs} runs "
+                f"estimate), estimates floored at {FLOOR:g} and normalised; mean of {runs} runs "
                 "and its standard error. Target: below raw and smoothed shares, GPM and "
                 f"Dawid-Skene. '{TO_CROWD}' adds pseudo-counts in proportion to the crowd's shares, "
                 "for information."

@@ -136,3 +136,12 @@ def test_unreliable_annotators_lower_the_gain():
     worst[order[:3]] = best[order[-3:]] = True
     assert (basis.assess(worst).gain < basis.assess(best).gain).all()
     assert basis.assess(best).gain.max() > LEAST_GAIN
+
+
+def test_more_categories_than_memory_for_confusion_matrices_are_refused():
+    rows = [(e, s, f"word {e} {s}") for e in range(3000) for s in range(3)]
+    fit = at.fit(rows, "majority")
+    with pytest.raises(
+        at.InputError, match=r"would need [\d.]+ GB for 9,000 categories by 3 annotators"
+    ):
+        at.next_labels(fit)

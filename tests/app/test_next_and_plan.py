@@ -209,3 +209,12 @@ def test_a_file_that_is_not_there(run, tmp_path, command):
     code, _, err = run(*command, tmp_path / "absent.csv")
     assert code == 2
     assert "no such file" in err
+
+
+def test_a_missing_target_is_asked_for_with_an_example(run, crowd):
+    code, out, err = run("plan", crowd / "labels.csv")
+    assert (code, out) == (2, "")
+    assert err == (
+        "annotruth: Missing option --target, such as `--target accuracy=0.9`. "
+        "Try 'annotruth plan --help'.\n"
+    )

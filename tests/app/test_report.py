@@ -1,6 +1,8 @@
 """`annotruth report` on saved fits."""
 
+import html
 import re
+import shlex
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -71,3 +73,42 @@ def test_truth_and_the_command_reach_the_report(run, labels, tmp_path):
         page = (tmp_path / "r.html").read_text()
         assert 'id="truth"' in page
         assert f"<code>annotruth {command[0] if command else 'fit'} {tmp_path}" in page
+
+
+def next_command(page):
+    """Return the command that the first screen of a report names."""
+    return html.unescape(re.search("Next: <code>(.*?)</code>", page.read_text())[1])
+
+
+def test_the_next_command_makes_the_same_fit(run, crowd, tmp_path):
+    page, file = tmp_path / "report.html", crowd / "my stars.csv"
+    _, *rows = (crowd / "labels.csv").read_text().splitlines()
+    file.write_text("\n".join(["photo,who,stars", *rows, ""]))
+    words = [file, "--columns", "item=photo,annotator=who,label=stars", "--scale", "ordinal"]
+    gold = tmp_path / "gold.csv"
+    gold.write_text("item,label\n1,5\n2,3\n")
+    words += ["--gold", gold, "--set", "tol=1e-3", "--set", "max_iter=50"]
+    outputs = ["--report", page, "--keep", tmp_path / "people.csv", "--quiet", "--force"]
+    model = ["--model", "gpm"]
+    assigned = ["--assign", "assignments.csv"]
+
+    assert run("fit", *words, *model, *outputs)[0] == 0
+    typed = shlex.split(next_command(page))
+    assert sorted(typed) == sorted(map(str, ["annotruth", "next", *words, *model, *assigned]))
+    assert run(*typed[1:-2], "--assign", tmp_path / "assignments.csv")[0] == 0
+
+    assert run("report", *words, "--report", page, "--quiet", "--force")[0] == 0
+    typed = shlex.split(next_command(page))
+    assert sorted(typed) == sorted(map(str, ["annotruth", "next", *words, *assigned]))
+
+
+def test_the_next_command_names_the_saved_fit(run, crowd, tmp_path):
+    page, saved = tmp_path / "report.html", tmp_path / "fit"
+    expected = f"annotruth next {saved} --assign assignments.csv"
+    labels, report = crowd / "labels.csv", ["--report", page, "--quiet"]
+    assert run("fit", labels, "--scale", "ordinal", "--save", saved, *report)[0] == 0
+    assert next_command(page) == expected
+    assert run("update", saved, labels, *report)[0] == 0
+    assert next_command(page) == expected
+    assert run("report", saved, *report)[0] == 0
+    assert next_command(page) == expected

@@ -68,6 +68,8 @@ def test_columns_can_be_named(frame):
             "item_id text annotator_id sentiment",
             "item_id annotator_id sentiment",
         ),  # an id, its text
+        ("video image labeler score", "image labeler score"),
+        ("Clip participant participation rating", "Clip participant rating"),
     ],
 )
 def test_names_of_an_earlier_group_come_first(names, columns):
@@ -82,8 +84,8 @@ def test_all_unclear_columns_are_asked_for_at_once():
         "columns 'sample_id' and 'example_id' could both be the item; columns 'user_id' and 'judge' "
         "could both be the annotator; no column for the label (found: sample_id, example_id, "
         "user_id, judge, mark); name it 'label', or pass columns={'item': 'sample_id', "
-        "'annotator': 'user_id', 'label': NAME} "
-        "(`--columns item=sample_id,annotator=user_id,label=NAME`)"
+        "'annotator': 'user_id', 'label': 'mark'} "
+        "(`--columns item=sample_id,annotator=user_id,label=mark`)"
     )
 
 
@@ -125,6 +127,10 @@ def test_the_exact_spelling_comes_first():
         ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
         ("item task worker label", {}, "'item' and 'task' could both be the item.*item=item"),
         ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
+        ("item who label", {}, r"name it 'annotator', or .*\(`--columns annotator=who`\)$"),
+        ("film who label", {"item": "movie", "annotator": "who"}, "item=film,annotator=who`"),
+        ("item who label hour", {}, "`--columns annotator=NAME`"),
+        ("\ufeffitem worker label", {}, "`--columns item=NAME`"),  # cannot be typed
         (
             "item who label",
             {"item": "id", "label": "is"},

@@ -59,3 +59,15 @@ def test_spammers_whose_interval_is_below_half_are_counted_apart(high, behavior,
     said = f"3 of 4 are spammers (reliability below 0.5), {clear} clearly (whole 95% interval)"
     assert said in fit.summary()
     assert ("1 has too few labels to tell" in fit.summary()) == (behavior == TOO_FEW)
+
+
+@pytest.mark.parametrize(("high", "clear"), [(0.4, "clearly"), (0.6, "not clearly")])
+def test_one_spammer_is_in_the_singular(high, clear):
+    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
+    fit = replace(
+        at.fit(rows),
+        reliability=np.array([0.2, 0.9, 0.9, 0.9]),
+        high=np.array([high, 1.0, 1.0, 1.0]),
+    )
+    said = f"1 of 4 is a spammer (reliability below 0.5), {clear} (whole 95% interval)"
+    assert said in fit.summary()

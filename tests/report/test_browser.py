@@ -384,10 +384,11 @@ def test_long_names_stay_within_charts_and_cells(letter, report, read):
     assert cell.evaluate("each => each.clientWidth < each.scrollWidth")
 
 
+@pytest.mark.parametrize("width", [1366, 1440])
 @pytest.mark.parametrize("model", ["robust-gpm", "subject-bias", "ordinal-binary"])
-def test_all_columns_fit_on_a_wide_screen(model, report, read):
+def test_all_columns_fit_on_a_wide_screen(model, width, report, read):
     labels = at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels
-    reader = read(report(at.fit(labels, model)))
+    reader = read(report(at.fit(labels, model)), width=width)
     for name in ("annotators", "items"):
         view = reader.table(name).locator(".view")
         assert view.evaluate("view => view.scrollWidth - view.clientWidth") == 0

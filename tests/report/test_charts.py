@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.report.charts.drawing import Axis, Drawing, shorten
+from annotruth.report.charts.drawing import Axis, Drawing, shorten, text_width
 
 CHARTS = (
     *("categories", "workload", "history", "reliability", "matches", "items", "scores"),
@@ -124,6 +124,13 @@ def test_many_categories_are_put_into_bins():
 def test_a_text_is_cut_to_its_width(length):
     # Three letters of 7.44, of which two make room for the ellipsis.
     assert shorten("a" * length, 3 * 7.44 + 12.1) == ("aaa" if length == 3 else "a…")
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha (nominal)", "alpha (ordinal)", "Zoë Müller", "abcdefghijk"]
+)
+def test_a_text_is_not_cut_to_the_width_that_it_needs(name):
+    assert shorten(name, text_width([name], 400.0)) == name
 
 
 @pytest.mark.parametrize(

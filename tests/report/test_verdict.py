@@ -185,9 +185,10 @@ def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
     )
 
 
-def test_the_next_command_is_quoted(fits):
-    page = report_page(fits["chance"], source="my labels.csv", command="annotruth fit x")
-    assert "annotruth next 'my labels.csv' --assign assignments.csv" in first_screen(page)
+def test_the_next_command_is_escaped(fits):
+    command = "annotruth next 'my <labels>.csv' --assign assignments.csv"
+    page = report_page(fits["chance"], next_command=command)
+    assert command in first_screen(page)
     assert "annotruth next LABELS --assign" in first_screen(report_page(fits["chance"]))
 
 
@@ -209,7 +210,7 @@ def test_the_heading_says_file_model_date_and_command(crowd):
     assert "<h1>a &amp; b.csv</h1>" in page
     (under,) = re.findall('<p class="under">(.*?)</p>', page)
     assert under.startswith("gpm · 1 March 2026 · 1,200 labels of 60 items by 20 annotators, ")
-    assert under.endswith(" · <code>annotruth fit &#x27;a &amp; b.csv&#x27;</code>")
+    assert under.endswith("<br><code>annotruth fit &#x27;a &amp; b.csv&#x27;</code>")
     again = report_page(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
     )

@@ -26,6 +26,7 @@ from scipy.special import betainc, gammaln
 
 from annotruth.advice.annotators import far_below_median, match_rate
 from annotruth.advice.items import ItemAssessment, Reasons, TopTwo
+from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
@@ -35,12 +36,19 @@ from annotruth.models.result import Fit
 
 _SHRINKAGE = 5.0  # labels at the crowd's rate that are added to each annotator's
 _PRIOR = 1.0  # pseudo-count of labels, shared by all categories
+_MAX_NUMBERS = 2**28  # in confusion matrices: 2 GB
 _MAY_LEAD = 0.05  # how likely a category must beat the top label to be named beside it
 
 
 def one_coin_classes(fit: Fit) -> LatentClasses:
     """Return the categories as latent classes, by how often annotators match the fit."""
     labels, n = fit.data, fit.data.n_categories
+    if (size := (labels.n_annotators + 2) * n * n) > _MAX_NUMBERS:
+        raise InputError(
+            f"the report and advice would need {size * 8 / 1e9:,.0f} GB for {n:,} categories by "
+            f"{counted(labels.n_annotators, 'annotator')}: merge categories, or do without; the "
+            "tables of `--out` need less"
+        )
     assert fit.distribution is not None
     theta = fit.distribution
     shares = np.bincount(theta.category, theta.probability, n) + 1.0 / n

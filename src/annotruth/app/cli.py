@@ -7,6 +7,7 @@ import errno
 import gc
 import inspect
 import itertools
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, cast
@@ -26,7 +27,7 @@ from annotruth.app.commands.serve import serve
 from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
-from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
+from annotruth.errors import AnnotruthError, InputError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
@@ -42,6 +43,7 @@ _PLAIN_WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "give a whole number",
     "Input should be a valid number, unable to parse string as a number": "give a number",
     "Input should be": "it must be",
+    "Missing option '--target'": "Missing option --target, such as `--target accuracy=0.9`",
 }
 
 # The commands in the groups of the front page.
@@ -235,11 +237,29 @@ def _annotruth(
         bool, typer.Option("--verbose", help="Log the start and end of fits to stderr.")
     ] = False,
 ) -> None:
+    _check_environment()
     if verbose:
         import logging
 
         logging.basicConfig(format="annotruth: %(message)s")  # other packages: warnings only
         logging.getLogger("annotruth").setLevel(logging.INFO)
+
+
+def _check_environment() -> None:
+    """Refuse variables with which Numba, which compiles the kernels, fails by a traceback.
+
+    Values that are no whole numbers are ignored by Numba.
+    """
+    for name, refused, advice in (
+        ("NUMBA_NUM_THREADS", lambda value: value < 1, "set it to 1 or more, or unset it"),
+        ("NUMBA_DISABLE_JIT", bool, "unset it, as kernels have to be compiled"),
+    ):
+        try:
+            value = int(os.environ.get(name, ""))
+        except ValueError:
+            continue
+        if refused(value):
+            raise InputError(f"the environment variable {name} is {value}: {advice}")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from annotruth.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import typer
 
     from annotruth.advice.changes import Changes
     from annotruth.advice.rank_changes import RankChanges
@@ -195,14 +196,15 @@ class Outputs:
         progress: ProgressReporter,
         *,
         source: str,
+        next_command: str | None = None,
         truth: str | None = None,
         changes: Changes | RankChanges | None = None,
         quiet: bool,
     ) -> Written:
         """Write everything that is asked for.
 
-        The fit is saved last, so that a command that fails can be repeated. ``source``, ``truth``
-        and ``changes`` are for the report, as in `Fit.report`.
+        The fit is saved last, so that a command that fails can be repeated. ``source``,
+        ``next_command``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         from annotruth.io.writers import format_of, write_table
 
@@ -233,7 +235,19 @@ class Outputs:
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            _write_report(fit, self.report, source, truth, changes, embed=self.embed)
+            command = typed_command()
+            if _is_of_labels(fit):
+                fit.report(
+                    self.report,
+                    source=source,
+                    truth=truth,
+                    command=command,
+                    next_command=next_command,
+                    changes=cast("Changes | None", changes),
+                    embed=self.embed,
+                )
+            else:
+                fit.report(self.report, source=source, truth=truth, command=command)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
             progress.start("saving the fit")
@@ -327,26 +341,46 @@ def typed_command() -> str:
     return shlex.join(["annotruth", *map(hide_credentials, sys.argv[1:])])
 
 
+_OUTPUT_FLAGS = ("out", "keep", "predictions", "label_studio", "force", "as_json", "quiet")
+
+
+def next_of_saved(folder: Path) -> str:
+    """Return the command that lists the next labels of a saved fit."""
+    return _next_command([str(folder)])
+
+
+def next_of_labels(labels: Iterable[str], context: typer.Context) -> str:
+    """Return the command that lists the next labels of a fit that is not saved.
+
+    It has those options of this command that `annotruth next` has, too, and so makes the same fit.
+    """
+    return _next_command([*labels, *_typed_options(context, "next")])
+
+
+def _next_command(words: Iterable[str]) -> str:
+    words = ["annotruth", "next", *map(hide_credentials, words)]
+    return shlex.join([*words, "--assign", "assignments.csv"])
+
+
+def _typed_options(context: typer.Context, command: str) -> Iterator[str]:
+    """Yield the words of typed options that another command has, too, except for outputs."""
+    commands = cast(Any, context.find_root().command).commands
+    shared = {each.name for each in commands[command].params} - set(_OUTPUT_FLAGS)
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name)
+        if option.name not in shared or source is None or source.name != "COMMANDLINE":
+            continue
+        if option.param_type_name == "option":
+            value = context.params[option.name]
+            for each in value if isinstance(value, list | tuple) else [value]:
+                yield option.opts[0]
+                if each is not True:
+                    yield str(each)
+
+
 def is_questions(fit: AnyFit) -> TypeGuard[QuestionFits]:
     """Return whether these are the fits of several questions."""
     return hasattr(fit, "questions")
-
-
-def _write_report(
-    fit: AnyFit,
-    path: Path,
-    source: str,
-    truth: str | None,
-    changes: Changes | RankChanges | None,
-    *,
-    embed: bool,
-) -> None:
-    command = typed_command()
-    if not _is_of_labels(fit):
-        fit.report(path, source=source, truth=truth, command=command)
-    else:
-        known = cast("Changes | None", changes)
-        fit.report(path, source=source, truth=truth, command=command, changes=known, embed=embed)
 
 
 def refuse_embedding(embed: bool) -> None:

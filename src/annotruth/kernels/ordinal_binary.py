@@ -86,7 +86,7 @@ def step(
     for e in range(lo, hi):
         _log_joint(block, e, log_hit, log_miss, log_prevalence, above)
         _log_joint(block, e, log_false_alarm, log_rejection, log_absence, below)
-        _normalize(block.known[e], above, below, log_likelihood)
+        _normalise(block.known[e], above, below, log_likelihood)
         _add_to_sums(block, e, above, below, hit, miss, false_alarm, rejection)
         for t in range(n_thresholds):
             prevalence[t] += above[t]
@@ -115,7 +115,7 @@ def distribution(
     for e in range(lo, hi):
         _log_joint(block, e, log_hit, log_miss, log_prevalence, above)
         _log_joint(block, e, log_false_alarm, log_rejection, log_absence, below)
-        _normalize(block.known[e], above, below, log_likelihood)
+        _normalise(block.known[e], above, below, log_likelihood)
         _make_non_increasing(above)
         higher = 1.0
         for t in range(n_thresholds):
@@ -142,7 +142,7 @@ def _log_joint(
 
 
 @compiled
-def _normalize(known: int, above: Floats, below: Floats, log_likelihood: Floats) -> None:
+def _normalise(known: int, above: Floats, below: Floats, log_likelihood: Floats) -> None:
     """Turn the two log-probabilities into mu and 1 - mu, and add up the log-likelihood."""
     for t in range(len(above)):
         if known >= 0:

@@ -302,7 +302,7 @@ def _posterior(
         posterior[k] = prior[k] if known < 0 else prior[k] * truth_likelihood[known, k]
     if n_rows <= LABELS_PER_LOG:
         _multiply(confusion, rows, 0, n_rows, posterior)
-        return _normalize(posterior)
+        return _normalise(posterior)
     logs = np.empty(n_classes)
     for k in range(n_classes):
         logs[k] = 0.0
@@ -316,7 +316,7 @@ def _posterior(
         top = max(top, logs[k])
     for k in range(n_classes):
         posterior[k] = math.exp(logs[k] - top)
-    return top + _normalize(posterior)
+    return top + _normalise(posterior)
 
 
 @compiled
@@ -341,7 +341,7 @@ def _multiply(confusion: Floats, rows: Codes, first: int, last: int, product: Fl
 
 
 @compiled
-def _normalize(values: Floats) -> float:
+def _normalise(values: Floats) -> float:
     """Make the values sum to 1 and return the log of their sum."""
     # Four partial sums, which do not wait for one another.
     a = b = c = d = 0.0

@@ -244,11 +244,11 @@ def strategy_weights(
     those of ``weights``.
     """
     log_likelihood = flat_counts[lo:hi] @ plain
-    normalize_weights(lo, hi, log_likelihood, counts, log_prior, extra, repeated, weights)
+    normalise_weights(lo, hi, log_likelihood, counts, log_prior, extra, repeated, weights)
 
 
 @compiled
-def normalize_weights(
+def normalise_weights(
     lo: int,
     hi: int,
     log_likelihood: Singles,

@@ -12,7 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, ComparisonsError, InputError, listed, shorten, shown
+from annotruth.errors import (
+    AnnotruthError,
+    ComparisonsError,
+    InputError,
+    listed,
+    printable,
+    shorten,
+    shown,
+)
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -29,6 +37,7 @@ KNOWN_NAMES: KnownNames = {
         ("item", "task", "question"),
         ("item_id", "sample_id", "unit_id", "question_id", "example_id", "task_id"),
         ("text", "stimulus", "image", "pvs"),
+        ("video", "clip", "photo"),
     ),
     "annotator": (
         ("annotator", "worker", "rater"),
@@ -36,6 +45,7 @@ KNOWN_NAMES: KnownNames = {
             *("annotator_id", "worker_id", "rater_id", "user_id"),
             *("user", "observer", "subject", "judge", "coder"),
         ),
+        ("participant", "participant_id", "labeler", "labeller"),
     ),
     "label": (
         ("label", "answer", "rating"),
@@ -157,11 +167,15 @@ def _ask_for_columns(
     elif missing and not has_option:
         steps.append(f"name them {' and '.join(usual)}, in the first row")
     if has_option:
+        taken = {name for found in matches.values() for name in found}
+        rest = [name for name in names if name not in taken]
+        is_clear = len(rest) == len(missing) + len(absent) == 1 and printable(rest[0]) == rest[0]
+        only = rest[0] if is_clear else ""
         # What is pasted replaces what was given, so it has all of that.
         steps.append(
             pass_columns(
                 {
-                    role: next(iter(found), "")
+                    role: next(iter(found), only)
                     for role, found in matches.items()
                     if len(found) != 1 or role in given
                 }

@@ -75,12 +75,12 @@ class MatchedTruth:
         unknown = np.flatnonzero(codes < 0)
         if len(unknown):
             value = self.values[int(unknown[0])].as_py()
-            hint = ""
+            hint = "correct it, or list every category (`--categories`)"
             if self._may_be_scores():
-                hint = "; if it is a score, pass scores=True (`--scale ordinal`)"
+                hint = "if it is a score, pass scores=True (`--scale ordinal`)"
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
-                f"{listed(self.scale.names)}{hint}"
+                f"{listed(self.scale.names)}: {hint}"
             )
         return codes
 

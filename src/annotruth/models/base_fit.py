@@ -142,14 +142,17 @@ class AnnotatorResults(HasHistory, ABC):
         line = f"annotators: median reliability {np.median(self.reliability):.2f}"
         has_too_few = np.array(self.behavior or [""] * len(self.reliability)) == self.too_few[1]
         if self.spammer is not None:
+            are = "is a spammer" if self.n_spammers == 1 else "are spammers"
             line += (
-                f"; {self.n_spammers:,} of {len(self.reliability):,} are spammers "
+                f"; {self.n_spammers:,} of {len(self.reliability):,} {are} "
                 f"(reliability below {SPAMMER_BELOW})"
             )
             if self.n_spammers and self.high is not None and self.verdict != "chance":
                 n_clear = int((self.spammer & (self.high < SPAMMER_BELOW) & ~has_too_few).sum())
-                clear = f"{n_clear:,}" if n_clear else "none"
-                line += f", {clear} of them clearly (whole 95% interval)"
+                clear = f"{n_clear or 'none'} of them clearly"
+                if self.n_spammers == 1:
+                    clear = "clearly" if n_clear else "not clearly"
+                line += f", {clear} (whole 95% interval)"
         if n_few := int(has_too_few.sum()):
             line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {self.too_few[1]}"
         return line

@@ -165,7 +165,7 @@ class BWA(IterativeEstimator[BWASteps]):
         z_{e,k} \sim \mathcal{N}(\mu_k, 1 / \lambda), \qquad
         p(v_{s,k}) \propto v_{s,k}^{a / 2} \exp(-b_k v_{s,k} / 2).
 
-    The posterior is maximized over scores, means and weights in turn. Over E items:
+    The posterior is maximised over scores, means and weights in turn. Over E items:
 
     .. math::
         z_{e,k} = \frac{\lambda \mu_k + \sum_{s \in l_e} v_{s,k} y_{e,s,k}}

@@ -351,6 +351,7 @@ class Fit(BaseFit):
         source: str | None = None,
         truth: Any = None,
         command: str | None = None,
+        next_command: str | None = None,
         embed: bool = False,
         changes: Changes | None = None,
     ) -> None:
@@ -367,6 +368,8 @@ class Fit(BaseFit):
             accuracy, calibration and the worst items.
         command
             The command line that makes the report, for its heading.
+        next_command
+            The command line that lists the next labels of this fit, for the first screen.
         embed
             Whether to put images, audio and video of the items into the file, where their content
             is paths, relative to the report. Otherwise the report refers to them.
@@ -377,7 +380,14 @@ class Fit(BaseFit):
         from annotruth.report.page import write_report
 
         write_report(
-            self, path, source=source, truth=truth, command=command, embed=embed, changes=changes
+            self,
+            path,
+            source=source,
+            truth=truth,
+            command=command,
+            next_command=next_command,
+            embed=embed,
+            changes=changes,
         )
 
     def save(self, path: str | Path) -> None:

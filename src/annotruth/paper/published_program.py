@@ -6,7 +6,7 @@ divided by the sum of the *previous* step, :math:`\theta_{e,n} = \sum_{s \in l_{
 start. The fixed points are the same, but the path to them is not: after the first step theta
 sums to the number of serious labels of the item, so that nearly every label looks serious and
 reliabilities start near 1. The program stops after 10 or 100 steps without a warning and leaves
-theta as it is after the last step; here it is normalized at the end.
+theta as it is after the last step; here it is normalised at the end.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def run_published_program(labels: Labels, *, max_iter: int, tol: float = 1e-4) -
             - np.sum(divisor * (theta.sum(axis=1) - 1.0))
         )
         if abs(q - previous_q) < tol:
-            return GPMEstimate(eps, _normalize(theta), converged=True)
+            return GPMEstimate(eps, _normalise(theta), converged=True)
         previous_q = q
         eps = np.bincount(annotator, mu, labels.n_annotators) / labels.labels_per_annotator
         sums = np.bincount(item * labels.n_categories + category, mu, theta.size)
         sums = sums.reshape(theta.shape)
         theta, divisor = sums / divisor[:, np.newaxis], sums.sum(axis=1)
-    return GPMEstimate(eps, _normalize(theta), converged=False)
+    return GPMEstimate(eps, _normalise(theta), converged=False)
 
 
-def _normalize(theta: Floats) -> Floats:
+def _normalise(theta: Floats) -> Floats:
     distribution: Floats = theta / theta.sum(axis=1, keepdims=True)
     return distribution

@@ -21,7 +21,7 @@ serious and irregular labels, together at most 100. It comes from fits of the ot
 no label counts twice.
 
 Nothing is shared unless annotators' reliabilities in different questions correlate: with the reliabilities
-:math:`z_{s,q}` of the fits of questions alone, standardized within questions and 0 where s gave no answer,
+:math:`z_{s,q}` of the fits of questions alone, standardised within questions and 0 where s gave no answer,
 the sum :math:`\sum_{q < q'} \sum_s z_{s,q} z_{s,q'}` must be larger than if annotators are permuted within
 questions, with p at most 0.1.
 
@@ -177,7 +177,7 @@ class SharedEvidence:
             name: ReliabilityEvidence.of(fit).among(self.codes(fit.data), len(self._annotators))
             for name, fit in fits.items()
         }
-        self._standardized = [(self.codes(fit.data), _standardized(fit)) for fit in fits.values()]
+        self._standardised = [(self.codes(fit.data), _standardised(fit)) for fit in fits.values()]
 
     def correlation_p_value(self) -> float:
         """Return how surprising the correlation of reliabilities in different questions is.
@@ -194,9 +194,9 @@ class SharedEvidence:
         return (1 + n_as_large) / (1 + _N_PERMUTATIONS)
 
     def _square_of_sums(self, rng: np.random.Generator | None) -> float:
-        """Return the sum over annotators of the squared sum of their standardized reliabilities."""
+        """Return the sum over annotators of the squared sum of their standardised reliabilities."""
         sums = np.zeros(len(self._annotators))
-        for codes, values in self._standardized:
+        for codes, values in self._standardised:
             sums[codes] += values if rng is None else rng.permutation(values)
         return float(sums @ sums)
 
@@ -279,7 +279,7 @@ def choose_sharing(
     return _decide(scores, best, is_shared=scores[best].score > of_all.score)
 
 
-def _standardized(fit: Fit) -> Floats:
+def _standardised(fit: Fit) -> Floats:
     """Return reliabilities with mean 0 and variance 1; all 0 if they are alike."""
     if fit.reliability is None or not np.ptp(fit.reliability) > 0.0:
         return np.zeros(fit.data.n_annotators)

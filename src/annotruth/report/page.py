@@ -63,6 +63,7 @@ MAX_BYTES = 5_500_000
 _LEAST_SHARE = 0.2  # of that, for labels
 
 _MAX_CELLS = 8
+_NEXT_COMMAND = "annotruth next LABELS --assign assignments.csv"
 _LINKS = {
     "verdict": "Verdict",
     "since": "Since the last fit",
@@ -85,13 +86,19 @@ def write_report(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    next_command: str | None = None,
     embed: bool = False,
     changes: Changes | None = None,
 ) -> None:
     """Write the report of a fit, as `report_page` makes it; ``embed`` puts files into it."""
-    folder = Path(path).parent if embed else None
     page = report_page(
-        fit, source=source, truth=truth, command=command, embed=folder, changes=changes
+        fit,
+        source=source,
+        truth=truth,
+        command=command,
+        next_command=next_command,
+        embed=Path(path).parent if embed else None,
+        changes=changes,
     )
     write_page(page, path)
 
@@ -102,6 +109,7 @@ def report_page(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    next_command: str | None = None,
     changes: Changes | None = None,
     day: date | None = None,
     embed: Path | None = None,
@@ -117,6 +125,8 @@ def report_page(
         The truths of some or all items, as `annotruth.evaluate` takes them.
     command
         The command that makes the report, for its heading.
+    next_command
+        The command that lists the next labels of this fit, for the first screen.
     changes
         What is different from the fit before.
     day
@@ -152,7 +162,7 @@ def report_page(
     packed = _pack(fit, consensus, advice, data, others, max_bytes, embed)
     parts = {
         "verdict": sections.verdict_section(
-            fit, advice, verdict, source=source if command else None
+            fit, advice, verdict, next_command=next_command or _NEXT_COMMAND
         ),
         "since": since.section if since else "",
         "truth": against.section if against else "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,12 +45,12 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
     return drawable(wanted)
 
 
-def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source: str | None) -> str:
-    """Return the first screen as HTML; ``source`` is what to call ``annotruth next`` with."""
+def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, next_command: str) -> str:
+    """Return the first screen as HTML; ``next_command`` is what to type for the next labels."""
     blocks = (
         _people(fit, advice, verdict),
         _items(fit, advice, verdict),
-        _cost(fit, verdict, source),
+        _cost(fit, verdict, next_command),
     )
     return first_screen(
         "Can these labels be trusted?",
@@ -323,7 +322,7 @@ def _need(count: int) -> str:
     return "needs" if count == 1 else "need"
 
 
-def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
+def _cost(fit: Fit, verdict: ReportVerdict, next_command: str) -> str:
     if not verdict.n_add:
         return answer_block("What would it cost?", ["<li>Nothing.</li>"])
     whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
@@ -341,14 +340,9 @@ def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
     lines = [
         f"<li><b>{verdict.n_add:,}</b> {labels} in this round, {more}; from {whom}</li>",
         f"<li>{removed}</li>",
-        f"<li>Next: {_command(source)}</li>",
+        f"<li>Next: <code>{escaped(next_command)}</code></li>",
     ]
     return answer_block("What would it cost?", lines)
-
-
-def _command(source: str | None) -> str:
-    name = "LABELS" if source is None else shlex.quote(source)
-    return f"<code>{escaped(f'annotruth next {name} --assign assignments.csv')}</code>"
 
 
 def _rules(fit: Fit) -> list[tuple[str, str]]:

@@ -121,7 +121,7 @@ def crowd(
     shape : {"bins", "rounded", "density"}
         How a Beta becomes N categories, which the paper leaves open: its mass in N equal bins,
         the mass of ``round(1 + (N - 1) x)``, whose end bins are half as wide, or its density at
-        the centers of the equal bins, normalized.
+        the centers of the equal bins, normalised.
     mixing : {"label", "annotator"}
         Whether "mixed" draws one of the three for every label or for every annotator.
     reliable_above_half
@@ -315,8 +315,8 @@ def discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Fl
         edges = np.concatenate([[0.0], inner, [1.0]])
         # Rounding may give slightly negative masses where the tail is flat.
         mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
-    normalized: Floats = mass / mass.sum(axis=1, keepdims=True)
-    return normalized
+    normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def reliabilities(

@@ -239,8 +239,11 @@ def _show_comparison(comparison: Comparison) -> None:
     _show_columns(f"Agreement with {first}", with_first, with_first.column_names[1:])
     if comparison.refused:
         console.show_lines("")
+    by_reason: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
-        console.show_lines(f"not compared: {name} ({reason})")
+        by_reason.setdefault(reason.removeprefix(f"{name} "), []).append(name)
+    for reason, names in by_reason.items():
+        console.show_lines(f"not compared: {', '.join(names)} ({reason})")
 
 
 def _show_columns(title: str, table: pa.Table, columns: Sequence[str]) -> None:

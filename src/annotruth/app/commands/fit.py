@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from annotruth.app import named_files, options
-from annotruth.app.outputs import Outputs, takes_outputs
+from annotruth.app.outputs import Outputs, next_of_labels, next_of_saved, takes_outputs
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -43,6 +43,7 @@ class EngineChoice(StrEnum):
 @takes_outputs()
 def fit(
     *,
+    context: typer.Context,
     labels: Annotated[
         list[str],
         typer.Argument(
@@ -181,8 +182,16 @@ def fit(
         if not on_spark:
             measure = on_questions.measure if several else _measure
             metrics: Any = None if truth is None else measure(result, truth, read)
-            source = named_files.heading(labels)
-            written = outputs.write(result, progress, source=source, truth=truth, quiet=quiet)
+            written = outputs.write(
+                result,
+                progress,
+                source=named_files.heading(labels),
+                next_command=next_of_labels(labels, context)
+                if outputs.save is None
+                else next_of_saved(outputs.save),
+                truth=truth,
+                quiet=quiet,
+            )
     if on_spark:
         _show_distributed(result, outputs, as_json=as_json, quiet=quiet)
         return

@@ -10,7 +10,7 @@ import typer
 from annotruth.app import named_files, options
 from annotruth.app.named_files import check_existing
 from annotruth.app.output_flags import EmbedOption, ForceOption
-from annotruth.app.outputs import refuse_embedding, typed_command
+from annotruth.app.outputs import next_of_labels, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @options.takes_read_options(without=("memory",))
 def report(
     *,
+    context: typer.Context,
     data: options.FitOrLabels,
     model: options.ModelOption = None,
     read: ReadOptions,
@@ -95,6 +96,13 @@ def report(
                 **options.parse_model_options(settings),
             )
             progress.start("writing report")
-            fit.report(page, source=name, truth=truth, command=command, embed=embed)
+            fit.report(
+                page,
+                source=name,
+                truth=truth,
+                command=command,
+                next_command=next_of_labels(data, context),
+                embed=embed,
+            )
     if not quiet:
         console.show_lines(f"report written to {page}")

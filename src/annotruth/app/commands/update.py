@@ -12,7 +12,7 @@ import typer
 from annotruth.app import named_files, options
 from annotruth.app.commands.fit import json_entries, print_result
 from annotruth.app.commands.rank import rank_entries
-from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
+from annotruth.app.outputs import Outputs, Paths, next_of_saved, save_fit, takes_outputs
 from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
@@ -126,7 +126,13 @@ def update(
         )
         metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
         written = outputs.write(
-            after, progress, source=folder.resolve().name, truth=truth, changes=changed, quiet=quiet
+            after,
+            progress,
+            source=folder.resolve().name,
+            next_command=next_of_saved(folder),
+            truth=truth,
+            changes=changed,
+            quiet=quiet,
         )
         if in_place and after is before:
             written.lines.append(f"nothing new: {fit} stays as it is")

@@ -15,8 +15,8 @@ from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, no
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.labels.frames import KNOWN_NAMES
 
-_ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "video", "id", "index"}
-_ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"]), "participant"}
+_ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "id", "index"}
+_ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"])}
 _LABELS = {*chain(*KNOWN_NAMES["label"]), "stars"}
 _IDS = {f"{name}_id" for name in _ITEMS | _ANNOTATORS}
 _NUMBERED_ANNOTATOR = re.compile(

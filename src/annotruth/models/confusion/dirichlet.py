@@ -175,9 +175,9 @@ def divergence(counts: Floats, prior: Floats, axis: int, logs: Floats) -> float:
     ``logs`` are the expected logs of the shares.
     """
 
-    def log_normalizer(counts: Floats) -> Floats:
+    def log_normaliser(counts: Floats) -> Floats:
         total: Floats = gammaln(counts).sum(axis=axis) - gammaln(counts.sum(axis=axis))
         return total
 
     gain = ((counts - prior) * logs).sum()
-    return float(gain + (log_normalizer(prior) - log_normalizer(counts)).sum())
+    return float(gain + (log_normaliser(prior) - log_normaliser(counts)).sum())

@@ -99,7 +99,7 @@ class ClassEquations(ABC, Generic[P]):
 
     @abstractmethod
     def m_step(self, counts: ExpectedCounts, old: P | None) -> P:
-        """Return the parameters that maximize the objective, given the posteriors' sums.
+        """Return the parameters that maximise the objective, given the posteriors' sums.
 
         ``old`` are the parameters of the posteriors; None if these are the observed shares.
         """
