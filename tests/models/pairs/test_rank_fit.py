@@ -202,6 +202,20 @@ def test_an_update_adds_votes_and_an_export_of_all_only_new_ones():
     assert np.allclose(export.scores.mean, [scores[item] for item in "abcd"], atol=1e-3)
 
 
+def test_votes_without_a_context_are_saved_and_not_counted_twice(tmp_path):
+    rows = [("a", "b", "x", "left"), ("a", "b", "y", "right"), ("b", "c", "x", "left")]
+    names = ("left", "right", "annotator", "winner", "context")
+    contexts = ("p1", None, None)
+    votes = [
+        dict(zip(names, (*row, c), strict=True)) for row, c in zip(rows, contexts, strict=True)
+    ]
+    at.rank(votes, "bradley-terry").save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit")
+    assert loaded.comparison_table()["context"].to_pylist() == list(contexts)
+    later = [*votes, {**votes[0], "annotator": "z"}]
+    assert at.update(loaded, later).data.n_comparisons == 4
+
+
 def test_what_changed_is_said():
     from annotruth.advice.rank_changes import rank_changes
 
