@@ -115,8 +115,8 @@ class CrowdBT(PairEstimator):
     def _check(self) -> None:
         check_positive(regularization=self.regularization)
         for name in ("reliability_prior_a", "reliability_prior_b"):
-            if not getattr(self, name) >= 1:
-                raise InputError(f"{name} must be 1 or more, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be 1 or more, and finite, not {getattr(self, name)}")
 
     def predict_proba(
         self,
