@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import feather
 from tests.fuzz.tampering import change_column, data_folder, read_entries, write_entries
@@ -11,6 +12,9 @@ from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
+from annotruth.models.pairs.summary import notices
+
+COLUMNS = ("left", "right", "annotator", "winner")
 
 TWO_PARTS = [("a", "b", "x", "left"), ("a", "b", "y", "left"), ("c", "d", "x", "right")] * 4
 
@@ -50,6 +54,22 @@ def test_the_table_of_items_is_best_first_part_by_part():
             {},
             "2 items were compared only once",
         ),
+        ([("a", "b", "x", "left"), ("a", "c", "y", "left")], {}, "little is known of their scores"),
+        (
+            [*TWO_PARTS, ("a", "b", "w", "left"), ("a", "e", "w", "right")],
+            {},
+            "1 item was compared only once: little is known of its score\n",
+        ),
+        (
+            [("Fox", "b", "x", "left"), ("b", " fox ", "y", "right")],
+            {},
+            "items ' fox ' and 'Fox' differ only in spaces, capitals or Unicode form",
+        ),
+        (
+            [("a", "b", "caf\u00e9", "left"), ("b", "a", "cafe\u0301", "right")],
+            {},
+            "if they are one annotator",
+        ),
         (TWO_PARTS, {"sides_known": False}, "side bias: not known"),
         (TWO_PARTS, {}, "bradley-terry says nothing about them"),
     ],
@@ -70,7 +90,33 @@ def test_the_summary_names_leaders_sides_spammers_and_covariates(fit):
     assert f"{fit.n_spammers} of 20 are spammers" in text
     assert "behavior of spammers: " in text
     assert "1 has too few votes to tell" in text
-    assert "covariate length: +0.200 log odds per unit (95% interval +0.100 to +0.300)" in text
+    assert "covariate length: +0.2 log odds per unit (95% interval +0.1 to +0.3)" in text
+
+
+@pytest.mark.parametrize(
+    ("covariates", "said"),
+    [
+        ({"length": [0, 0, 0]}, "covariate length is 0 in every comparison"),
+        ({"length": [2, 2, 2]}, "the influences of length, the side bias cannot be separated"),
+        (
+            {"length": [1, 2, 4], "other": [1, 0, 0], "size": [3, 6, 12]},
+            "the influences of length, size cannot be separated",
+        ),
+        ({"length": [1, 2, 4], "size": [1, 2, -4]}, ""),
+    ],
+)
+def test_covariates_that_cannot_be_separated_are_said(covariates, said):
+    rows = [("a", "b", "x", "left"), ("b", "a", "y", "left"), ("a", "b", "y", "right")]
+    votes = {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)}
+    fit = at.rank(pa.table({**votes, **covariates}), covariates=list(covariates))
+    assert said in fit.summary()
+    assert ("covariate" in "".join(notices(fit))) == bool(said)
+
+
+def test_a_model_that_does_not_use_covariates_says_so():
+    rows = {name: [value] for name, value in zip(COLUMNS, ("a", "b", "x", "left"), strict=True)}
+    fit = at.rank(pa.table({**rows, "length": [1]}), "bradley-terry", covariates=["length"])
+    assert "covariates: bradley-terry does not use them; pair-gpm does" in fit.summary()
 
 
 def test_one_clear_leader_and_items_tied_for_first():
@@ -204,7 +250,7 @@ def test_an_update_adds_votes_and_an_export_of_all_only_new_ones():
 
 def test_votes_without_a_context_are_saved_and_not_counted_twice(tmp_path):
     rows = [("a", "b", "x", "left"), ("a", "b", "y", "right"), ("b", "c", "x", "left")]
-    names = ("left", "right", "annotator", "winner", "context")
+    names = (*COLUMNS, "context")
     contexts = ("p1", None, None)
     votes = [
         dict(zip(names, (*row, c), strict=True)) for row, c in zip(rows, contexts, strict=True)

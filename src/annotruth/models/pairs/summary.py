@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted, listed, shorten, shown
+from annotruth.labels.scale import is_text
+from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compar
 
 _MAX_NAMES = 5
 _LEVEL = 0.05  # of significance
+_DEPENDENT = 1e-10  # of a direction of standardised covariates: its share of their squares
+_TAKES_PART = 1e-3  # of a covariate in such a direction
+_MAX_SPELLINGS = 100_000  # ids; more take long to compare
 
 
 def notices(fit: RankFit) -> list[str]:
@@ -46,7 +51,50 @@ def notices(fit: RankFit) -> list[str]:
     for n, text in ((0, "never compared"), (1, "compared only once")):
         if n_items := int(np.count_nonzero(per_item == n)):
             few = counted(n_items, "item was", "items were")
-            lines.append(f"{few} {text}: little is known of their scores")
+            whose = "its score" if n_items == 1 else "their scores"
+            lines.append(f"{few} {text}: little is known of {whose}")
+    lines += [*_covariate_notices(fit), *_spelling_notices(data)]
+    return lines
+
+
+def _covariate_notices(fit: RankFit) -> list[str]:
+    """Return of which covariates the comparisons say nothing, and which they cannot separate."""
+    data = fit.data
+    columns = {k: values for k, values in data.covariates.items() if k in fit.coefficients}
+    zero = [name for name, values in columns.items() if not values.any()]
+    lines = [
+        f"covariate {shorten(name, 40)} is 0 in every comparison: nothing is known of it"
+        for name in zero
+    ]
+    if data.sides_known:
+        columns["the side bias"] = np.ones(data.n_comparisons)
+    scaled = [values / np.abs(values).max() for name, values in columns.items() if name not in zero]
+    if len(scaled) < 2:
+        return lines
+    matrix = np.stack(scaled, axis=1)
+    matrix /= np.sqrt((matrix**2).sum(axis=0))
+    share, direction = np.linalg.eigh(matrix.T @ matrix)
+    mixed = (np.abs(direction[:, share < _DEPENDENT]) > _TAKES_PART).any(axis=1)
+    if mixed.any():
+        names = np.array([shorten(name, 40) for name in columns if name not in zero])[mixed]
+        lines.append(
+            f"the influences of {listed(names)} cannot be separated, as one of them follows from the "
+            "others: leave out a covariate"
+        )
+    return lines
+
+
+def _spelling_notices(data: Comparisons) -> list[str]:
+    """Return which items, and which annotators, may be one that is spelled in two ways."""
+    lines = []
+    for ids, what in ((data.items, "item"), (data.annotators, "annotator")):
+        if not is_text(ids.type) or len(ids) > _MAX_SPELLINGS:
+            continue
+        if pair := find_spelling_variants(ids.to_pylist()):
+            lines.append(
+                f"{what}s {shown(pair[0])} and {shown(pair[1])} differ only in spaces, capitals or "
+                f"Unicode form: spell them alike if they are one {what}"
+            )
     return lines
 
 
@@ -176,9 +224,11 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(line)
     for name, (value, low, high) in fit.coefficients.items():
         lines.append(
-            f"covariate {shorten(name, 40)}: {value:+.3f} log odds per unit "
-            f"(95% interval {low:+.3f} to {high:+.3f})"
+            f"covariate {shorten(name, 40)}: {value:+.3g} log odds per unit "
+            f"(95% interval {low:+.3g} to {high:+.3g})"
         )
+    if data.covariates and not fit.coefficients:
+        lines.append(f"covariates: {fit.model} does not use them; pair-gpm does")
     lines += annotator_lines(fit)
     lines += _preference_lines(fit)
     if fit.p_serious is not None:
