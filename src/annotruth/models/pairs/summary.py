@@ -36,7 +36,7 @@ def notices(fit: RankFit) -> list[str]:
     data, lines = fit.data, []
     if data.n_annotators == 1:
         lines.append(ONE_ANNOTATOR)
-    if same := _only_outcome(data):
+    if same := only_outcome(data):
         lines.append(same)
     if fit.verdict == "chance":
         lines.append(CHANCE_RANKING)
@@ -98,7 +98,7 @@ def _spelling_notices(data: Comparisons) -> list[str]:
     return lines
 
 
-def _only_outcome(data: Comparisons) -> str:
+def only_outcome(data: Comparisons) -> str:
     """Return what it means that all outcomes are the same; empty if they are not."""
     first = int(data.outcome[0])
     if (data.outcome != first).any():
