@@ -69,7 +69,7 @@ class PairGPM(PairEstimator):
     always right, always tie, inverted (the serious vote with sides exchanged), and favours one item
     (votes for it whenever it is shown, else at random). All but random votes are what the behavior
     says with probability 0.97, and else one of the other outcomes (of inverted: any), alike. The
-    favoured item is the one an annotator voted for most one-sidedly; a priori each is as likely.
+    favoured item is the one voted for most one-sidedly; a priori each is as likely.
     Gamma is the crowd's side bias, x are the covariates of a comparison, divided by their root mean
     squares; gamma and c have the prior :math:`N(0, 2^2)`. Where sides are not known, there is no
     gamma, and nobody is said to vote for a side.

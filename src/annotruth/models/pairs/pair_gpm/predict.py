@@ -95,12 +95,13 @@ def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floa
     if not names:
         return np.empty((n, 0))
     columns = [np.asarray(covariates[name], dtype=np.float64) for name in names]
-    values: Floats = np.stack(columns, axis=1)
+    values = np.stack(columns, axis=1)
     if not np.isfinite(values).all():
         raise InputError(
             "a covariate of these comparisons is not a finite number: give one for each"
         )
-    return values / fit.parameter("covariate_scale", len(names))
+    scaled: Floats = values / fit.parameter("covariate_scale", len(names))
+    return scaled
 
 
 def _of_anybody(
