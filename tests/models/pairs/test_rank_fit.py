@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather
+from scipy.special import ndtr
 from tests.fuzz.tampering import change_column, data_folder, read_entries, write_entries
 from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
-from annotruth.models.pairs.summary import notices
+from annotruth.models.pairs.summary import notices, score_line
+from annotruth.report.pairs.page import rank_report_page
 
 COLUMNS = ("left", "right", "annotator", "winner")
 
@@ -294,9 +296,25 @@ def test_who_clearly_prefers_a_side_is_said(fit):
     assert "prefer a side" not in replace(fit, annotator_columns={}).summary()
 
 
+def test_scores_of_thurstone_are_no_log_odds():
+    rows = [("a", "b", "x", "left")] * 40 + [("b", "a", "y", "left")] * 30
+    rows += [("a", "b", "y", "right"), ("a", "b", "x", "tie")]
+    fit = at.rank(rows, "thurstone")
+    (bias, *_), threshold = fit.side_bias, fit.parameters["tie"][0]
+    left, right = ndtr(bias - threshold), ndtr(-bias - threshold)
+    said = f"the left one is preferred {left / (left + right):.0%} of the time, ties apart, "
+    assert f"{said}{bias:+.2f} standard deviations (95%" in fit.summary()
+    better, worse = ndtr(1 - threshold), ndtr(-1 - threshold)
+    assert f"better item {better / (better + worse):.0%} of the time" in score_line(fit)
+    assert "log odds: with a difference of 1" in score_line(at.rank(rows, "bradley-terry"))
+    assert "log odds" not in rank_report_page(fit)
+
+
 def test_groups_name_items_of_one_part_only():
     rows = [("a", "b", s, ("left", "right")[s % 2]) for s in range(8) for _ in range(4)]
     rows += [("c", "d", s, "left") for s in range(8) for _ in range(4)]
-    lines = at.rank(rows, n_groups=2).summary().splitlines()
+    fit = at.rank(rows, n_groups=2)
+    lines = fit.summary().splitlines()
     of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
     assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]
+    assert all(f"of annotators; {line}" in rank_report_page(fit) for line in of_groups)

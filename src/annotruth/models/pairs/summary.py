@@ -134,16 +134,42 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
     )
 
 
+def preference(fit: RankFit, difference: float) -> float:
+    """Return how often the better of two items is preferred at a difference of scores, ties apart."""
+    if fit.model != "thurstone":
+        return float(1.0 / (1.0 + np.exp(-difference)))
+    from annotruth.models.pairs.thurstone import Thurstone
+
+    tie = fit.parameters.get("tie")
+    threshold = None if tie is None else float(tie[0])
+    better, worse, _ = Thurstone.probabilities(np.array([difference]), threshold)[0]
+    return float(better / (better + worse))
+
+
+def score_unit(fit: RankFit) -> str:
+    """Return what scores and side biases are measured in."""
+    return "standard deviations" if fit.model == "thurstone" else "log odds"
+
+
+def score_line(fit: RankFit) -> str:
+    """Return what a difference of scores means."""
+    of = " of a perceived difference" if fit.model == "thurstone" else ""
+    return (
+        f"scores are {score_unit(fit)}{of}: with a difference of 1, an annotator prefers the better "
+        f"item {preference(fit, 1.0):.0%} of the time, ties apart"
+    )
+
+
 def side_line(fit: RankFit) -> str:
     """Return the crowd's side bias in words; empty where sides are not known."""
     if fit.side_bias is None:
         return ""
     bias, low, high = fit.side_bias
-    interval = f"{bias:+.2f} log odds (95% interval {low:+.2f} to {high:+.2f})"
+    interval = f"{bias:+.2f} {score_unit(fit)} (95% interval {low:+.2f} to {high:+.2f})"
     if low <= 0.0 <= high:
         return f"side bias: not clearly different from 0, {interval}"
     side = "left" if bias > 0 else "right"
-    share = 1.0 / (1.0 + np.exp(-abs(bias)))
+    share = preference(fit, abs(bias))
     return (
         f"side bias: between equal items the {side} one is preferred {share:.0%} of the time, "
         f"ties apart, {interval}"
@@ -217,7 +243,10 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
-    lines += _group_lines(fit)
+    if fit.n_groups > 1 and fit.verdict != "chance":
+        lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")
+        for number, (share, best) in enumerate(group_leaders(fit), start=1):
+            lines.append(f"  group {number}, {share:.0%} of annotators: {best}")
     if not data.sides_known:
         lines.append("side bias: not known, as the comparisons do not say which side items were on")
     elif line := side_line(fit):
@@ -237,21 +266,17 @@ def summary_lines(fit: RankFit) -> list[str]:
     return lines
 
 
-def _group_lines(fit: RankFit) -> list[str]:
-    """Return the size of each taste group, and its best items."""
-    if fit.n_groups == 1 or fit.verdict == "chance":
-        return []
+def group_leaders(fit: RankFit) -> list[tuple[float, str]]:
+    """Return the share of each taste group, and its best items of the largest part in words."""
     largest = np.flatnonzero(fit.part == 0)
     where = "" if fit.n_parts == 1 else " of part 1"
-    lines = [f"{fit.n_groups} taste groups, each with scores of its own:"]
+    found = []
     all_scores, _, shares = fit.group_scores()
-    for number, (scores, share) in enumerate(zip(all_scores, shares, strict=True)):
+    for scores, share in zip(all_scores, shares, strict=True):
         best = largest[np.argsort(-scores[largest], kind="stable")[:3]]
         names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
-        lines.append(
-            f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first{where}"
-        )
-    return lines
+        found.append((float(share), f"{', '.join(names)} first{where}"))
+    return found
 
 
 def _leader_lines(fit: RankFit) -> list[str]:
