@@ -193,9 +193,12 @@ def test_parts_are_connected_first():
     assert advice.why[0] == "connects part 2 with part 1"
     assert part[advice.left[0]] != part[advice.right[0]]
     assert (part[advice.left[1:]] == part[advice.right[1:]]).all()
-    contexts = replace(fit.data, contexts=fit.data.items[:1], context=np.zeros(4, dtype=np.int32))
-    apart = advise_pairs(replace(fit, data=contexts), budget=3)
-    assert not any(why.startswith("connects") for why in apart.why)
+    of_part = part[fit.data.left].astype(np.int32)
+    one, own, many = 0 * of_part, of_part, np.arange(len(of_part), dtype=np.int32)
+    for context, connects in ((one, True), (own, False), (many, True)):
+        contexts = replace(fit.data, contexts=fit.data.items, context=context)
+        again = advise_pairs(replace(fit, data=contexts), budget=3)
+        assert any(why.startswith("connects") for why in again.why) == connects
 
 
 def test_reliable_annotators_are_asked_and_nobody_compares_a_pair_twice():

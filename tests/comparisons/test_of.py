@@ -85,7 +85,7 @@ def test_covariates_travel_with_their_comparison():
 def test_ties_of_winners_and_losers(yes):
     rows = {"winner": ["a", "a"], "loser": ["b", "b"], "annotator": ["x", "y"], "tie": [yes, None]}
     assert Comparisons.of(pa.table(rows)).outcome.tolist() == [TIE, LEFT]
-    with pytest.raises(InputError, match="tie is 'maybe' in a row, which is neither yes nor no"):
+    with pytest.raises(InputError, match="tie is 'maybe' in row 2, which is neither yes nor no"):
         Comparisons.of(pa.table({**rows, "tie": ["no", "maybe"]}))
 
 
@@ -102,6 +102,8 @@ def test_covariates_must_be_finite(value):
     rows = {**IN_SIDES, "length": [1.0, value, 3.0]}
     with pytest.raises(InputError, match=r"covariate 'length' has no finite number in row 2"):
         Comparisons.of(pa.table(rows), covariates=["length"])
+    with pytest.raises(InputError, match=r"'length' has -1e\+200, which is too large, in row 2"):
+        Comparisons.of(pa.table({**rows, "length": [1.0, -1e200, 3.0]}), covariates=["length"])
 
 
 def test_covariates_must_be_numbers():
@@ -158,3 +160,10 @@ def test_a_million_comparisons_keep_their_outcomes():
     np.testing.assert_array_equal(again.annotator_ptr, made.annotator_ptr)
     ids = np.asarray(again.items)
     np.testing.assert_array_equal(ids[again.left], np.asarray(made.items)[made.left])
+
+
+def test_codes_must_be_as_many_and_in_range():
+    with pytest.raises(InputError, match="there are 2 left items and 1 right items: give one of"):
+        Comparisons.from_codes([0, 0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    with pytest.raises(InputError, match=r"a code of the right items is outside 0\.\.1"):
+        Comparisons.from_codes([0], [2], [0], [0], items=["a", "b"], annotators=["x"])

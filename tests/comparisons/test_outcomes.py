@@ -94,5 +94,13 @@ def test_rows_without_an_id_are_refused(role):
     table = {"left": ["a", "a"], "right": ["b", "b"], "annotator": ["x", "x"], "winner": ["a", "a"]}
     table[role] = [table[role][0], ""]
     who = role if role == "annotator" else f"{role} item"
-    with pytest.raises(InputError, match=rf"row 2 has a winner but no {who} \(1 in all\)"):
+    with pytest.raises(InputError, match=rf"row 2 has an outcome but no {who} \(1 in all\)"):
+        Comparisons.of(pa.table(table))
+
+
+@pytest.mark.parametrize("role", ["winner", "loser"])
+def test_winners_and_losers_without_an_id_are_called_so(role):
+    table = {"winner": ["a", "a"], "loser": ["b", "b"], "annotator": ["x", "x"], "tie": [0, 1]}
+    table[role] = [table[role][0], ""]
+    with pytest.raises(InputError, match=rf"row 2 has an outcome but no {role} \(1 in all\)"):
         Comparisons.of(pa.table(table))

@@ -172,6 +172,20 @@ def test_a_table_of_empty_rankings_is_refused(write, text):
         read_comparisons(write("r.csv", text))
 
 
+@pytest.mark.parametrize(
+    ("text", "row", "role"),
+    [
+        ("annotator,item,rank\n,,\nx,b,2\nx,c,3\nx,,1\n", 4, "item"),
+        ("annotator,item,rank\nx,b,2\nx,c,3\n,a,1\n", 3, "annotator"),
+        ("annotator,rank1,rank2\n,,\nx,a,b\n,a,b\n", 3, "annotator"),
+        ("annotator,ranking\nx,a > b > c\n,a > b\n", 2, "annotator"),
+    ],
+)
+def test_ranks_without_an_id_are_refused_by_their_row(write, text, row, role):
+    with pytest.raises(InputError, match=rf"row {row} has a rank but no {role} \("):
+        read_comparisons(write("r.csv", text))
+
+
 def test_rankings_are_separated_by_context(write):
     text = "annotator,context,item,rank\nx,1,a,1\nx,1,b,2\nx,2,b,1\nx,2,c,2\n"
     data = read_comparisons(write("v.csv", text))

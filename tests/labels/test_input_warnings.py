@@ -15,7 +15,7 @@ def warnings_of(*categories):
 
 @pytest.mark.parametrize("other", ["cat ", " cat", "Cat", "CAT", "\u00a0cat"])
 def test_two_spellings_of_one_category_give_a_warning(other):
-    assert "differ only in spaces or capitals" in warnings_of("cat", other, "dog")
+    assert "differ only in spaces, capitals or Unicode form" in warnings_of("cat", other, "dog")
 
 
 def test_text_among_numbers_gives_a_warning():

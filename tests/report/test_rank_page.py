@@ -142,6 +142,15 @@ def test_the_matrix_counts_wins_on_either_side():
     assert (data["wins"], data["losses"], data["ties"]) == ([2], [1], [1])
 
 
+def test_winners_who_always_come_first_in_a_file_are_no_reason_for_distrust():
+    rows = [("a", "b", f"p{s}", "left") for s in range(9)] * 3 + [("a", "c", "p1", "left")]
+    trust = rank_verdict(plain_fit(*rows, sides_known=False)).trust
+    assert (trust.word, "right order" in trust.sentence) == ("Mostly", True)
+    assert rank_verdict(plain_fit(*rows)).trust.sentence.startswith(
+        "Everybody always chose the left"
+    )
+
+
 def test_notebooks_show_a_block(fit):
     html = fit._repr_html_()
     assert "Can this ranking be trusted?" in html

@@ -61,8 +61,13 @@ class ResolvedComparisons:
     n_repeated: int
 
 
-def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> ParsedComparisons:
-    """Return the comparisons of a table, whatever its shape."""
+def parse_table(
+    table: pa.Table, columns: PairColumns, *, from_text: bool, first_row: int = 0
+) -> ParsedComparisons:
+    """Return the comparisons of a table, whatever its shape.
+
+    ``first_row`` is the position of its first row in the input.
+    """
     from annotruth.comparisons import ranks
 
     alone = ""
@@ -77,19 +82,20 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
         ranked = [table.column(name) for name in columns.ranked]
         by_role, alone = ranks.to_pairs(by_role, ranked)
     elif columns.shape == "winners":
-        by_role = _sides_of_winners(by_role, table.num_rows)
+        by_role = _sides_of_winners(by_role, table.num_rows, first_row)
     covariates = {name: table.column(name) for name in columns.covariates}
     return ParsedComparisons(
         by_role,
         covariates,
         sides_known=columns.shape == "sides",
         from_text=from_text,
+        sides=("winner", "loser") if columns.shape == "winners" else ParsedComparisons.sides,
         notes=(columns.read_as, alone),
     )
 
 
 def _sides_of_winners(
-    by_role: Mapping[str, pa.ChunkedArray], n_rows: int
+    by_role: Mapping[str, pa.ChunkedArray], n_rows: int, first_row: int
 ) -> dict[str, pa.ChunkedArray]:
     """Return winners as the left and losers as the right items, which is undone later."""
     winner, loser = by_role["winner"], by_role["loser"]
@@ -97,22 +103,23 @@ def _sides_of_winners(
     # A row without a winner is no comparison, as it is where sides are known.
     outcome = pc.if_else(as_arrow(validate.missing(winner)), None, outcome)
     if "tie" in by_role:
-        outcome = pc.if_else(_is_tie(by_role["tie"]), "tie", outcome)
+        outcome = pc.if_else(_is_tie(by_role["tie"], first_row), "tie", outcome)
     others = {role: by_role[role] for role in by_role if role not in ("winner", "loser", "tie")}
     return {**others, "left": winner, "right": loser, "winner": outcome}
 
 
-def _is_tie(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _is_tie(column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
     """Return which rows are ties; refuse what is neither yes nor no. Empty cells are no ties."""
     text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(column)))
     is_tie = pc.is_in(text, value_set=pa.array(_TIES, text.type))
     is_known = pc.or_(is_tie, pc.is_in(text, value_set=pa.array(_NO_TIES, text.type)))
     is_known = pc.or_(is_known, as_arrow(validate.missing(column)))
-    if not pc.all(is_known).as_py():
-        value = column.filter(pc.invert(is_known))[0].as_py()
+    unknown = np.flatnonzero(~as_numpy(is_known))
+    if len(unknown):
+        value = column[int(unknown[0])].as_py()
         raise InputError(
-            f"tie is {shown(value)} in a row, which is neither yes nor no: write 1 or 0, or leave it "
-            "empty"
+            f"tie is {shown(value)} in row {first_row + unknown[0] + 1}, which is neither yes nor no: "
+            "write 1 or 0, or leave it empty"
         )
     return is_tie
 
@@ -137,7 +144,7 @@ def resolve(parsed: ParsedComparisons) -> ResolvedComparisons:
 
 
 def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Floats:
-    """Return a covariate as numbers; refuse text, gaps and infinities."""
+    """Return a covariate as numbers; refuse text, gaps, infinities and too large numbers."""
     values = to_array(column).take(as_arrow(rows))
     numbers = to_numbers(values)
     if not (pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type)):
@@ -147,14 +154,18 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
                 "numbers, such as the difference of two lengths"
             )
         numbers = numbers.cast(pa.int8())
-    finite = np.isfinite(as_numpy(pc.fill_null(numbers.cast(pa.float64()), np.nan)))
-    if not finite.all():
-        row = rows[np.flatnonzero(~finite)[0]] + 1
+    floats = as_numpy(pc.fill_null(numbers.cast(pa.float64()), np.nan))
+    unusable = np.flatnonzero(~(np.abs(floats) <= validate.MAX_VALUE))  # or NaN
+    if len(unusable):
+        row = rows[unusable[0]] + 1
+        what = "no finite number"
+        if np.isfinite(floats[unusable[0]]):
+            what = f"{floats[unusable[0]]:.3g}, which is too large,"
         raise InputError(
-            f"covariate {name!r} has no finite number in row {row} "
-            f"({np.count_nonzero(~finite):,} in all): fill it in, or remove the row"
+            f"covariate {name!r} has {what} in row {row} ({len(unusable):,} in all): correct it, or "
+            "remove the row"
         )
-    return as_numpy(numbers.cast(pa.float64()))
+    return floats
 
 
 def _without_repeats(

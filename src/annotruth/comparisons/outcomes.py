@@ -109,8 +109,8 @@ class WinnerReadings:
         if not words.n and not ids.n and self._ambiguous is not None:
             value, row = self._ambiguous
             raise InputError(
-                f"winner {shown(value)} of row {row} may be a side or an item of that name: write "
-                "left, right or tie as the winner"
+                f"winner {shown(value)} of row {row} may be a side or an item of that name: rename "
+                "the item, or write left, right or tie as the winner"
             )
         return words.n > 0
 

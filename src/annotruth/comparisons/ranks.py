@@ -33,42 +33,46 @@ def to_pairs(
     """
     columns = dict(by_role)
     n_rows = len([*by_role.values(), *ranked][0])
+    row = np.arange(n_rows)
     if ranked:
-        columns = _one_row_per_item(columns, [column.to_pylist() for column in ranked])
+        columns, row = _one_row_per_item(columns, [column.to_pylist() for column in ranked])
     elif "ranking" in columns:
-        columns = _parse_rankings(columns)
-    return _pairs(columns, n_rows)
+        columns, row = _parse_rankings(columns)
+    return _pairs(columns, row, n_rows)
 
 
 def _one_row_per_item(
     by_role: Mapping[str, pa.ChunkedArray], ranked: Sequence[Sequence[Any]]
-) -> dict[str, Any]:
-    """Return rows of item and rank from columns that hold the item of each rank."""
+) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Return item and rank from columns that hold the item of each rank, and the row of each."""
     n_rows, n_ranks = len(ranked[0]), len(ranked)
-    row = np.repeat(np.arange(n_rows), n_ranks)
     items = pa.array([column[at] for at in range(n_rows) for column in ranked])
     present = ~validate.missing(items)
-    return _repeated(by_role, row[present]) | {
+    row = np.repeat(np.arange(n_rows), n_ranks)[present]
+    return _repeated(by_role, row) | {
         "item": pa.chunked_array([items.filter(as_arrow(present))]),
         "rank": pa.chunked_array([as_arrow(np.tile(np.arange(n_ranks), n_rows)[present])]),
-    }
+    }, row
 
 
-def _parse_rankings(by_role: Mapping[str, pa.ChunkedArray]) -> dict[str, Any]:
-    """Return rows of item and rank from rankings such as "a > b = c" or ["a", "b"]."""
-    row: list[int] = []
+def _parse_rankings(
+    by_role: Mapping[str, pa.ChunkedArray],
+) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Return item and rank from rankings such as "a > b = c" or ["a", "b"], and the row of each."""
+    rows: list[int] = []
     items: list[Any] = []
     ranks: list[int] = []
     for at, value in enumerate(by_role["ranking"].to_pylist()):
         for rank, group in enumerate(_groups(value, at)):
-            row += [at] * len(group)
+            rows += [at] * len(group)
             items += group
             ranks += [rank] * len(group)
     others = {role: by_role[role] for role in by_role if role != "ranking"}
-    return _repeated(others, np.array(row, dtype=np.int64)) | {
+    row = np.array(rows, dtype=np.int64)
+    return _repeated(others, row) | {
         "item": pa.chunked_array([pa.array(items)]),
         "rank": pa.chunked_array([pa.array(ranks, pa.int64())]),
-    }
+    }, row
 
 
 def _groups(value: Any, at: int) -> Iterator[list[Any]]:
@@ -98,16 +102,20 @@ def _repeated(by_role: Mapping[str, pa.ChunkedArray], row: NDArray[np.int64]) ->
 
 
 def _pairs(
-    columns: Mapping[str, pa.ChunkedArray], n_rows: int
+    columns: Mapping[str, pa.ChunkedArray], row: NDArray[np.int64], n_rows: int
 ) -> tuple[dict[str, pa.ChunkedArray], str]:
     """Return all pairs of the items that one annotator ranked in one context, and the note.
 
-    ``n_rows`` is the number of rows of the table, for the message if they rank nothing.
+    ``row`` is the row of the table that each rank is in, of ``n_rows``, for messages.
     """
     rank = _rank_numbers(columns["rank"])
     ranked = np.flatnonzero(np.isfinite(rank))
     if n_rows and not len(ranked):
         raise InputError(f"every ranking is empty ({counted(n_rows, 'row')}): nothing to rank")
+    for role in ("annotator", "item"):
+        unnamed = ranked[validate.missing(columns[role])[ranked]]
+        if len(unnamed):
+            validate.refuse_unnamed(int(row[unnamed[0]]), len(unnamed), role, "a rank")
     ids = ("annotator", "item", *(["context"] if "context" in columns else []))
     validate.check_types({role: columns[role] for role in ids}, {role: role for role in ids})
     code = {role: encode_column(columns[role]).codes.astype(np.int64)[ranked] for role in ids}

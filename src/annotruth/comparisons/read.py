@@ -195,7 +195,8 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> Comparisons:
                     content, choose, max_rows=disk.rows_at_once, keep_codes=True
                 ):
                     from_text = content.kind == "text"
-                    builder.add(parse_table(batch, found[-1], from_text=from_text), n_rows)
+                    parsed = parse_table(batch, found[-1], from_text=from_text, first_row=n_rows)
+                    builder.add(parsed, n_rows)
                     n_rows += batch.num_rows
         with file_errors_reported(files):
             made = builder.finish()

@@ -32,6 +32,8 @@ class ParsedComparisons:
         Whether left and right are the sides on which the items were shown.
     from_text
         Whether the columns have no types, as in a CSV.
+    sides
+        What the two items are called in messages.
     title, notes
         The name of the format, and what was found and left out, for the summary.
 
@@ -47,6 +49,7 @@ class ParsedComparisons:
     covariates: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
     sides_known: bool = True
     from_text: bool = False
+    sides: tuple[str, str] = ("left item", "right item")
     title: str = ""
     notes: Sequence[str] = ()
 
@@ -112,7 +115,7 @@ def find_rows(parsed: ParsedComparisons, first_row: int = 0) -> FoundRows:
     if len(rows) < n_rows:
         columns = {role: column.filter(as_arrow(kept)) for role, column in columns.items()}
         winner = winner.take(kept)
-    item, annotator = _encode_ids(columns, rows + first_row)
+    item, annotator = _encode_ids(columns, parsed.sides, rows + first_row)
     context = encode_column(columns["context"]) if "context" in columns else None
     found = FoundRows(n_rows, rows, columns, winner, item, annotator, context)
     _refuse_self(found.pairs, rows + first_row)
@@ -128,26 +131,27 @@ def check_any(n_rows: int, n_kept: int) -> None:
 
 
 def _encode_ids(
-    columns: Mapping[str, pa.ChunkedArray], rows: NDArray[np.int64]
+    columns: Mapping[str, pa.ChunkedArray], sides: tuple[str, str], rows: NDArray[np.int64]
 ) -> tuple[EncodedColumn, EncodedColumn]:
-    """Return the codes of the items, left ones first, and of the annotators."""
+    """Return the codes of the items, left ones first, and of the annotators.
+
+    ``sides`` is what the two items are called in messages.
+    """
     left, right = columns["left"], columns["right"]
     if left.type != right.type:
         left, right = to_text(left), to_text(right)
     both = pa.chunked_array([*left.chunks, *right.chunks], left.type)
     item = encode_column(both)
     annotator = encode_column(columns["annotator"])
-    n = len(rows)
-    of_role = {"left": item.codes[:n], "right": item.codes[n:], "annotator": annotator.codes}
-    for role, codes in of_role.items():
-        values = annotator.values if role == "annotator" else item.values
+    left_codes, right_codes = np.split(item.codes, 2)
+    for who, codes, values in (
+        (sides[0], left_codes, item.values),
+        (sides[1], right_codes, item.values),
+        ("annotator", annotator.codes, annotator.values),
+    ):
         unnamed = validate.unnamed_rows(codes, values, None)
         if len(unnamed):
-            who = role if role == "annotator" else f"{role} item"
-            raise InputError(
-                f"row {rows[unnamed[0]] + 1} has a winner but no {who} ({len(unnamed):,} in all): "
-                f"name the {who} or remove the row"
-            )
+            validate.refuse_unnamed(int(rows[unnamed[0]]), len(unnamed), who, "an outcome")
     return item, annotator
 
 

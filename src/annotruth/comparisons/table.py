@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.sort import InputCodes, SortedCodes, sort_codes
 from annotruth.comparisons.votes import UnsortedVotes
-from annotruth.errors import counted
+from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
@@ -123,9 +123,14 @@ class Comparisons:
         """Return comparisons given as integer codes, one entry per comparison, in any order."""
         codes = [np.asarray(values) for values in (left, right, annotator, outcome)]
         sizes = (len(items), len(items), len(annotators), len(OUTCOMES))
-        names = ("left", "right", "annotator", "outcome")
+        names = ("left item", "right item", "annotator", "outcome")
         for values, size, name in zip(codes, sizes, names, strict=True):
             validate.check_codes(values, size, name)
+            if len(values) != len(codes[0]):
+                raise InputError(
+                    f"there are {len(codes[0]):,} left items and {len(values):,} {name}s: give one of "
+                    "each per comparison"
+                )
         # Copies, as the arrays may change before they are sorted.
         types = (np.int32, np.int32, np.int32, np.int8)
         made = _UnsortedComparisons.of_unsorted(

@@ -251,20 +251,20 @@ def to_integers(ids: pa.Array) -> pa.Array:
 def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
     """Return the position of each value among the ids, which are distinct; -1 where it is none.
 
-    Ids of different types are compared as text, so that 7 in one file matches "7" in another.
+    Ids of different types are compared as text, so that 7 in one file matches "7" in another. A
+    missing value matches a missing id.
     """
     values, ids = to_plain(values), to_plain(ids)
     if values.type != ids.type:
         values, ids = to_text(values), to_text(ids)
     # The many ids are looked up among the few values: a hash table of the ids takes longer.
-    values = values.dictionary_encode()
+    values = values.dictionary_encode(null_encoding="encode")
     is_asked = pc.index_in(ids, value_set=values.dictionary).is_valid()
     positions = np.flatnonzero(as_numpy(is_asked))
     code = pc.index_in(ids.take(as_arrow(positions)), value_set=values.dictionary)
-    position = np.full(len(values.dictionary) + 1, -1, dtype=np.int64)
+    position = np.full(len(values.dictionary), -1, dtype=np.int64)
     position[as_numpy(code)] = positions
-    codes = as_numpy(pc.fill_null(values.indices, len(values.dictionary)))
-    matched: NDArray[np.int64] = position[codes]
+    matched: NDArray[np.int64] = position[as_numpy(values.indices)]
     return matched
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from numbers import Integral, Real
@@ -20,13 +21,15 @@ from annotruth.labels.encode import EncodedColumn
 from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import Scale, is_text, parse_numbers, to_plain
 
+MAX_VALUE = 1e100
+"""The largest number that is taken: its square, and sums of many, are far from overflow."""
+
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
 _INTEGERS_BELOW = 1 << 63  # NumPy has no larger ones
 _MISSING = ("", "nan")  # without spaces around them and in lower case
 _NOT_AVAILABLE = ("na", "n/a", "#n/a", "<na>", "null", "nat")  # as other programs write them
 _MAX_TEXTS = 5  # among numbers; where there are more, the numbers are text as well
-_MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
 
 
 def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]) -> None:
@@ -124,13 +127,13 @@ def check_names(scale: Scale) -> None:
 def check_magnitude(scale: Scale) -> None:
     """Refuse numbers whose squares, or those of their differences, overflow or underflow."""
     values = np.sort(scale.values)
-    if np.abs(values).max() > _MAX_VALUE:
+    if np.abs(values).max() > MAX_VALUE:
         raise InputError(
             f"label {values[np.abs(values).argmax()]:g} is too large to compute with: scale the "
-            f"labels to within {_MAX_VALUE:g}"
+            f"labels to within {MAX_VALUE:g}"
         )
     gap = np.diff(values).min(initial=1.0)
-    if gap < 1.0 / _MAX_VALUE:
+    if gap < 1.0 / MAX_VALUE:
         raise InputError(
             f"two labels are only {gap:g} apart, too little to compute with: scale the labels up"
         )
@@ -147,10 +150,10 @@ def unnamed_rows(
     return empty if kept is None else np.flatnonzero(kept)[empty]
 
 
-def refuse_unnamed(row: int, n: int, role: str) -> NoReturn:
-    """Refuse ``n`` labels without an item or annotator, of which ``row`` is the first."""
+def refuse_unnamed(row: int, n: int, role: str, what: str = "a label") -> NoReturn:
+    """Refuse ``n`` labels, or ``what``, without an item or annotator; ``row`` is the first."""
     raise InputError(
-        f"row {row + 1} has a label but no {role} ({n:,} in all): name the {role} or remove the row"
+        f"row {row + 1} has {what} but no {role} ({n:,} in all): name the {role} or remove the row"
     )
 
 
@@ -316,10 +319,10 @@ def input_warnings(scale: Scale) -> Iterator[str]:
     if scale.is_ordinal or not is_text(scale.categories.type):
         return
     names = scale.names
-    if pair := _find_spelling_variants(names):
+    if pair := find_spelling_variants(names):
         yield (
-            f"labels {shown(pair[0])} and {shown(pair[1])} differ only in spaces or capitals, "
-            "and are two categories: spell them alike if they are one"
+            f"labels {shown(pair[0])} and {shown(pair[1])} differ only in spaces, capitals or Unicode "
+            "form, and are two categories: spell them alike if they are one"
         )
     if any(map(_DECIMAL_COMMA.fullmatch, names)) and all(
         _DECIMAL_COMMA.fullmatch(name) or _WHOLE.fullmatch(name) for name in names
@@ -343,11 +346,12 @@ def input_warnings(scale: Scale) -> Iterator[str]:
         )
 
 
-def _find_spelling_variants(names: list[str]) -> tuple[str, str] | None:
-    """Return two names that differ only in spaces and capitals, if there are such."""
+def find_spelling_variants(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return two names that differ only in spaces, capitals or Unicode form, if there are such."""
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(" ".join(name.split()).casefold(), name)
+        plain = unicodedata.normalize("NFC", name)
+        other = seen.setdefault(" ".join(plain.split()).casefold(), name)
         if other != name:
             return other, name
     return None

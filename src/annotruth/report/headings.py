@@ -61,7 +61,7 @@ RANK_HEADINGS: dict[str, tuple[str, str]] = {
     # items
     "item": ("Item", "opens with whom it was compared with"),
     "n_comparisons": ("Votes", "number of comparisons"),
-    "score": ("Score", "log odds with its 95% interval: a difference of 1 is odds of e (2.7) to 1, ties apart"),
+    "score": ("Score", "with its 95% interval; the first lines above say what a difference of 1 means"),
     "low": ("From", "lower end of the 95% interval"),
     "high": ("To", "upper end of the 95% interval"),
     "rank": ("Rank", "1 is best, with its 95% interval"),

@@ -99,6 +99,8 @@ def test_bad_options_are_refused():
         CrowdBT(regularization=0.0).fit(votes)
     with pytest.raises(InputError, match="reliability_prior_b must be 1 or more"):
         CrowdBT(reliability_prior_b=0.5).fit(votes)
+    with pytest.raises(InputError, match="reliability_prior_a must be 1 or more, and finite"):
+        CrowdBT(reliability_prior_a=np.inf).fit(votes)
 
 
 def test_all_sessions_are_closed(monkeypatch):

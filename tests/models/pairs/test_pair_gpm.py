@@ -406,3 +406,28 @@ def test_a_negative_seed_is_refused() -> None:
     votes = simulate.comparers(n_items=4, n_annotators=5, seed=1).comparisons
     with pytest.raises(InputError, match="seed is -1: give a whole number from 0"):
         PairGPM(seed=-1).fit(votes)
+
+
+def test_predictions_at_large_covariates_are_probabilities() -> None:
+    made = simulate.comparers(n_items=4, n_annotators=4, comparisons_per_annotator=20, seed=0)
+    lengths = np.random.default_rng(0).normal(size=80)
+    votes = dataclasses.replace(made.comparisons, covariates={"length": lengths})
+    model, zero = PairGPM().fit(votes), np.zeros(2, dtype=np.int64)
+    p = model.predict_proba(zero, zero + 1, np.array([-1, 0]), {"length": np.full(2, 1e6)})
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    with pytest.raises(InputError, match="a covariate of these comparisons is not a finite number"):
+        model.predict_proba(zero, zero + 1, zero, {"length": np.array([0.0, np.nan])})
+
+
+def test_everybody_who_always_says_tie_is_said_to() -> None:
+    made = simulate.comparers(n_items=6, n_annotators=5, comparisons_per_annotator=30, seed=0)
+    ties = dataclasses.replace(made.comparisons, outcome=np.full(150, 2, dtype=np.int8))
+    assert set(PairGPM().fit(ties).result_.behavior or ()) == {"always tie"}
+
+
+def test_a_negative_tolerance_and_no_comparisons_are_refused() -> None:
+    one = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    with pytest.raises(InputError, match="tol must be 0 or more, and finite, not -1"):
+        PairGPM(tol=-1).fit(one)
+    with pytest.raises(InputError, match="there are no comparisons: nothing to rank"):
+        PairGPM().fit(one.subset(np.array([False])))

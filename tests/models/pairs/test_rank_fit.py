@@ -4,13 +4,19 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import feather
+from scipy.special import ndtr
 from tests.fuzz.tampering import change_column, data_folder, read_entries, write_entries
 from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
+from annotruth.models.pairs.summary import notices, score_line
+from annotruth.report.pairs.page import rank_report_page
+
+COLUMNS = ("left", "right", "annotator", "winner")
 
 TWO_PARTS = [("a", "b", "x", "left"), ("a", "b", "y", "left"), ("c", "d", "x", "right")] * 4
 
@@ -50,6 +56,22 @@ def test_the_table_of_items_is_best_first_part_by_part():
             {},
             "2 items were compared only once",
         ),
+        ([("a", "b", "x", "left"), ("a", "c", "y", "left")], {}, "little is known of their scores"),
+        (
+            [*TWO_PARTS, ("a", "b", "w", "left"), ("a", "e", "w", "right")],
+            {},
+            "1 item was compared only once: little is known of its score\n",
+        ),
+        (
+            [("Fox", "b", "x", "left"), ("b", " fox ", "y", "right")],
+            {},
+            "items ' fox ' and 'Fox' differ only in spaces, capitals or Unicode form",
+        ),
+        (
+            [("a", "b", "caf\u00e9", "left"), ("b", "a", "cafe\u0301", "right")],
+            {},
+            "if they are one annotator",
+        ),
         (TWO_PARTS, {"sides_known": False}, "side bias: not known"),
         (TWO_PARTS, {}, "bradley-terry says nothing about them"),
     ],
@@ -70,7 +92,33 @@ def test_the_summary_names_leaders_sides_spammers_and_covariates(fit):
     assert f"{fit.n_spammers} of 20 are spammers" in text
     assert "behavior of spammers: " in text
     assert "1 has too few votes to tell" in text
-    assert "covariate length: +0.200 log odds per unit (95% interval +0.100 to +0.300)" in text
+    assert "covariate length: +0.2 log odds per unit (95% interval +0.1 to +0.3)" in text
+
+
+@pytest.mark.parametrize(
+    ("covariates", "said"),
+    [
+        ({"length": [0, 0, 0]}, "covariate length is 0 in every comparison"),
+        ({"length": [2, 2, 2]}, "the influences of length, the side bias cannot be separated"),
+        (
+            {"length": [1, 2, 4], "other": [1, 0, 0], "size": [3, 6, 12]},
+            "the influences of length, size cannot be separated",
+        ),
+        ({"length": [1, 2, 4], "size": [1, 2, -4]}, ""),
+    ],
+)
+def test_covariates_that_cannot_be_separated_are_said(covariates, said):
+    rows = [("a", "b", "x", "left"), ("b", "a", "y", "left"), ("a", "b", "y", "right")]
+    votes = {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)}
+    fit = at.rank(pa.table({**votes, **covariates}), covariates=list(covariates))
+    assert said in fit.summary()
+    assert ("covariate" in "".join(notices(fit))) == bool(said)
+
+
+def test_a_model_that_does_not_use_covariates_says_so():
+    rows = {name: [value] for name, value in zip(COLUMNS, ("a", "b", "x", "left"), strict=True)}
+    fit = at.rank(pa.table({**rows, "length": [1]}), "bradley-terry", covariates=["length"])
+    assert "covariates: bradley-terry does not use them; pair-gpm does" in fit.summary()
 
 
 def test_one_clear_leader_and_items_tied_for_first():
@@ -202,6 +250,20 @@ def test_an_update_adds_votes_and_an_export_of_all_only_new_ones():
     assert np.allclose(export.scores.mean, [scores[item] for item in "abcd"], atol=1e-3)
 
 
+def test_votes_without_a_context_are_saved_and_not_counted_twice(tmp_path):
+    rows = [("a", "b", "x", "left"), ("a", "b", "y", "right"), ("b", "c", "x", "left")]
+    names = (*COLUMNS, "context")
+    contexts = ("p1", None, None)
+    votes = [
+        dict(zip(names, (*row, c), strict=True)) for row, c in zip(rows, contexts, strict=True)
+    ]
+    at.rank(votes, "bradley-terry").save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit")
+    assert loaded.comparison_table()["context"].to_pylist() == list(contexts)
+    later = [*votes, {**votes[0], "annotator": "z"}]
+    assert at.update(loaded, later).data.n_comparisons == 4
+
+
 def test_what_changed_is_said():
     from annotruth.advice.rank_changes import rank_changes
 
@@ -234,9 +296,25 @@ def test_who_clearly_prefers_a_side_is_said(fit):
     assert "prefer a side" not in replace(fit, annotator_columns={}).summary()
 
 
+def test_scores_of_thurstone_are_no_log_odds():
+    rows = [("a", "b", "x", "left")] * 40 + [("b", "a", "y", "left")] * 30
+    rows += [("a", "b", "y", "right"), ("a", "b", "x", "tie")]
+    fit = at.rank(rows, "thurstone")
+    (bias, *_), threshold = fit.side_bias, fit.parameters["tie"][0]
+    left, right = ndtr(bias - threshold), ndtr(-bias - threshold)
+    said = f"the left one is preferred {left / (left + right):.0%} of the time, ties apart, "
+    assert f"{said}{bias:+.2f} standard deviations (95%" in fit.summary()
+    better, worse = ndtr(1 - threshold), ndtr(-1 - threshold)
+    assert f"better item {better / (better + worse):.0%} of the time" in score_line(fit)
+    assert "log odds: with a difference of 1" in score_line(at.rank(rows, "bradley-terry"))
+    assert "log odds" not in rank_report_page(fit)
+
+
 def test_groups_name_items_of_one_part_only():
     rows = [("a", "b", s, ("left", "right")[s % 2]) for s in range(8) for _ in range(4)]
     rows += [("c", "d", s, "left") for s in range(8) for _ in range(4)]
-    lines = at.rank(rows, n_groups=2).summary().splitlines()
+    fit = at.rank(rows, n_groups=2)
+    lines = fit.summary().splitlines()
     of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
     assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]
+    assert all(f"of annotators; {line}" in rank_report_page(fit) for line in of_groups)

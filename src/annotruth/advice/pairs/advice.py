@@ -226,11 +226,11 @@ def order_of(fit: RankFit, items: Codes) -> OrderPosterior:
 def _links(fit: RankFit) -> list[tuple[int, int, str]]:
     """Return a pair of items and the reason for each part that is not connected with the largest.
 
-    In each part, the item with the most comparisons is taken. Where contexts are known, parts are
-    contexts of their own, which need no connection.
+    In each part, the item with the most comparisons is taken. Parts that are contexts of their own,
+    such as versions of different pictures, need no connection.
     """
     part, n_votes = fit.part, fit.data.comparisons_per_item
-    if fit.data.contexts is not None:
+    if _parts_are_contexts(fit):
         return []
     sizes = np.bincount(part)
     largest = int(sizes.argmax())
@@ -243,6 +243,16 @@ def _links(fit: RankFit) -> list[tuple[int, int, str]]:
         for k, center in enumerate(centers)
         if k != largest
     ]
+
+
+def _parts_are_contexts(fit: RankFit) -> bool:
+    """Whether every part of the graph has one context, which no other part has."""
+    data = fit.data
+    if data.context is None or data.contexts is None:
+        return False
+    part = fit.part[data.left]
+    n_pairs = len(np.unique(part * len(data.contexts) + data.context))
+    return n_pairs == len(np.unique(part)) == len(np.unique(data.context))
 
 
 def _balance_sides(fit: RankFit, first: Codes, second: Codes) -> tuple[Codes, Codes]:

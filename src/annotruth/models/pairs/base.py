@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Engine
-from annotruth.errors import NotFittedError
+from annotruth.errors import InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.em import ProgressCallback, one_blas_thread
+from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.options import OptionsBase
 from annotruth.models.pairs.result import RankFit
 
@@ -47,6 +47,9 @@ class PairEstimator(OptionsBase, ABC):
     ) -> Self:
         """Fit the model to comparisons, starting from an earlier fit if there is one."""
         self._check_option_types()
+        check_loop_options(tol=self.tol, max_iter=self.max_iter)
+        if data.n_comparisons == 0:
+            raise InputError("there are no comparisons: nothing to rank")
         with one_blas_thread():
             self._result = self._fit(data, progress, warm_start)
         return self

@@ -55,8 +55,9 @@ class CrowdBT(PairEstimator):
     and :math:`\eta_s` has the prior Beta(a, b). Ties, which the paper does not have, are those of
     `BradleyTerry`, whether an annotator agrees or not. There is no side bias; covariates are not
     used. It is fitted by EM: the E-step computes the probability r that each vote agrees; the M-step
-    sets :math:`\eta_s` to the mean of r, and takes Newton's step for the scores of the votes, with
-    weight r as they are and with weight 1 - r turned around.
+    sets :math:`\eta_s = (a - 1 + \sum r) / (a + b - 2 + n_s)`, over the annotator's :math:`n_s` votes,
+    and takes Newton's step for the scores of the votes, with weight r as they are and with weight
+    1 - r turned around.
 
     Reliability is :math:`\eta_s`. Intervals of scores are those of known :math:`\eta_s`, so they are
     too narrow where annotators have few votes.
@@ -115,8 +116,8 @@ class CrowdBT(PairEstimator):
     def _check(self) -> None:
         check_positive(regularization=self.regularization)
         for name in ("reliability_prior_a", "reliability_prior_b"):
-            if not getattr(self, name) >= 1:
-                raise InputError(f"{name} must be 1 or more, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be 1 or more, and finite, not {getattr(self, name)}")
 
     def predict_proba(
         self,

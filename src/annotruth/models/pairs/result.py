@@ -108,7 +108,8 @@ class RankFit(AnnotatorResults):
     scores
         The posterior of the items' scores. A difference of 1 between two items is odds of e to 1
         that an annotator of average sharpness prefers the one to the other, ties apart. Scores have
-        mean 0 within each connected part of the graph of comparisons.
+        mean 0 within each connected part of the graph of comparisons. Those of `Thurstone` are in
+        standard deviations of a perceived difference.
     part
         The connected part of the graph of comparisons that each item is in: scores of different
         parts cannot be compared.

@@ -2,8 +2,8 @@ r"""`ScoreModel`: the base of models in which items have scores and annotators a
 
 A comparison of items l and r depends on :math:`d = \theta_l - \theta_r + \gamma`, where gamma is the
 side bias, and on a tie parameter a. The log-likelihood of the counts of all pairs is concave in
-:math:`(\theta, \gamma, a)`. Scores have the prior :math:`N(0, \sigma^2)`; gamma and a have weak
-priors. Each step is one of Newton's, with the information matrix
+:math:`(\theta, \gamma, a)`. Scores have the prior :math:`N(0, \sigma^2)`; gamma and a have the prior
+:math:`N(0, 3^2)`. Each step is one of Newton's, with the information matrix
 
 .. math:: \begin{pmatrix} L(w) + \sigma^{-2} I & C \\ C^T & D \end{pmatrix},
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted, listed, shorten, shown
+from annotruth.labels.scale import is_text
+from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compar
 
 _MAX_NAMES = 5
 _LEVEL = 0.05  # of significance
+_DEPENDENT = 1e-10  # of a direction of standardised covariates: its share of their squares
+_TAKES_PART = 1e-3  # of a covariate in such a direction
+_MAX_SPELLINGS = 100_000  # ids; more take long to compare
 
 
 def notices(fit: RankFit) -> list[str]:
@@ -31,7 +36,7 @@ def notices(fit: RankFit) -> list[str]:
     data, lines = fit.data, []
     if data.n_annotators == 1:
         lines.append(ONE_ANNOTATOR)
-    if same := _only_outcome(data):
+    if same := only_outcome(data):
         lines.append(same)
     if fit.verdict == "chance":
         lines.append(CHANCE_RANKING)
@@ -46,11 +51,54 @@ def notices(fit: RankFit) -> list[str]:
     for n, text in ((0, "never compared"), (1, "compared only once")):
         if n_items := int(np.count_nonzero(per_item == n)):
             few = counted(n_items, "item was", "items were")
-            lines.append(f"{few} {text}: little is known of their scores")
+            whose = "its score" if n_items == 1 else "their scores"
+            lines.append(f"{few} {text}: little is known of {whose}")
+    lines += [*_covariate_notices(fit), *_spelling_notices(data)]
     return lines
 
 
-def _only_outcome(data: Comparisons) -> str:
+def _covariate_notices(fit: RankFit) -> list[str]:
+    """Return of which covariates the comparisons say nothing, and which they cannot separate."""
+    data = fit.data
+    columns = {k: values for k, values in data.covariates.items() if k in fit.coefficients}
+    zero = [name for name, values in columns.items() if not values.any()]
+    lines = [
+        f"covariate {shorten(name, 40)} is 0 in every comparison: nothing is known of it"
+        for name in zero
+    ]
+    if data.sides_known:
+        columns["the side bias"] = np.ones(data.n_comparisons)
+    scaled = [values / np.abs(values).max() for name, values in columns.items() if name not in zero]
+    if len(scaled) < 2:
+        return lines
+    matrix = np.stack(scaled, axis=1)
+    matrix /= np.sqrt((matrix**2).sum(axis=0))
+    share, direction = np.linalg.eigh(matrix.T @ matrix)
+    mixed = (np.abs(direction[:, share < _DEPENDENT]) > _TAKES_PART).any(axis=1)
+    if mixed.any():
+        names = np.array([shorten(name, 40) for name in columns if name not in zero])[mixed]
+        lines.append(
+            f"the influences of {listed(names)} cannot be separated, as one of them follows from the "
+            "others: leave out a covariate"
+        )
+    return lines
+
+
+def _spelling_notices(data: Comparisons) -> list[str]:
+    """Return which items, and which annotators, may be one that is spelled in two ways."""
+    lines = []
+    for ids, what in ((data.items, "item"), (data.annotators, "annotator")):
+        if not is_text(ids.type) or len(ids) > _MAX_SPELLINGS:
+            continue
+        if pair := find_spelling_variants(ids.to_pylist()):
+            lines.append(
+                f"{what}s {shown(pair[0])} and {shown(pair[1])} differ only in spaces, capitals or "
+                f"Unicode form: spell them alike if they are one {what}"
+            )
+    return lines
+
+
+def only_outcome(data: Comparisons) -> str:
     """Return what it means that all outcomes are the same; empty if they are not."""
     first = int(data.outcome[0])
     if (data.outcome != first).any():
@@ -86,16 +134,42 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
     )
 
 
+def preference(fit: RankFit, difference: float) -> float:
+    """Return how often the better of two items is preferred at a difference of scores, ties apart."""
+    if fit.model != "thurstone":
+        return float(1.0 / (1.0 + np.exp(-difference)))
+    from annotruth.models.pairs.thurstone import Thurstone
+
+    tie = fit.parameters.get("tie")
+    threshold = None if tie is None else float(tie[0])
+    better, worse, _ = Thurstone.probabilities(np.array([difference]), threshold)[0]
+    return float(better / (better + worse))
+
+
+def score_unit(fit: RankFit) -> str:
+    """Return what scores and side biases are measured in."""
+    return "standard deviations" if fit.model == "thurstone" else "log odds"
+
+
+def score_line(fit: RankFit) -> str:
+    """Return what a difference of scores means."""
+    of = " of a perceived difference" if fit.model == "thurstone" else ""
+    return (
+        f"scores are {score_unit(fit)}{of}: with a difference of 1, an annotator prefers the better "
+        f"item {preference(fit, 1.0):.0%} of the time, ties apart"
+    )
+
+
 def side_line(fit: RankFit) -> str:
     """Return the crowd's side bias in words; empty where sides are not known."""
     if fit.side_bias is None:
         return ""
     bias, low, high = fit.side_bias
-    interval = f"{bias:+.2f} log odds (95% interval {low:+.2f} to {high:+.2f})"
+    interval = f"{bias:+.2f} {score_unit(fit)} (95% interval {low:+.2f} to {high:+.2f})"
     if low <= 0.0 <= high:
         return f"side bias: not clearly different from 0, {interval}"
     side = "left" if bias > 0 else "right"
-    share = 1.0 / (1.0 + np.exp(-abs(bias)))
+    share = preference(fit, abs(bias))
     return (
         f"side bias: between equal items the {side} one is preferred {share:.0%} of the time, "
         f"ties apart, {interval}"
@@ -169,16 +243,21 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
-    lines += _group_lines(fit)
+    if fit.n_groups > 1 and fit.verdict != "chance":
+        lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")
+        for number, (share, best) in enumerate(group_leaders(fit), start=1):
+            lines.append(f"  group {number}, {share:.0%} of annotators: {best}")
     if not data.sides_known:
         lines.append("side bias: not known, as the comparisons do not say which side items were on")
     elif line := side_line(fit):
         lines.append(line)
     for name, (value, low, high) in fit.coefficients.items():
         lines.append(
-            f"covariate {shorten(name, 40)}: {value:+.3f} log odds per unit "
-            f"(95% interval {low:+.3f} to {high:+.3f})"
+            f"covariate {shorten(name, 40)}: {value:+.3g} log odds per unit "
+            f"(95% interval {low:+.3g} to {high:+.3g})"
         )
+    if data.covariates and not fit.coefficients:
+        lines.append(f"covariates: {fit.model} does not use them; pair-gpm does")
     lines += annotator_lines(fit)
     lines += _preference_lines(fit)
     if fit.p_serious is not None:
@@ -187,21 +266,17 @@ def summary_lines(fit: RankFit) -> list[str]:
     return lines
 
 
-def _group_lines(fit: RankFit) -> list[str]:
-    """Return the size of each taste group, and its best items."""
-    if fit.n_groups == 1 or fit.verdict == "chance":
-        return []
+def group_leaders(fit: RankFit) -> list[tuple[float, str]]:
+    """Return the share of each taste group, and its best items of the largest part in words."""
     largest = np.flatnonzero(fit.part == 0)
     where = "" if fit.n_parts == 1 else " of part 1"
-    lines = [f"{fit.n_groups} taste groups, each with scores of its own:"]
+    found = []
     all_scores, _, shares = fit.group_scores()
-    for number, (scores, share) in enumerate(zip(all_scores, shares, strict=True)):
+    for scores, share in zip(all_scores, shares, strict=True):
         best = largest[np.argsort(-scores[largest], kind="stable")[:3]]
         names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
-        lines.append(
-            f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first{where}"
-        )
-    return lines
+        found.append((float(share), f"{', '.join(names)} first{where}"))
+    return found
 
 
 def _leader_lines(fit: RankFit) -> list[str]:

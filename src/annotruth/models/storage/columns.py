@@ -122,11 +122,11 @@ def installed_frame(library: str) -> str:
     return library if importlib.util.find_spec(library) else default_frame()
 
 
-def read_ids(table: pa.Table, name: str) -> pa.Array:
-    """Return ids or categories: numbers, text or times, none of them missing."""
+def read_ids(table: pa.Table, name: str, *, may_be_missing: bool = False) -> pa.Array:
+    """Return ids or categories: numbers, text or times, none of them missing unless said."""
     column = table[name]
-    odd = pa.types.is_nested(column.type) or pa.types.is_null(column.type)
-    check(not (odd or column.null_count), f"{name} has a missing or nested value")
+    check(not pa.types.is_nested(column.type), f"{name} has a nested value")
+    check(may_be_missing or not column.null_count, f"{name} has a missing value")
     return column.combine_chunks()
 
 

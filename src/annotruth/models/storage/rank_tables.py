@@ -145,7 +145,7 @@ def _comparisons(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> 
         row=read_rows(comparisons, "row", n),
         sides_known=entries["sides_known"],
         covariates={name: read_finite(comparisons, f"covariate:{name}") for name in names},
-        contexts=None if contexts is None else read_ids(contexts, "context"),
+        contexts=None if contexts is None else read_ids(contexts, "context", may_be_missing=True),
         context=context,
         n_dropped=entries["n_dropped"],
         n_repeated=entries["n_repeated"],

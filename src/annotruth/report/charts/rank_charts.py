@@ -11,6 +11,7 @@ from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.summary import score_line
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
@@ -21,6 +22,7 @@ from annotruth.report.charts.fit_charts import (
 )
 from annotruth.report.charts.shapes import Intervals, dumbbells
 from annotruth.report.charts.win_matrix import matrix_data, win_matrix
+from annotruth.report.html import as_sentence
 
 MAX_NAMED = 60
 """How many items are drawn with their names; of more, the win matrix has the best `BEST`."""
@@ -58,7 +60,7 @@ class RankCharts:
     def ranking(self) -> Chart:
         """Chart the score of each item with its interval, best first."""
         low, high = self._fit.scores.interval.T
-        caption = "A difference of 1 is odds of e (2.7) to 1, ties apart."
+        caption = as_sentence(score_line(self._fit))
         return self._items(
             "ranking", "Scores of items", caption, self._fit.scores.mean, low, high, "score"
         )

@@ -158,8 +158,8 @@ def _appendix(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     if data.contexts is not None:
         rows.append(("Contexts", f"{len(data.contexts):,}", "prompts, scenes or questions"))
     for name, (value, low, high) in fit.coefficients.items():
-        note = f"log odds per unit, 95% interval {low:+.3f} to {high:+.3f}"
-        rows.append((f"Covariate {name}", f"{value:+.3f}", note))
+        note = f"log odds per unit, 95% interval {low:+.3g} to {high:+.3g}"
+        rows.append((f"Covariate {name}", f"{value:+.3g}", note))
     read_as = f'<p class="quiet">Read as: {escaped(data.read_as)}.</p>' if data.read_as else ""
     ended = how_it_ended(fit, charts, "comparison")
     return section("appendix", "Appendix", "<h3>What was read</h3>", facts(rows), read_as, *ended)

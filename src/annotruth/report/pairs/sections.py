@@ -11,11 +11,11 @@ import numpy as np
 
 from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.pairs.summary import leaders, side_line
+from annotruth.models.pairs.summary import group_leaders, leaders, score_line, side_line
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
@@ -206,10 +206,7 @@ def _rules(fit: RankFit) -> list[tuple[str, str]]:
 
 def ranking_section(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> str:
     """Return scores and ranks of items with their intervals."""
-    lead = (
-        "Scores are log odds: with a difference of 1, an annotator prefers the better item 73% of "
-        "the time, ties apart. They have mean 0"
-    )
+    lead = f"{as_sentence(score_line(fit))} They have mean 0"
     lead += " within each part." if fit.n_parts > 1 else "."
     return section(
         "ranking",
@@ -298,12 +295,11 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
     if fit.n_groups == 1 or fit.verdict == "chance":
         return ""
-    table = fit.group_table().to_pylist()
     n = fit.data.n_items
-    rows = []
-    for g in range(fit.n_groups):
-        best = ", ".join(shorten(str(row["item"]), 30) for row in table[g * n : g * n + 3])
-        rows.append((f"Group {g + 1}", f"{table[g * n]['share']:.0%}", f"of annotators; {best}"))
+    rows = [
+        (f"Group {number}", f"{share:.0%}", f"of annotators; {best}")
+        for number, (share, best) in enumerate(group_leaders(fit), start=1)
+    ]
     n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z_95))
     lead = (
         f"{fit.n_groups} groups of annotators have scores of their own. They differ on "

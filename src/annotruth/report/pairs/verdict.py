@@ -13,7 +13,7 @@ from annotruth.comparisons.table import TIE, Comparisons
 from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.pairs.summary import notices
+from annotruth.models.pairs.summary import ONE_ANNOTATOR, only_outcome
 from annotruth.report.html import as_sentence
 from annotruth.report.verdict import Trust, chance_rule, chance_trust, ranked_trust, steps_text
 
@@ -122,11 +122,11 @@ def vote_agreement(data: Comparisons) -> tuple[float, float]:
 
 
 def _trust(fit: RankFit, right_order: float) -> Trust:
-    first = notices(fit)[:1]
-    if (fit.data.outcome == fit.data.outcome[0]).all() and fit.data.n_comparisons > 1 and first:
-        return Trust("No", "bad", as_sentence(first[0]), "")
+    same = only_outcome(fit.data)
+    if same and fit.data.n_comparisons > 1:
+        return Trust("No", "bad", as_sentence(same), "")
     if fit.data.n_annotators == 1:
-        why = f"{as_sentence(first[0])} The ranking is that person's."
+        why = f"{as_sentence(ONE_ANNOTATOR)} The ranking is that person's."
         return Trust("Too few annotators to tell", "bad", why, "")
     if fit.verdict == "chance":
         return chance_trust("votes", "ranks", chance_rule(fit.model, "votes"))

@@ -67,14 +67,18 @@ class PairGPM(PairEstimator):
 
     Behaviors are random (with a third of ties, hardly any, or as many as there are in all), always left,
     always right, always tie, inverted (the serious vote with sides exchanged), and favours one item
-    (votes for it whenever it is shown, else at random). Gamma is the crowd's side bias, x are the
-    covariates of a comparison. Where sides are not known, there is no
+    (votes for it whenever it is shown, else at random). All but random votes are what the behavior
+    says with probability 0.97, and else one of the other outcomes (of inverted: any), alike. The
+    favoured item is the one voted for most one-sidedly; a priori each is as likely.
+    Gamma is the crowd's side bias, x are the covariates of a comparison, divided by their root mean
+    squares; gamma and c have the prior :math:`N(0, 2^2)`. Where sides are not known, there is no
     gamma, and nobody is said to vote for a side.
 
-    States are levels on grids. Their probabilities are estimated, with a weak prior that most
-    annotators are serious, except that the log of the sharpness has the prior N(0, 0.6): scores are
-    those of an annotator of average sharpness. Scores have a normal prior whose variance is estimated
-    by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of
+    States are levels on grids (`annotruth.models.pairs.pair_gpm.states`). Their probabilities are
+    estimated, with a weak prior that most annotators are serious, except that the log of the sharpness
+    has the prior :math:`N(0, 0.6^2)`: scores are those of an annotator of average sharpness. Scores
+    have a normal prior whose variance is estimated by the marginal likelihood. With taste groups, the
+    group of an annotator is part of the state, and theta is that of the group. Votes of inverted annotators are not used for the scores. Intervals of
     scores come from the observed information (Louis, 1982). Predictions have each annotator's own side
     bias, estimated with the other parameters given, in place of gamma. Reliability and behaviors come
     from probabilities of states estimated once more given the scores, with the mean and the spread of

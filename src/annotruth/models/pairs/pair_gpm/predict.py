@@ -11,7 +11,7 @@ import numpy as np
 from annotruth.engines import Engine, Input, Pass, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.kernels.pairs.levels import StateLevels
+from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, StateLevels
 from annotruth.labels.layout import check_index
 from annotruth.models.pairs.pair_gpm.parameters import (
     AnnotatorStates,
@@ -95,7 +95,12 @@ def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floa
     if not names:
         return np.empty((n, 0))
     columns = [np.asarray(covariates[name], dtype=np.float64) for name in names]
-    scaled: Floats = np.stack(columns, axis=1) / fit.parameter("covariate_scale", len(names))
+    values = np.stack(columns, axis=1)
+    if not np.isfinite(values).all():
+        raise InputError(
+            "a covariate of these comparisons is not a finite number: give one for each"
+        )
+    scaled: Floats = values / fit.parameter("covariate_scale", len(names))
     return scaled
 
 
@@ -108,7 +113,7 @@ def _of_anybody(
     serious = np.zeros((len(left), 3))
     for share, theta in zip(parameters.group, parameters.theta, strict=True):
         d = np.outer(theta[left] - theta[right], levels.beta) + offset[:, np.newaxis]
-        half = np.exp(0.5 * d)[:, :, np.newaxis]
+        half = np.exp(0.5 * np.clip(d, -MAX_LOG_ODDS, MAX_LOG_ODDS))[:, :, np.newaxis]
         outcomes = np.broadcast_arrays(half, 1.0 / half, levels.nu)
         total = half + 1.0 / half + levels.nu
         for y, odds in enumerate(outcomes):

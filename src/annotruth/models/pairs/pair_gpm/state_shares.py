@@ -1,6 +1,6 @@
 r"""The probabilities of annotators' states given the scores, from which behaviors are named.
 
-Scores are estimated with the prior N(0, 0.6) of the log of the sharpness. Fitted to the same votes, serious
+Scores are estimated with the prior :math:`N(0, 0.6^2)` of the log of the sharpness. Fitted to the same votes, serious
 annotators are sharper than that, so that random voters would pass for serious ones of low sharpness.
 Here the mean of the log sharpness, and the shares of behaviors, are estimated with it by EM, for each of
 some standard deviations. Those are averaged, weighted by the likelihood: a wide spread without random

@@ -56,13 +56,14 @@ class States(NamedTuple):
 def make_states(*, n_items: int, sided: bool, tie_share: float) -> States:
     """Return the states for comparisons whose sides are known or not, with a share of ties.
 
-    Random votes have three outcomes alike, or hardly a tie, or as many ties as there are in all.
+    Random votes have three outcomes alike, or hardly a tie, or as many ties as there are in all, but
+    always fewer than those of who always says tie.
     """
     rows: list[tuple[str, float, float, Floats]] = []
     ties = tie_share > 0.0
     uniform = _by_kind(np.array([1.0, 1.0, float(ties)]))
     two_sided = _by_kind(np.array([1.0, 1.0, 0.06 * ties]))
-    side_share = max(0.5 * (1.0 - tie_share), 1e-3)
+    side_share = max(0.5 * (1.0 - tie_share), 1.0 - FIXED)
     usual_ties = _by_kind(np.array([side_share, side_share, tie_share]))
     rows.append((SERIOUS, _MOST_SERIOUS, 0.0, uniform))
     rows += [(SERIOUS if e > 0.5 else RANDOM, e, 0.0, uniform) for e in _EPS[::-1]]
