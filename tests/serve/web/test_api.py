@@ -40,7 +40,7 @@ def test_numbers_and_booleans_become_text(server):
 def test_a_wrong_list_is_not_stored_at_all(server):
     path = "/projects/birds/labels"
     reply = server.call("POST", path, [label(1), {"item": "x", "annotator": "ann"}])
-    assert (reply.status, reply.body) == (422, {"detail": "the event has no label"})
+    assert (reply.status, reply.body) == (422, {"detail": "1: the event has no label"})
     reply = server.call(
         "POST", "/projects/birds/labels", {"item": "", "annotator": "ann", "label": "x"}
     )
@@ -106,6 +106,21 @@ def test_comparisons(server):
         ("a", "b", "tie"),
     ]
     assert server.call("POST", path, {**vote, "outcome": "up"}).status == 422
+
+
+def test_a_comparison_of_an_item_with_itself_is_refused(server):
+    path = "/projects/films/comparisons"
+    vote = {"left": "a", "right": "b", "annotator": "ann", "outcome": "left"}
+    problem = (
+        "item 'a' is compared with itself: leave the comparison out, or correct one of its items"
+    )
+    reply = server.call("POST", path, {**vote, "right": "a"})
+    assert (reply.status, reply.body["detail"]) == (422, problem)
+    reply = server.call("POST", path, [vote, {**vote, "right": "a"}])
+    assert (reply.status, reply.body["detail"]) == (422, f"1: {problem}")
+    reply = server.stream(path, [json.dumps(vote), json.dumps({**vote, "right": "a"})])
+    detail = f"line 2: {problem}; stored before it: 1 comparison"
+    assert (reply.status, reply.body["detail"]) == (422, detail)
 
 
 def test_projects_are_created_and_changed(server):
