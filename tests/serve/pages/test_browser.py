@@ -174,13 +174,79 @@ def test_nothing_is_replaced_while_the_visitor_types(browse, service, films):
     page.wait_for_selector("html[data-refreshed]", state="attached")
 
 
+def test_a_change_during_a_refresh_is_shown_too(browse, service, films):
+    page = browse(service.token()).open("/projects/films/alerts")
+    page.wait_for_selector("html[data-live]", state="attached")
+
+    def answer_late(route):
+        response = route.fetch()
+        if route.request.resource_type == "fetch" and not late:
+            late.append(True)
+            service.add_alert(films, "annotator 5: drop, while the page is fetched", "5")
+            page.wait_for_timeout(2500)  # until the stream has said so
+        route.fulfill(response=response)
+
+    late = []
+    page.route("**/alerts", answer_late)
+    service.add_alert(films, "annotator 4: drop, before the page is fetched", "4")
+    page.get_by_text("while the page is fetched").wait_for()
+    service.add_alert(films, "annotator 6: drop, at last", "6")
+    page.get_by_text("at last").wait_for()
+
+
+def test_a_login_that_has_ended_is_said(browse, service, films):
+    browser = browse(service.token())
+    page = browser.open("/projects/films")
+    page.wait_for_selector("html[data-live]", state="attached")
+    page.context.clear_cookies()
+    service.add_alert(films, "annotator 4: drop", "4")
+    page.get_by_text("The login has ended: load this page again.").wait_for()
+    assert page.locator("h1").inner_text() == "films"
+
+
+def test_a_refresh_leaves_the_focus_and_the_place_in_a_wide_table(browse, service, films):
+    page = browse(service.token(), width=390).open("/projects/films/annotators")
+    page.wait_for_selector("html[data-live]", state="attached")
+    link = page.locator(".paged tbody a").nth(3)
+    name = link.inner_text()
+    link.focus()
+    page.locator(".paged").evaluate("each => { each.style.width = '100px'; each.scrollLeft = 40; }")
+    service.add_alert(films, "annotator 4: drop", "4")
+    page.wait_for_selector("html[data-refreshed]", state="attached")
+    assert page.evaluate("document.activeElement.textContent") == name
+
+
+HIDE = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+CHANGED = "document.dispatchEvent(new Event('visibilitychange'));"
+
+
+def test_hidden_pages_hold_no_connection(browse, service, films):
+    browser = browse(service.token())
+    tabs = [browser.open("/projects/films")]
+    for _ in range(6):  # a browser has six connections to a server at most
+        tabs[-1].wait_for_selector("html[data-live]", state="attached")
+        tabs[-1].evaluate(HIDE % "true" + CHANGED)
+        tabs.append(browser.page.context.new_page())
+        tabs[-1].goto(f"{service.address}/projects/films")
+    tabs[-1].wait_for_selector("html[data-live]", state="attached")
+    assert service.n_listeners() == 1
+    service.add_alert(films, "annotator 7: drop, while hidden", "7")
+    tabs[-1].get_by_text("while hidden").wait_for()
+    assert tabs[0].get_by_text("while hidden").count() == 0
+    tabs[0].evaluate(HIDE % "false" + CHANGED)
+    tabs[0].get_by_text("while hidden").wait_for()
+
+
 def test_a_lost_connection_is_said(browse, service, films):
     browser = browse(service.token())
     browser.page.route("**/events", lambda route: route.abort())
     page = browser.open("/projects/films")
     lost = page.locator("#connection")
     lost.wait_for(state="visible")
-    assert "Connection lost" in lost.inner_text()
+    said = lost.inner_text()
+    assert "Connection lost" in said
+    page.wait_for_timeout(3500)  # another attempt, later than the numbers
+    assert lost.inner_text() == said
     page.unroute("**/events")
     page.wait_for_selector("html[data-live]", state="attached")
     assert lost.is_hidden()

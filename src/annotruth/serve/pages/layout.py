@@ -108,7 +108,7 @@ def render(
     # With no referrer at all, browsers would not say either where a form comes from.
     styles = [STYLE, *([frame.colors] if frame.colors else [])]
     links = "".join(f'<link rel="stylesheet" href="{static_path(name)}">' for name in styles)
-    events = f' data-events="{escaped(frame.address("events"))}"' if live else ""
+    events = f' data-events="/api/v1{escaped(frame.address("events"))}"' if live else ""
     events += " data-labels" if every_label else ""
     where = f"{title}: {frame.project}" if frame.project else title
     below = f'<p class="under">{escaped(under)}</p>' if under else ""

@@ -15,7 +15,7 @@ function askBeforeSending() {
 
 // The link that the command prints has the token behind #, which is not sent to servers.
 function logInByLink() {
-  const login = document.getElementById("login"), token = decodeURIComponent(location.hash.slice(1));
+  const login = document.getElementById("login"), token = location.hash.slice(1);
   if (!login || !token.startsWith("at_")) return;
   history.replaceState(null, "", location.pathname);
   document.getElementById("token").value = token;
