@@ -12,6 +12,7 @@ from tests.serve.pages.service import Service, simulated_rows
 from tests.waiting import MAX_SECONDS
 
 import annotruth as at
+from annotruth.serve.store.projects import get_project
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,13 @@ def test_the_link_logs_in_and_the_token_is_in_no_address(browse, service, films)
     browser.page.get_by_role("button", name="Log out").click()
     browser.page.wait_for_url("**/login")
     assert browser.page.goto(f"{service.address}/projects/films").status == 401
+
+
+def test_the_link_logs_in_from_an_open_login_page(browse, service, films):
+    browser = browse()
+    browser.open("/login")
+    browser.log_in(service.token())
+    assert "films" in browser.page.locator("main").inner_text()
 
 
 def test_a_wrong_token_is_refused(browse, service):
@@ -309,7 +317,7 @@ def test_settings_change_tokens_are_made_once_and_revoked(browse, service, films
     assert urllib.request.urlopen(request).status == 200
     page.get_by_role("button", name="Revoke").last.click()
     page.wait_for_selector("text=revoked")
-    assert browser.dialogs == ["Revoke?"]
+    assert browser.dialogs == ["Revoke <b>robot</b>?"]
     page = browser.open("/projects/films/settings")
     assert page.locator(".secret").count() == 0
     assert made not in page.content()
@@ -317,6 +325,38 @@ def test_settings_change_tokens_are_made_once_and_revoked(browse, service, films
     log = page.locator("main").inner_text()
     for action in ("settings changed", "token created", "token revoked"):
         assert action in log
+
+
+def test_categories_are_kept_as_they_are(browse, service):
+    categories = ["yes, sure", " no", "I\ncannot say", "<b>"]
+    service.add_project("quiz", settings={"categories": categories})
+    page = browse(service.token()).open("/projects/quiz/settings")
+
+    def save():
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        with service.database.connect() as connection:
+            return get_project(connection, "quiz").settings
+
+    page.get_by_label("Cost per label").fill("0.25")
+    assert save() == {"categories": categories, "cost_per_label": 0.25}
+    page.get_by_label("Categories").fill("yes, sure\n no\n  maybe \n\n")
+    assert save()["categories"] == ["yes, sure", " no", "maybe"]
+    page.get_by_label("Categories").fill("")
+    assert "categories" not in save()
+
+
+def test_the_secret_of_a_connection_says_what_it_is_of(browse, service, films):
+    page = browse(service.token()).open("/projects/films/settings")
+    page.get_by_text("Add a connection").first.click()
+    page.get_by_role("button", name="Add a connection").click()
+    secret = page.locator(".secret")
+    secret.wait_for()
+    assert re.match(
+        r"The secret of the new connection, /hooks/\d+, which is shown only now: whsec_",
+        secret.inner_text(),
+    )
+    assert secret.bounding_box()["y"] < 900  # it is seen without scrolling
 
 
 def test_a_wrong_setting_is_explained(browse, service, films):

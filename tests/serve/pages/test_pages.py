@@ -34,6 +34,7 @@ from annotruth.serve.store.records import (
     Webhook,
     WorkerState,
 )
+from annotruth.serve.web.work_queue import LabelTask
 
 ADDRESSES = re.compile(r"(/(?!/)|#|data:,$)")
 
@@ -298,6 +299,17 @@ def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
     page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), [], now)
     text = check_safe(page).text
     assert f"{rank_tables.advice.n_add} comparisons to ask for" in text
+    row = rank_tables.advice.comparison_table().to_pylist()[0]
+    pair = [str(row["left"]), str(row["right"])]
+    leases = [
+        Lease(1, LabelTask(*names).key, "ann", now + timedelta(minutes=7))
+        for names in (pair, ("x", "y"))
+    ]
+    page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), leases, now)
+    text = check_safe(page).text
+    assert f"{' and '.join(pair)} : ann , for 7 more minutes" in text
+    assert "a pair: ann , for 7 more minutes" in text
+    assert "pair%3A" not in page
     query = label_query("/annotator", {}, rank_tables)
     who = rank_tables.annotators["annotator"][0].as_py()
     shown = shown_labels(rank_tables, 0, query)
@@ -332,7 +344,7 @@ def test_the_audit_log_escapes_details(frame, now):
 
 def test_settings_are_forms_for_administrators_alone(frame, films, now):
     tokens = [Token("3f", 1, "<ci>", "write", now), Token("4f", 1, "old", "read", now, revoked=now)]
-    data = SettingsData(project=films, now=now, tokens=tokens, new_token="at_5f_secret")
+    data = SettingsData(project=films, now=now, tokens=tokens, secret=("token", "at_5f_secret"))
     page = settings_page(frame, data)
     text = check_safe(page).text
     assert "at_5f_secret" in text

@@ -29,6 +29,7 @@ addEventListener("DOMContentLoaded", () => {
   showTips();
   askBeforeSending();
   logInByLink();
+  addEventListener("hashchange", logInByLink); // the link was pasted into this page's address
   const main = document.querySelector("main[data-events]");
   if (main) follow(main);
   ROOT.dataset.ready = "yes";
