@@ -127,6 +127,14 @@ def test_every_page_opens_offline_without_errors_and_within_the_screen(
     assert all(url.startswith((service.address, "data:")) for url in browser.requests)
 
 
+@pytest.mark.parametrize("tab", ["settings", "audit"])
+def test_the_present_tab_is_within_a_small_screen(browse, service, films, tab):
+    page = browse(service.token(), width=390).open(f"/projects/films/{tab}")
+    box = page.locator(".top nav [aria-current]").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
 def test_the_link_logs_in_and_the_token_is_in_no_address(browse, service, films):
     token = service.token()
     browser = browse(token)

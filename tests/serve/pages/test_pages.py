@@ -92,7 +92,12 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
     hours = {now + timedelta(hours=k): 10 * k for k in range(5)}
     alerts = [Alert(1, 1, now, "agreement", "", "agreement fell by 9%", {})]
     data = OverviewData(
-        project=films, snapshots=snapshots, per_hour=hours, alerts=alerts, to_drop=["ann & bob"]
+        project=films,
+        snapshots=snapshots,
+        per_hour=hours,
+        alerts=alerts,
+        to_drop=["ann & bob"],
+        now=now,
     )
     page = check_safe(overview_page(frame, data))
     for words in (
@@ -108,6 +113,25 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *("Labels per hour", "Agreement and progress", "share of items finished"),
     ):
         assert words in page.text, words
+
+
+def test_an_end_that_has_passed_is_not_expected(frame, films, snapshots, now):
+    def page(days):
+        later = now + timedelta(days=days)
+        return check_safe(
+            overview_page(frame, OverviewData(project=films, snapshots=snapshots, now=later))
+        ).text
+
+    assert "12:00 UTC" in page(399.5)
+    assert "not known" in page(401)
+
+
+def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
+    data = OverviewData(project=films, snapshots=snapshots, per_hour={now: 4321})
+    page = overview_page(frame, data)
+    n_charts = page.count("4,321 labels")  # one per width of the screen
+    assert n_charts > 0
+    assert page.count("0 labels") == 11 * n_charts
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):

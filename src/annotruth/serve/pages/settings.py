@@ -128,7 +128,7 @@ def _tokens(frame: Frame, data: SettingsData) -> str:
     note = "Tokens of this project. <code>annotruth serve token create</code> makes those for all."
     parts = [f"<p>{note}</p>"]
     rows = [
-        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used),
+        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used) or "never",
          _remove(frame, "revoke-token", t.id, "Revoke", t.name) if t.is_valid(data.now) else ""]
         for t in data.tokens
     ]  # fmt: skip
@@ -179,7 +179,7 @@ def _outcome(last: Delivery | None) -> str:
 
 def _connections(frame: Frame, data: SettingsData) -> str:
     rows = [
-        [escaped(PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact),
+        [escaped(PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact) or "none yet",
          escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove", f"/hooks/{c.id}")]
         for c in data.connections
     ]  # fmt: skip

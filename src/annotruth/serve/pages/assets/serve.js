@@ -26,6 +26,7 @@ applyKeptTheme();
 addEventListener("DOMContentLoaded", () => {
   themeButton();
   prepare();
+  document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   showTips();
   askBeforeSending();
   logInByLink();
