@@ -12,8 +12,10 @@ from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.html import section, settings
+from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.pages import cells
 from annotruth.serve.pages.layout import Frame, field, form, render, select, text_area
+from annotruth.serve.pages.table import plain_table
 from annotruth.serve.store.connections import PlatformConnection
 from annotruth.serve.store.records import Delivery, Project, Token, Webhook
 
@@ -24,15 +26,7 @@ ALERT_KINDS = {
 }
 """The kinds of alerts that a webhook can be sent on."""
 
-PLATFORMS = {
-    "label-studio": "Label Studio",
-    "argilla": "Argilla",
-    "potato": "Potato",
-    "cvat": "CVAT",
-    "generic": "another program",
-}
-"""The platforms that send labels."""
-
+_PLATFORMS = {kind: platform.title for kind, platform in PLATFORMS.items()}
 _SCOPES = {
     "read": "read: see the pages and results",
     "write": "write: also send labels",
@@ -132,7 +126,7 @@ def _tokens(frame: Frame, data: SettingsData) -> str:
          _remove(frame, "revoke-token", t.id, "Revoke", t.name) if t.is_valid(data.now) else ""]
         for t in data.tokens
     ]  # fmt: skip
-    parts.append(_list(("Name", "Scope", "State", "Last used", ""), rows))
+    parts.append(_listed(("Name", "Scope", "State", "Last used", ""), rows))
     if frame.is_admin:
         fields = (
             field("name", "Name", attributes='required maxlength="60"'),
@@ -159,7 +153,7 @@ def _webhooks(frame: Frame, data: SettingsData) -> str:
         for hook in data.webhooks
     ]  # fmt: skip
     parts = ["<p>Requests that are sent when something happens, signed by Standard Webhooks.</p>"]
-    parts.append(_list(("Address", "Sent when", "State", "Last delivery", ""), rows))
+    parts.append(_listed(("Address", "Sent when", "State", "Last delivery", ""), rows))
     if frame.is_admin:
         boxes = "".join(
             f'<label class="box"><input type="checkbox" name="on_{kind}" checked> {text}</label>'
@@ -179,15 +173,15 @@ def _outcome(last: Delivery | None) -> str:
 
 def _connections(frame: Frame, data: SettingsData) -> str:
     rows = [
-        [escaped(PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact) or "none yet",
+        [escaped(_PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact) or "none yet",
          escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove", f"/hooks/{c.id}")]
         for c in data.connections
     ]  # fmt: skip
     parts = ["<p>Platforms that send labels as they are given.</p>"]
-    parts.append(_list(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
+    parts.append(_listed(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
     if frame.is_admin:
         fields = (
-            select("kind", "Platform", PLATFORMS),
+            select("kind", "Platform", _PLATFORMS),
             field("question", "Question that is read", tip="if there are several"),
             field("dataset", "Dataset of Argilla", tip="its name or id"),
             field("secret", "Secret that Argilla made", kind="password", attributes='autocomplete="off"',
@@ -227,13 +221,8 @@ def _remove(frame: Frame, action: str, which: object, button: str, name: str) ->
     )
 
 
-def _list(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small table; cells are HTML, escaped already."""
-    if not rows:
-        return '<p class="quiet">None.</p>'
-    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in header)
-    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="plain"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
+def _listed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return plain_table(header, rows) if rows else '<p class="quiet">None.</p>'
 
 
 def _secret(what: str, text: str) -> str:

@@ -399,7 +399,7 @@ class NewConnection(_Sent):
     'label-studio'
     """
 
-    kind: Literal["label-studio", "argilla", "potato", "cvat", "generic"]
+    kind: Name = Field(description="The platform, such as label-studio; generic for any other.")
     settings: JsonObject = {}
     secret: str | None = Field(
         None,
