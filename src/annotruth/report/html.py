@@ -212,7 +212,7 @@ def make_page(
         "links": "".join(f'<a href="#{key}">{text}</a>' for key, text in links.items()),
         "heading": escaped(heading),
         "under": escaped(subheading)
-        + (f"<br><code>{escaped(shorten(command, 300))}</code>" if command else ""),
+        + (f" · <code>{escaped(shorten(command, 300))}</code>" if command else ""),
         "notice": f'<p class="notice" role="alert">{with_code(notice)}</p>' if notice else "",
         "sections": "\n".join(sections),
         "footer": with_code(f"Made by annotruth {version('annotruth')}. {footer}"),

@@ -2,7 +2,6 @@
 const ROW = 45, SPARE = 8, LEFT = 4, TALL = 560, NARROW = 640, PRINTED = 30;
 const WIDTHS = { id: 140, range: 180, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 144, matrix: 60, bars: 96 };
-const SCROLLBAR = 18; // with the border, in pixels
 const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
 const REASONS = new Set(["why", "reason", "evidence"]);
@@ -17,16 +16,6 @@ function widthOf(column, narrow) {
   if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 270);
   if (column.colored) return Math.max(heading, Math.min(usual, (narrow ? 36 : 50) + 8 * longest));
   return Math.max(heading, usual);
-}
-
-// The widths of columns. If they are a little too wide, ids and texts of several lines get narrower, so
-// that all fit; otherwise the table is scrolled.
-function fitted(columns, room, narrow) {
-  const widths = columns.map((column) => widthOf(column, narrow));
-  const spare = columns.map((column, at) => (REASONS.has(column.key) ? Math.max(widths[at] - 190, 0) : column.kind === "id" ? Math.max(widths[at] - 105, 0) : 0));
-  const total = (values) => values.reduce((a, b) => a + b, 0), excess = total(widths) - room;
-  if (excess <= 0 || excess > total(spare)) return widths;
-  return widths.map((width, at) => width - (spare[at] * excess) / total(spare));
 }
 
 // Of the columns, in their order, those of highest rank that have room.
@@ -130,7 +119,7 @@ function makeTable(host, name, table, data, openDetail) {
       if (column.key === state.sort) cell.setAttribute("aria-sort", state.descending ? "descending" : "ascending");
       return cell;
     }));
-    const widths = fitted(columns, host.clientWidth - SCROLLBAR, narrow());
+    const widths = columns.map((column) => widthOf(column, narrow()));
     grid.firstChild.replaceChildren(...widths.map((width) => {
       const col = make("col");
       col.style.width = `${width}px`;

@@ -214,8 +214,7 @@ def text_width(texts: Sequence[str], max_width: float) -> float:
 def shorten(text: str, width: float) -> str:
     """Return a text cut to a width, the ellipsis included."""
     ends, room = list(accumulate(map(_width, text))), width - 12
-    # Of a width that `text_width` returns, rounding may leave a little less than the text needs.
-    if len(text) <= 2 or ends[-1] <= room + 1e-6:
+    if len(text) <= 2 or ends[-1] <= room:
         return text
     return text[: max(bisect_right(ends, room - _width("…")), 1)] + "…"
 

@@ -20,7 +20,7 @@ from annotruth.io.writers import format_of, write_table
 from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.current import keep_current, latest_of_annotations, read_events
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.erasure import erase_rows
+from annotruth.serve.store.erasure import count_erasure, erase_rows
 from annotruth.serve.store.events import lock_appends
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import event, to_microseconds
@@ -79,6 +79,8 @@ def remove_superseded(connection: Connection, project: Project, before: datetime
     needed = is_latest & (is_current | has_new)
     removed = seq[is_old & ~needed].tolist()
     _remove_events(connection, removed)
+    if removed:  # a deletion may be among them that the worker has not read yet
+        count_erasure(connection, project)
     return len(removed)
 
 
