@@ -11,13 +11,14 @@ from tests.app.test_help import visible_options
 from annotruth.app import cli
 from annotruth.app.commands.serve import config_of
 from annotruth.errors import InputError
-from annotruth.serve import start
+from annotruth.serve import importing, start
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.start import address_of, check_address, prepare
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.tokens import find_token, list_tokens
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token, find_token, list_tokens
 
 SERVE = typer.main.get_command(cli.app).commands["serve"]
 
@@ -129,6 +130,34 @@ def test_limits_of_settings_are_written_in_full(run, folder, monkeypatch):
     assert err == "annotruth: max_body is 1: give a number from 1024 to 1073741824\n"
 
 
+def test_a_label_that_a_file_changes_back_is_current_again(serve, database, tmp_path):
+    serve("project", "create", "films")
+    labels = tmp_path / "labels.csv"
+    for label, n_new in (("1", 2), ("2", 1), ("1", 1), ("1", 0), ("2", 1), ("1", 1)):
+        labels.write_text(f"item,annotator,label\na,ann,{label}\na,bob,2\n")
+        said = serve("import", "films", labels)[1]
+        assert said.startswith(f"added {n_new} label"), (label, said)
+        with database().connect() as connection:
+            found = current_labels(connection, get_project(connection, "films").id)
+        assert {each.annotator: each.label for each in found} == {"ann": label, "bob": "2"}
+
+
+def test_the_database_is_free_while_a_file_is_read(serve, database, tmp_path, monkeypatch):
+    serve("project", "create", "films")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,annotator,label\na,ann,1\n")
+    read = importing.read_labels
+
+    def write_meanwhile(path):
+        with database().begin() as connection:
+            create_token(connection, "meanwhile", "read", utc_now())
+        return read(path)
+
+    monkeypatch.setattr("annotruth.serve.store.database._SECONDS_FOR_LOCK", 1)
+    monkeypatch.setattr(importing, "read_labels", write_meanwhile)
+    assert serve("import", "films", labels)[0] == 0
+
+
 def test_comparisons_are_imported_with_repeated_votes(serve, tmp_path):
     serve("project", "create", "duels", "--kind", "comparisons")
     votes = tmp_path / "votes.csv"
@@ -208,6 +237,7 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
         (("token", "list"), "does not exist: start `annotruth serve`, or give --data-dir"),
         (("project", "create", "No Good"), "1 to 60 lower-case letters"),
         (("project", "create", "x", "--model", "nope"), "unknown model 'nope': choose one of maj"),
+        (("project", "create", "x", "--model", "n" * 300), "unknown model 'nnn"),
         (("project", "create", "x", "--model", "pair-gpm"), "unknown model 'pair-gpm': choose one"),
         (
             ("project", "create", "x", "--kind", "comparisons", "--model", "gpm"),
@@ -295,7 +325,9 @@ def test_a_port_in_use_is_one_line(run, folder):
     assert "stop the other program, or give another --port" in err
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "256.1.1.1", "x" * 300, "a\x07b"])
+@pytest.mark.parametrize(
+    "host", ["no.such.host.invalid", "256.1.1.1", "x" * 300, "a\x07b", f"é.{'x' * 80}"]
+)
 def test_a_host_that_is_not_this_machine_is_one_line(run, folder, host):
     code, out, err = run("serve", "--data-dir", folder, "--host", host)
     assert (code, out, err.count("\n")) == (2, "", 1)

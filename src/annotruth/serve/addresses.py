@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from urllib.parse import SplitResult, urlsplit
 
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, InputError, hide_credentials, shorten
 
+PORTS = {"http": 80, "https": 443}
+"""The schemes of URLs that messages are sent to, and their ports."""
+
+_MAX_URL = 2_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
 
 
@@ -23,6 +28,22 @@ class PrivateAddressError(AnnotruthError):
     Traceback (most recent call last):
     annotruth.serve.addresses.PrivateAddressError: 127.0.0.1 is a private address, which...
     """
+
+
+def check_url(url: str) -> SplitResult:
+    """Return the parts of a URL that messages can be sent to; refuse others."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it is no number
+    except ValueError:
+        parts = urlsplit("")
+    is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= _MAX_URL
+    if not is_plain or parts.scheme not in PORTS or not parts.hostname or parts.username:
+        raise InputError(
+            f"{hide_credentials(shorten(url))!r} is not a URL for messages: give one like "
+            "https://example.org/hook, without a user name or password"
+        )
+    return parts
 
 
 def allowed_addresses(host: str, port: int, *, allow_private: bool) -> list[str]:

@@ -92,11 +92,6 @@ class ServeConfig:
         """Whether only this machine can reach the server."""
         return is_loopback(self.host)
 
-    @property
-    def snapshot_dir(self) -> Path:
-        """The folder of the snapshots."""
-        return self.data_dir / "snapshots"
-
     def to_environment(self) -> dict[str, str]:
         """Return the environment variables that hold these settings."""
         return {variable_of(each.name): _written(getattr(self, each.name)) for each in fields(self)}

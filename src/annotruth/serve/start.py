@@ -67,8 +67,8 @@ def check_address(config: ServeConfig) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((config.host.strip("[]"), config.port))
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, TypeError) as error:  # a name that cannot be encoded is a TypeError
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise InputError(
                 f"cannot listen on {shorten(config.host)}, port {config.port}: {reason}; "
                 f"{_next_step(error)}"
@@ -77,10 +77,11 @@ def check_address(config: ServeConfig) -> int:
         return port
 
 
-def _next_step(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
+def _next_step(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
         return "stop the other program, or give another --port"
-    if error.errno == errno.EACCES:
+    if number == errno.EACCES:
         return "give a --port from 1024"
     return "give --host an address of this machine, such as 127.0.0.1"
 

@@ -13,7 +13,8 @@ from annotruth.serve.hooks.cvat_api import Cvat
 from annotruth.serve.hooks.cvat_polling import item_of_frame, poll_cvat
 from annotruth.serve.hooks.message import HookMessage, HookProject
 from annotruth.serve.hooks.signatures import SignatureError, sign_hex
-from annotruth.serve.store.annotations import AnnotationState
+from annotruth.serve.store.annotations import AnnotationState, annotation_states
+from annotruth.serve.store.events import append_events, current_labels
 
 LABELS = HookProject("labels", {})
 SETTINGS = {"url": "https://cvat.example.org", "project": 3, "token": "personal"}
@@ -110,6 +111,22 @@ def test_a_label_that_returns_is_another_event(poll, api):
     third = poll(states(first.events) | states(second.events))
     assert third.events[0].label == "owl"
     assert third.events[0].event_id != first.events[0].event_id
+
+
+def test_a_tag_can_be_removed_once_more(poll, api, database, project):
+    tags = api["/api/jobs/11/annotations"]["tags"]
+    tag = tags[0]
+    n_current = []
+    for hour, is_there in enumerate((True, False, True, False)):
+        tags[0:1] = [tag] if is_there else [{**tag, "frame": 1}]
+        received = datetime(2026, 3, 1, 12 + hour, 30, tzinfo=UTC)
+        api["/api/jobs"]["results"][1]["updated_date"] = f"2026-03-01T{12 + hour}:00:00Z"
+        with database.begin() as connection:
+            known = annotation_states(connection, project.id, "cvat:1")
+            events = poll(known).events
+            append_events(connection, project.id, "cvat:1", events, received)
+            n_current.append(len(current_labels(connection, project.id, item="birds/a.jpg")))
+    assert n_current == [2, 1, 2, 1]
 
 
 def test_a_job_that_is_gone_or_reopened(poll, api):

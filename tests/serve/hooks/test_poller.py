@@ -106,6 +106,44 @@ def test_what_goes_wrong_is_kept(database, linked, poll, now):
     assert state(database, linked).last_error == ""
 
 
+def test_an_annotation_that_cannot_be_stored_leaves_the_others_alone(
+    database, linked, poll, twin, labels, now
+):
+    twin.annotate(1, "Positive")
+    twin.annotate(2, "Negative")
+    twin.annotate(3, "n" * 600, ground_truth=True)
+    twin.tasks[1]["data"]["annotruth_item"] = "x" * 600
+    poll(now)
+    assert labels() == [("2", "Negative")]
+    error = state(database, linked).last_error
+    assert "2 annotations could not be read, the first because: the item 'xxx" in error
+
+
+def test_an_answer_of_another_form_does_not_stop_other_connections(
+    database, project, linked, poll, twin, labels, now
+):
+    twin.annotate(1, "Positive")
+    with database.begin() as connection:
+        settings = {**SETTINGS, "url": "https://cvat.example.org"}
+        other = add_connection(connection, project.id, "cvat", settings, "secret")
+        remove_connection(connection, project.id, linked.id)
+        again = add_connection(connection, project.id, "label-studio", SETTINGS, "secret")
+
+    def answer(request):
+        if request.url.host != "cvat.example.org":
+            return twin.answer(request)
+        if request.url.path.endswith("/annotations"):
+            return httpx2.Response(200, json={"tags": [{"label_id": 7}]})  # of no frame
+        jobs = [{"id": 11, "name": "owl", "state": "completed"}]
+        return httpx2.Response(200, json={"next": None, "results": jobs})
+
+    poll(now, httpx2.MockTransport(answer))
+    assert "was not understood (KeyError: 'frame')" in state(database, other).last_error
+    assert state(database, other).cursor["polled"] == now.isoformat()  # not again at once
+    assert labels() == [("1", "Positive")]
+    assert state(database, again).last_error == ""
+
+
 def test_polling_in_the_background(database, linked, twin, labels, tmp_path):
     twin.annotate(1, "Positive")
     polling = BackgroundPolling(database, tmp_path, transport=twin.transport())

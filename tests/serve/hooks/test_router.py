@@ -11,8 +11,8 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.hooks import make_hooks
 from annotruth.serve.hooks.platforms import PLATFORMS
+from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.hooks.signatures import new_secret, sign, sign_hex
 from annotruth.serve.store.connections import add_connection, get_connection
 from annotruth.serve.store.events import current_labels, last_seq

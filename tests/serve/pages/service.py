@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from fastapi import FastAPI
 from tests.serve.web_server import start_in_thread
 
 import annotruth as at
@@ -33,6 +34,7 @@ class Service:
 
     config: ServeConfig
     database: Database
+    app: FastAPI
     port: int
     stop_server: Callable[[], None]
 
@@ -41,7 +43,8 @@ class Service:
         config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=0)
         database = Database.open(config.database)
         database.upgrade()
-        return cls(config, database, *start_in_thread(make_app(config), config))
+        app = make_app(config)
+        return cls(config, database, app, *start_in_thread(app, config))
 
     @property
     def address(self) -> str:
@@ -50,6 +53,10 @@ class Service:
     def stop(self) -> None:
         self.stop_server()
         self.database.dispose()
+
+    def n_listeners(self) -> int:
+        """Return how many pages follow a project."""
+        return self.app.state.context.live.n_listeners
 
     def token(self, scope="admin", project=None) -> str:
         with self.database.begin() as connection:

@@ -12,6 +12,7 @@ from tests.serve.pages.service import Service, simulated_rows
 from tests.waiting import MAX_SECONDS
 
 import annotruth as at
+from annotruth.serve.store.projects import get_project
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,14 @@ def test_every_page_opens_offline_without_errors_and_within_the_screen(
     assert all(url.startswith((service.address, "data:")) for url in browser.requests)
 
 
+@pytest.mark.parametrize("tab", ["settings", "audit"])
+def test_the_present_tab_is_within_a_small_screen(browse, service, films, tab):
+    page = browse(service.token(), width=390).open(f"/projects/films/{tab}")
+    box = page.locator(".top nav [aria-current]").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
 def test_the_link_logs_in_and_the_token_is_in_no_address(browse, service, films):
     token = service.token()
     browser = browse(token)
@@ -137,6 +146,13 @@ def test_the_link_logs_in_and_the_token_is_in_no_address(browse, service, films)
     browser.page.get_by_role("button", name="Log out").click()
     browser.page.wait_for_url("**/login")
     assert browser.page.goto(f"{service.address}/projects/films").status == 401
+
+
+def test_the_link_logs_in_from_an_open_login_page(browse, service, films):
+    browser = browse()
+    browser.open("/login")
+    browser.log_in(service.token())
+    assert "films" in browser.page.locator("main").inner_text()
 
 
 def test_a_wrong_token_is_refused(browse, service):
@@ -174,13 +190,79 @@ def test_nothing_is_replaced_while_the_visitor_types(browse, service, films):
     page.wait_for_selector("html[data-refreshed]", state="attached")
 
 
+def test_a_change_during_a_refresh_is_shown_too(browse, service, films):
+    page = browse(service.token()).open("/projects/films/alerts")
+    page.wait_for_selector("html[data-live]", state="attached")
+
+    def answer_late(route):
+        response = route.fetch()
+        if route.request.resource_type == "fetch" and not late:
+            late.append(True)
+            service.add_alert(films, "annotator 5: drop, while the page is fetched", "5")
+            page.wait_for_timeout(2500)  # until the stream has said so
+        route.fulfill(response=response)
+
+    late = []
+    page.route("**/alerts", answer_late)
+    service.add_alert(films, "annotator 4: drop, before the page is fetched", "4")
+    page.get_by_text("while the page is fetched").wait_for()
+    service.add_alert(films, "annotator 6: drop, at last", "6")
+    page.get_by_text("at last").wait_for()
+
+
+def test_a_login_that_has_ended_is_said(browse, service, films):
+    browser = browse(service.token())
+    page = browser.open("/projects/films")
+    page.wait_for_selector("html[data-live]", state="attached")
+    page.context.clear_cookies()
+    service.add_alert(films, "annotator 4: drop", "4")
+    page.get_by_text("The login has ended: load this page again.").wait_for()
+    assert page.locator("h1").inner_text() == "films"
+
+
+def test_a_refresh_leaves_the_focus_and_the_place_in_a_wide_table(browse, service, films):
+    page = browse(service.token(), width=390).open("/projects/films/annotators")
+    page.wait_for_selector("html[data-live]", state="attached")
+    link = page.locator(".paged tbody a").nth(3)
+    name = link.inner_text()
+    link.focus()
+    page.locator(".paged").evaluate("each => { each.style.width = '100px'; each.scrollLeft = 40; }")
+    service.add_alert(films, "annotator 4: drop", "4")
+    page.wait_for_selector("html[data-refreshed]", state="attached")
+    assert page.evaluate("document.activeElement.textContent") == name
+
+
+HIDE = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+CHANGED = "document.dispatchEvent(new Event('visibilitychange'));"
+
+
+def test_hidden_pages_hold_no_connection(browse, service, films):
+    browser = browse(service.token())
+    tabs = [browser.open("/projects/films")]
+    for _ in range(6):  # a browser has six connections to a server at most
+        tabs[-1].wait_for_selector("html[data-live]", state="attached")
+        tabs[-1].evaluate(HIDE % "true" + CHANGED)
+        tabs.append(browser.page.context.new_page())
+        tabs[-1].goto(f"{service.address}/projects/films")
+    tabs[-1].wait_for_selector("html[data-live]", state="attached")
+    assert service.n_listeners() == 1
+    service.add_alert(films, "annotator 7: drop, while hidden", "7")
+    tabs[-1].get_by_text("while hidden").wait_for()
+    assert tabs[0].get_by_text("while hidden").count() == 0
+    tabs[0].evaluate(HIDE % "false" + CHANGED)
+    tabs[0].get_by_text("while hidden").wait_for()
+
+
 def test_a_lost_connection_is_said(browse, service, films):
     browser = browse(service.token())
     browser.page.route("**/events", lambda route: route.abort())
     page = browser.open("/projects/films")
     lost = page.locator("#connection")
     lost.wait_for(state="visible")
-    assert "Connection lost" in lost.inner_text()
+    said = lost.inner_text()
+    assert "Connection lost" in said
+    page.wait_for_timeout(3500)  # another attempt, later than the numbers
+    assert lost.inner_text() == said
     page.unroute("**/events")
     page.wait_for_selector("html[data-live]", state="attached")
     assert lost.is_hidden()
@@ -243,7 +325,7 @@ def test_settings_change_tokens_are_made_once_and_revoked(browse, service, films
     assert urllib.request.urlopen(request).status == 200
     page.get_by_role("button", name="Revoke").last.click()
     page.wait_for_selector("text=revoked")
-    assert browser.dialogs == ["Revoke?"]
+    assert browser.dialogs == ["Revoke <b>robot</b>?"]
     page = browser.open("/projects/films/settings")
     assert page.locator(".secret").count() == 0
     assert made not in page.content()
@@ -251,6 +333,38 @@ def test_settings_change_tokens_are_made_once_and_revoked(browse, service, films
     log = page.locator("main").inner_text()
     for action in ("settings changed", "token created", "token revoked"):
         assert action in log
+
+
+def test_categories_are_kept_as_they_are(browse, service):
+    categories = ["yes, sure", " no", "I\ncannot say", "<b>"]
+    service.add_project("quiz", settings={"categories": categories})
+    page = browse(service.token()).open("/projects/quiz/settings")
+
+    def save():
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        with service.database.connect() as connection:
+            return get_project(connection, "quiz").settings
+
+    page.get_by_label("Cost per label").fill("0.25")
+    assert save() == {"categories": categories, "cost_per_label": 0.25}
+    page.get_by_label("Categories").fill("yes, sure\n no\n  maybe \n\n")
+    assert save()["categories"] == ["yes, sure", " no", "maybe"]
+    page.get_by_label("Categories").fill("")
+    assert "categories" not in save()
+
+
+def test_the_secret_of_a_connection_says_what_it_is_of(browse, service, films):
+    page = browse(service.token()).open("/projects/films/settings")
+    page.get_by_text("Add a connection").first.click()
+    page.get_by_role("button", name="Add a connection").click()
+    secret = page.locator(".secret")
+    secret.wait_for()
+    assert re.match(
+        r"The secret of the new connection, /hooks/\d+, which is shown only now: whsec_",
+        secret.inner_text(),
+    )
+    assert secret.bounding_box()["y"] < 900  # it is seen without scrolling
 
 
 def test_a_wrong_setting_is_explained(browse, service, films):

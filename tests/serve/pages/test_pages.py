@@ -34,6 +34,7 @@ from annotruth.serve.store.records import (
     Webhook,
     WorkerState,
 )
+from annotruth.serve.web.work_queue import LabelTask
 
 ADDRESSES = re.compile(r"(/(?!/)|#|data:,$)")
 
@@ -91,7 +92,12 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
     hours = {now + timedelta(hours=k): 10 * k for k in range(5)}
     alerts = [Alert(1, 1, now, "agreement", "", "agreement fell by 9%", {})]
     data = OverviewData(
-        project=films, snapshots=snapshots, per_hour=hours, alerts=alerts, to_drop=["ann & bob"]
+        project=films,
+        snapshots=snapshots,
+        per_hour=hours,
+        alerts=alerts,
+        to_drop=["ann & bob"],
+        now=now,
     )
     page = check_safe(overview_page(frame, data))
     for words in (
@@ -107,6 +113,25 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *("Labels per hour", "Agreement and progress", "share of items finished"),
     ):
         assert words in page.text, words
+
+
+def test_an_end_that_has_passed_is_not_expected(frame, films, snapshots, now):
+    def page(days):
+        later = now + timedelta(days=days)
+        return check_safe(
+            overview_page(frame, OverviewData(project=films, snapshots=snapshots, now=later))
+        ).text
+
+    assert "12:00 UTC" in page(399.5)
+    assert "not known" in page(401)
+
+
+def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
+    data = OverviewData(project=films, snapshots=snapshots, per_hour={now: 4321})
+    page = overview_page(frame, data)
+    n_charts = page.count("4,321 labels")  # one per width of the screen
+    assert n_charts > 0
+    assert page.count("0 labels") == 11 * n_charts
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
@@ -298,6 +323,17 @@ def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
     page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), [], now)
     text = check_safe(page).text
     assert f"{rank_tables.advice.n_add} comparisons to ask for" in text
+    row = rank_tables.advice.comparison_table().to_pylist()[0]
+    pair = [str(row["left"]), str(row["right"])]
+    leases = [
+        Lease(1, LabelTask(*names).key, "ann", now + timedelta(minutes=7))
+        for names in (pair, ("x", "y"))
+    ]
+    page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), leases, now)
+    text = check_safe(page).text
+    assert f"{' and '.join(pair)} : ann , for 7 more minutes" in text
+    assert "a pair: ann , for 7 more minutes" in text
+    assert "pair%3A" not in page
     query = label_query("/annotator", {}, rank_tables)
     who = rank_tables.annotators["annotator"][0].as_py()
     shown = shown_labels(rank_tables, 0, query)
@@ -332,7 +368,7 @@ def test_the_audit_log_escapes_details(frame, now):
 
 def test_settings_are_forms_for_administrators_alone(frame, films, now):
     tokens = [Token("3f", 1, "<ci>", "write", now), Token("4f", 1, "old", "read", now, revoked=now)]
-    data = SettingsData(project=films, now=now, tokens=tokens, new_token="at_5f_secret")
+    data = SettingsData(project=films, now=now, tokens=tokens, secret=("token", "at_5f_secret"))
     page = settings_page(frame, data)
     text = check_safe(page).text
     assert "at_5f_secret" in text

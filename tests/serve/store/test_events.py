@@ -1,6 +1,6 @@
 """Events: idempotent, in order, and the current labels that follow from them."""
 
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -156,3 +156,35 @@ def test_submitted_is_never_after_received(database, project, now):
     with database.begin() as connection:
         append_events(connection, project.id, "api", [given], now)
         assert events_since(connection, project.id, 0, 1)[0].submitted == now
+
+
+@pytest.mark.parametrize(
+    ("started", "submitted", "stored"),
+    [
+        (-5, -2, (-5, -2)),
+        (100, 105, (-5, 0)),  # the sender's clock is ahead
+        (-5, None, (-5, 0)),
+        (5, None, (None, 0)),
+        (-2, -5, (None, -5)),
+    ],
+)
+def test_no_time_is_in_the_future_and_no_start_after_the_end(
+    database, project, now, started, submitted, stored
+):
+    def moment(seconds):
+        return None if seconds is None else now + timedelta(seconds=seconds)
+
+    event = LabelEvent("a", "ann", "x", started=moment(started), submitted=moment(submitted))
+    with database.begin() as connection:
+        append_events(connection, project.id, "api", [event], now)
+        (label,) = current_labels(connection, project.id)
+    assert (label.started, label.submitted) == tuple(map(moment, stored))
+
+
+def test_a_start_in_the_year_1_is_stored_or_left_out(database, project, now):
+    first, last = (datetime(year, 1, 1, tzinfo=UTC) for year in (1, 9999))
+    events = [LabelEvent("a", "ann", "x", started=first, submitted=t) for t in (last, now)]
+    with database.begin() as connection:
+        append_events(connection, project.id, "api", events, now)
+        found = events_since(connection, project.id, 0, 10)
+    assert [each.started for each in found] == [None, first]

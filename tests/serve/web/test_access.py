@@ -7,6 +7,7 @@ import pytest
 from tests.serve.web.conftest import start_server
 from tests.waiting import wait_until
 
+from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.tokens import create_token
 from annotruth.serve.web.api.system import OPEN_PATHS
@@ -218,3 +219,15 @@ def test_the_log_has_no_tokens(shared, caplog):
     assert "\n" not in item
     assert token not in caplog.text
     assert token.split("_", 2)[2] not in caplog.text
+
+
+def test_a_page_does_not_name_a_database_that_does_not_answer(sqlite_server, monkeypatch):
+    def fail(connection):
+        raise DatabaseUnavailableError("postgresql://secret.example.org: connection refused")
+
+    monkeypatch.setattr("annotruth.serve.pages.routes.list_projects", fail)
+    headers = {"Authorization": f"Bearer {sqlite_server.tokens['reader']}"}
+    reply = sqlite_server.send("GET", "/projects", headers=headers)
+    assert reply.status == 503
+    assert "The database does not answer" in reply.body
+    assert "secret.example.org" not in reply.body

@@ -40,7 +40,7 @@ def test_numbers_and_booleans_become_text(server):
 def test_a_wrong_list_is_not_stored_at_all(server):
     path = "/projects/birds/labels"
     reply = server.call("POST", path, [label(1), {"item": "x", "annotator": "ann"}])
-    assert (reply.status, reply.body) == (422, {"detail": "the event has no label"})
+    assert (reply.status, reply.body) == (422, {"detail": "1: the event has no label"})
     reply = server.call(
         "POST", "/projects/birds/labels", {"item": "", "annotator": "ann", "label": "x"}
     )
@@ -108,6 +108,21 @@ def test_comparisons(server):
     assert server.call("POST", path, {**vote, "outcome": "up"}).status == 422
 
 
+def test_a_comparison_of_an_item_with_itself_is_refused(server):
+    path = "/projects/films/comparisons"
+    vote = {"left": "a", "right": "b", "annotator": "ann", "outcome": "left"}
+    problem = (
+        "item 'a' is compared with itself: leave the comparison out, or correct one of its items"
+    )
+    reply = server.call("POST", path, {**vote, "right": "a"})
+    assert (reply.status, reply.body["detail"]) == (422, problem)
+    reply = server.call("POST", path, [vote, {**vote, "right": "a"}])
+    assert (reply.status, reply.body["detail"]) == (422, f"1: {problem}")
+    reply = server.stream(path, [json.dumps(vote), json.dumps({**vote, "right": "a"})])
+    detail = f"line 2: {problem}; stored before it: 1 comparison"
+    assert (reply.status, reply.body["detail"]) == (422, detail)
+
+
 def test_projects_are_created_and_changed(server):
     made = server.call("POST", "/projects", {"name": "owls", "settings": {"labels_per_item": 2}})
     assert made.status == 201
@@ -171,8 +186,22 @@ def test_webhooks_show_no_secrets(server):
     assert shown == [{**public, "last_delivery": None}]
     assert server.call("DELETE", f"/projects/cats/webhooks/{made.body['id']}").status == 404
     assert server.call("DELETE", f"/projects/birds/webhooks/{made.body['id']}").status == 204
-    reply = server.call("POST", "/projects/birds/webhooks", {"url": "ftp://x"})
-    problem = "url: give an address that starts with https:// or http://"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ftp://x", "'ftp://x'"),
+        ("https:///x", "'https:///x'"),
+        ("https://user:secret@example.org/x", "'https://user:***@example.org/x'"),
+    ],
+)
+def test_webhooks_that_could_not_be_sent_to_are_refused(sqlite_server, url, shown):
+    reply = sqlite_server.call("POST", "/projects/birds/webhooks", {"url": url})
+    problem = (
+        f"url: {shown} is not a URL for messages: give one like https://example.org/hook, without "
+        "a user name or password"
+    )
     assert (reply.status, reply.body) == (422, {"detail": problem})
 
 

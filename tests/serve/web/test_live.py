@@ -27,6 +27,13 @@ def test_open_pages_learn_of_new_labels(sqlite_server):
     wait_until(lambda: live.n_listeners == 0 and live._tasks == {}, "the end of the stream")
 
 
+def test_too_many_listeners_get_503(sqlite_server, monkeypatch):
+    monkeypatch.setattr("annotruth.serve.web.live.MAX_LISTENERS", 0)
+    reply = sqlite_server.call("GET", "/projects/birds/events")
+    assert (reply.status, reply.headers["retry-after"]) == (503, "2")
+    assert reply.body == {"detail": "too many pages listen already: try again later"}
+
+
 def next_event(response):
     lines = []
     while line := response.readline().strip():

@@ -48,6 +48,19 @@ def add_fit(database, project, tmp_path, fit, version=1):
         assert add_snapshot(connection, row, project)
 
 
+def test_a_deleted_label_is_asked_for_again(sqlite_database, tmp_path):
+    project = make_project(sqlite_database, items=["film 1"], labels_per_item=1)
+    queue = queue_of(sqlite_database, tmp_path)
+    for deletion in ({"item": "film 1", "annotator": "ann"}, {"annotation": "a1"}):
+        named = {"annotation": deletion.get("annotation")}
+        give(sqlite_database, project, "film 1", "ann", **named)
+        assert queue.next_task(project, "bob", NOW) is None
+        with sqlite_database.begin() as connection:
+            event = LabelEvent(**deletion, deleted=True)
+            append_events(connection, project.id, "api", [event], NOW)
+        assert queue.next_task(project, "bob", NOW).task.item == "film 1"
+
+
 def test_two_people_never_get_the_same_last_place(database_url, tmp_path):
     n_items, n_people, places = 5, 8, 2
     database = Database.open(database_url)

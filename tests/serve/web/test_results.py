@@ -10,7 +10,11 @@ import annotruth as at
 from annotruth.serve.store.projects import get_project
 from annotruth.serve.store.records import AnnotatorHistory, Snapshot
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.snapshots import add_annotator_history, add_snapshot
+from annotruth.serve.store.snapshots import (
+    add_annotator_history,
+    add_snapshot,
+    snapshots_folder,
+)
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def add_version(server, fit, version, last_seq):
     with context.database.begin() as connection:
         project = get_project(connection, "birds")
         folder = f"{project.id}/{version}"
-        fit.save(context.config.snapshot_dir / folder)
+        fit.save(snapshots_folder(context.config.data_dir) / folder)
         now = utc_now()
         row = Snapshot(
             project.id, version, now, last_seq, 75, "majority", "refit", {"n_items": 25}, folder

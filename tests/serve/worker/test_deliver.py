@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from annotruth.errors import InputError
+from annotruth.serve.addresses import check_url
 from annotruth.serve.hooks.signatures import new_secret, standard_key, verify_standard
 from annotruth.serve.store.alerts import (
     add_alert,
@@ -19,7 +20,7 @@ from annotruth.serve.store.alerts import (
 )
 from annotruth.serve.store.schema import delivery, utc_now
 from annotruth.serve.worker.deliver import WAITS, deliver_due
-from annotruth.serve.worker.sending import SendingError, check_url, send
+from annotruth.serve.worker.sending import SendingError, send
 
 
 @pytest.fixture

@@ -1,14 +1,23 @@
 """One project: what the worker publishes equals a fit of the current labels."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from tests.serve.worker.conftest import make_events
 
 import annotruth as at
+from annotruth.serve.store.alerts import list_alerts
 from annotruth.serve.store.events import current_table
+from annotruth.serve.store.maintenance import erase_annotator, remove_superseded
 from annotruth.serve.store.projects import change_settings
 from annotruth.serve.store.records import LabelEvent
-from annotruth.serve.store.snapshots import get_worker_state, latest_snapshot, snapshot_history
+from annotruth.serve.store.snapshots import (
+    get_worker_state,
+    hourly_counts,
+    latest_snapshot,
+    snapshot_history,
+)
 from annotruth.serve.worker.loop import Loop
 
 
@@ -95,8 +104,14 @@ def test_labels_outside_the_categories_are_left_out(database, project, post, loo
     assert loop.step()
     row, _ = saved()
     assert row.n_labels == 120
+    assert row.summary["notes"][0].startswith("1 label is left out: not among the categories")
     with database.connect() as connection:
-        assert "1 label is left out" in get_worker_state(connection, project.id).error
+        assert get_worker_state(connection, project.id).error == ""
+    post([LabelEvent("item 2", "ann new", "class 1"), LabelEvent("item 3", "ann new", "clss 1")])
+    assert loop.step()
+    row, _ = saved()
+    assert (row.kind, row.n_labels) == ("update", 121)
+    assert row.summary["notes"][0].startswith("2 labels are left out")
 
 
 def test_changed_settings_and_known_truths_are_fitted_from_scratch(
@@ -151,6 +166,64 @@ def test_a_lost_snapshot_folder_is_fitted_again(database, project, post, loop, s
     assert again.step()
     assert saved()[0].version == 2
     assert saved()[0].kind == "refit"
+
+
+def test_after_an_erasure_hours_and_alerts_are_not_repeated(
+    database, project, post, loop, tmp_path, now
+):
+    post(make_events())
+    post([LabelEvent(f"item {k}", "spammer", f"class {k % 3}") for k in range(30)])
+    loop.step()
+
+    def counts():
+        with database.connect() as connection:
+            return (
+                hourly_counts(connection, project.id),
+                len(list_alerts(connection, project.id, limit=1000)),
+            )
+
+    before = counts()
+    assert before[1] > 0
+    erase_annotator(database, tmp_path / "data", project, "ann 0", "test", now)
+    assert loop.step()
+    assert counts() == before
+    erase_annotator(database, tmp_path / "data", project, "ann 1", "test", now)
+    assert Loop(database, tmp_path / "data").step()  # another worker
+    assert counts() == before
+
+
+def test_a_deletion_that_is_pruned_before_the_worker_reads_it_counts(
+    database, project, post, loop, saved, now
+):
+    post(make_events())
+    post([LabelEvent("item 1", "somebody", "class 1")])
+    loop.step()
+    assert saved()[0].n_labels == 121
+    post([LabelEvent("item 1", "somebody", deleted=True)])
+    with database.begin() as connection:
+        assert remove_superseded(connection, project, now + timedelta(days=1)) == 2
+    post([LabelEvent("item 2", "somebody else", "class 1")])
+    assert loop.step()
+    row, fit = saved()
+    assert row.n_labels == 121
+    assert "somebody" not in fit.data.annotators.to_pylist()
+
+
+def test_labels_that_were_all_deleted_are_said_to_be(database, project, post, loop, saved):
+    post([LabelEvent("item 1", "ann", "class 1"), LabelEvent("item 2", "ann", "class 2")])
+    loop.step()
+    post([LabelEvent(f"item {k}", "ann", deleted=True) for k in (1, 2)])
+    clock = [0.0]
+    assert not loop.step(lambda: clock[0])
+    with database.connect() as connection:
+        error = get_worker_state(connection, project.id).error
+    assert error == "all labels were deleted: the results are those before"
+    post([LabelEvent("item 1", "ann", "class 1")])
+    clock[0] += 60.0
+    assert loop.step(lambda: clock[0])
+    assert saved()[0].n_labels == 1
+    with database.connect() as connection:
+        assert get_worker_state(connection, project.id).error == ""
 
 
 def test_rows_stay_and_folders_of_the_last_two_versions(database, project, post, loop, tmp_path):

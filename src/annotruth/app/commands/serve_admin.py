@@ -177,9 +177,8 @@ def project_create(
     require_packages()
     from annotruth.serve.administration import Administration, check_project
     from annotruth.serve.store.schema import utc_now
-    from annotruth.serve.web.schemas import ProjectSettings
 
-    settings = {} if model is None else ProjectSettings(model=model).model_dump(exclude_none=True)
+    settings = {} if model is None else {"model": model}
     check_project(name, kind, settings)
     opened = open_database(ctx, database, folder, create=True)
     with opened.begin() as connection:
@@ -240,9 +239,10 @@ def import_(
     from annotruth.serve.importing import append_file
     from annotruth.serve.store.schema import utc_now
 
-    with console.warnings_in_one_line(quiet=False), opened.begin() as connection:
+    with opened.connect() as connection:
         of = _project(connection, project)
-        appended = append_file(connection, of, file, utc_now())
+    with console.warnings_in_one_line(quiet=False):
+        appended = append_file(opened, of, file, utc_now())
     added = counted(appended.n_new, _UNIT[of.kind])
     console.show_lines(f"added {added} to {project}; {appended.n_repeated:,} were there already")
 

@@ -52,7 +52,7 @@ def poll_cvat(client: _Jobs, known: Mapping[str, AnnotationState]) -> Polled:
 
     labels = client.labels()
     found = (each for job in read for each in _annotations(client, job, labels))
-    return reconcile(found, known, still_exists)
+    return reconcile(found, known, still_exists, "labels")
 
 
 def _annotations(

@@ -70,4 +70,4 @@ def _identified(event: LabelEvent) -> LabelEvent:
     return event._replace(event_id=event_id(*event))
 
 
-PLATFORM = Platform("any sender", verify, read)
+PLATFORM = Platform("another program", verify, read)

@@ -59,7 +59,7 @@ def read(payload: Any, project: HookProject) -> HookEvents:
     if action in _GIVEN:
         return _given(payload, project)
     if action == "ANNOTATIONS_DELETED":
-        return HookEvents([deletion(number) for number in _ids(payload.get("annotations"))])
+        return HookEvents([_deletion(number) for number in _ids(payload.get("annotations"))])
     if action == "TASKS_DELETED":
         return HookEvents([], needs_poll=True)
     if not isinstance(action, str):
@@ -67,7 +67,7 @@ def read(payload: Any, project: HookProject) -> HookEvents:
     return UNKNOWN
 
 
-def deletion(annotation: str) -> LabelEvent:
+def _deletion(annotation: str) -> LabelEvent:
     """Return the event that an annotation was deleted; the time is that of receipt."""
     return LabelEvent(annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True)
 

@@ -131,12 +131,10 @@ def poll_connection(
     began = {POLLED: now.isoformat()}
     try:
         found = _poll(polled, project, known, **options)
-    except AnnotruthError as error:
-        if isinstance(error, DatabaseUnavailableError):
-            raise
-        _LOGGER.warning("connection %d: %s", polled.id, error)
+    except Exception as error:  # noqa: BLE001 (whatever it is must not stop other connections)
+        problem = _problem(polled, error)
         with database.begin() as connection:
-            keep_contact(connection, polled.id, now, error=str(error), cursor=began)
+            keep_contact(connection, polled.id, now, error=problem, cursor=began)
         return None
     with database.begin() as connection:
         append_events(connection, project.id, polled.source, found.events, utc_now())
@@ -145,6 +143,15 @@ def poll_connection(
     if found.events:
         _LOGGER.info("connection %d was polled: %s", polled.id, found.summary)
     return found
+
+
+def _problem(of: PlatformConnection, error: Exception) -> str:
+    """Log what went wrong with a connection, and return it in one line."""
+    if isinstance(error, AnnotruthError):
+        _LOGGER.warning("connection %d: %s", of.id, error)
+        return str(error)
+    _LOGGER.error("connection %d failed", of.id, exc_info=error)
+    return f"the answer was not understood ({type(error).__name__}: {error}): see the worker's log"
 
 
 def _poll(
@@ -176,9 +183,8 @@ def _predict_if_due(
             written = write_predictions_back(fit, to.settings, **options)
             error = f"predictions: {written.summary}" if written.n_refused else ""
         cursor[VERSION] = latest.version
-    except AnnotruthError as problem:
-        error = f"predictions: {problem}"
-        _LOGGER.warning("connection %d: %s", to.id, error)
+    except Exception as problem:  # noqa: BLE001 (as above)
+        error = f"predictions: {_problem(to, problem)}"
     rest = timedelta(seconds=_REST * (time.monotonic() - began))
     cursor[PREDICT_AFTER] = (now + max(PREDICT_EVERY, rest)).isoformat()
     with database.begin() as connection:

@@ -1,7 +1,7 @@
 """Polling: what a platform says now, compared with what is known of it.
 
-It finds the annotations that webhooks have lost: missing, changed and deleted ones. The events have
-the ids that the webhooks' events would have had, so that nothing counts twice.
+It finds the annotations that webhooks have lost: missing, changed and deleted ones. Labels have the
+ids that the webhooks' events would have had, so that nothing counts twice.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import NamedTuple, Protocol
 
 from annotruth.errors import InputError, counted
 from annotruth.io.formats.label_studio import annotations_of
-from annotruth.serve.hooks.label_studio import annotation_event, deletion, known_truth
-from annotruth.serve.hooks.message import Fields, HookProject, says_the_same
+from annotruth.serve.hooks.label_studio import annotation_event, known_truth
+from annotruth.serve.hooks.message import Fields, HookProject, event_id, says_the_same
 from annotruth.serve.store.annotations import AnnotationState
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.checks import check_event
+from annotruth.serve.store.content import check_gold
+from annotruth.serve.store.records import LabelEvent, ProjectKind
 
 _MAX_DELETIONS = 1_000  # that are looked up one by one in a poll; more are found by the next ones
 
@@ -86,21 +88,27 @@ def poll_label_studio(
     missing nor deleted. An annotation counts as deleted only if Label Studio says so when asked for
     it, because pages move while they are read.
     """
-    return reconcile(_annotations(client.tasks(), project), known, client.has_annotation)
+    found = _annotations(client.tasks(), project)
+    return reconcile(found, known, client.has_annotation, project.kind)
 
 
 def reconcile(
     found: Iterable[PolledAnnotation],
     known: Mapping[str, AnnotationState],
     still_exists: Callable[[str], bool],
+    kind: ProjectKind,
 ) -> Polled:
-    """Return the events that lead from what is known to what was found."""
+    """Return the events that lead from what is known to what was found.
+
+    An annotation that cannot be stored is left out as one that cannot be read is, so that the
+    others are stored.
+    """
     events: list[LabelEvent] = []
     gold: dict[str, str] = {}
     problems: list[str] = []
     seen: set[str] = set()
     n_missing = 0
-    for each in found:
+    for each in (_checked(one, kind) for one in found):
         seen.add(each.annotation)
         state = known.get(each.annotation)
         if each.event is None:
@@ -123,11 +131,31 @@ def reconcile(
     )
 
 
+def _checked(found: PolledAnnotation, kind: ProjectKind) -> PolledAnnotation:
+    """Return an annotation, without its event if that cannot be stored."""
+    try:
+        if found.event is not None:
+            check_event(found.event, kind)
+            check_gold(found.gold)
+    except InputError as error:
+        return PolledAnnotation(found.annotation, None, problem=str(error))
+    return found
+
+
 def _deletions(
     known: Mapping[str, AnnotationState], seen: set[str], still_exists: Callable[[str], bool]
 ) -> list[LabelEvent]:
     gone = [name for name, state in known.items() if not state.deleted and name not in seen]
-    return [deletion(name) for name in gone[:_MAX_DELETIONS] if not still_exists(name)]
+    return [
+        # The id has the state that ends: a frame whose tag came back can lose it once more.
+        LabelEvent(
+            annotation=name,
+            event_id=event_id(name, "deleted", known[name].event_id),
+            deleted=True,
+        )
+        for name in gone[:_MAX_DELETIONS]
+        if not still_exists(name)
+    ]
 
 
 def _problem(problems: list[str]) -> str:

@@ -47,7 +47,7 @@ class Received(NamedTuple):
     known: bool = True
 
 
-def make_router(context: ServeContext) -> APIRouter:
+def make_hooks(context: ServeContext) -> APIRouter:
     """Return the routes that platforms send their messages to."""
     router, receiver = APIRouter(tags=["hooks"]), HookReceiver(context)
 

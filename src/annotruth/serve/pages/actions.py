@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
@@ -37,6 +37,7 @@ from annotruth.serve.web.schemas import (
     ProjectSettings,
 )
 
+_Secret = tuple[str, str]  # what it is of, and its text
 _SETTINGS = tuple(ProjectSettings.model_fields)
 _MAX_DAYS = 36_500
 
@@ -118,7 +119,9 @@ def _show_settings(request: Request, access: Reader) -> Response:
     return HTMLResponse(_settings(context, access))
 
 
-def _settings(context: ServeContext, access: Access, **shown: str) -> str:
+def _settings(
+    context: ServeContext, access: Access, *, secret: _Secret | None = None, notice: str = ""
+) -> str:
     project = access.project
     with context.database.connect() as connection:
         is_admin = access.token.allows("admin", project.id)
@@ -132,7 +135,8 @@ def _settings(context: ServeContext, access: Access, **shown: str) -> str:
             connections=connection_store.list_connections(connection, project.id)
             if is_admin
             else (),
-            **shown,
+            secret=secret,
+            notice=notice,
         )
     return settings_page(frame_of(context, access), data)
 
@@ -143,33 +147,43 @@ async def _change_settings(request: Request, access: Admin) -> Response:
     if change is None:
         raise HTTPException(400, "the form is out of date: load the page again and repeat")
 
-    def make() -> dict[str, str]:
+    def make() -> _Secret | None:
         with context.administer(access.actor) as admin:
             return change(_Change(admin, access.project, fields))
 
     try:
-        shown = await run_in_threadpool(make)
+        secret = await run_in_threadpool(make)
     except InputError as error:
         notice = str(error)
         page = await run_in_threadpool(lambda: _settings(context, access, notice=notice))
         return HTMLResponse(page, 422)
     context.access.forget()
-    if shown:  # a secret, which is shown once: it must not be in an address
-        return HTMLResponse(await run_in_threadpool(lambda: _settings(context, access, **shown)))
+    if secret is not None:  # it is shown once, and must not be in an address
+        return HTMLResponse(
+            await run_in_threadpool(lambda: _settings(context, access, secret=secret))
+        )
     return RedirectResponse(Frame(project=access.project.name).address("settings"), 303)
 
 
-def _save(change: _Change) -> dict[str, str]:
+def _save(change: _Change) -> None:
     given: dict[str, Any] = {name: change.fields.get(name, "").strip() for name in _SETTINGS}
-    given["categories"] = [c.strip() for c in given["categories"].split(",") if c.strip()]
-    known = {name: value for name, value in given.items() if value}
-    checked = _checked(ProjectSettings, known).model_dump(mode="json", exclude_none=True)
+    known = change.project.settings.get("categories") or []
+    given["categories"] = _categories(change.fields.get("categories", ""), known)
+    filled = {name: value for name, value in given.items() if value}
+    checked = _checked(ProjectSettings, filled).model_dump(mode="json", exclude_none=True)
     shown = [name for name in _SETTINGS if name in change.fields]
     change.admin.change_settings(change.project, {name: checked.get(name) for name in shown})
-    return {}
 
 
-def _create_token(change: _Change) -> dict[str, str]:
+def _categories(text: str, known: Sequence[str]) -> list[str]:
+    """Return the lines of a text without spaces around them; those that are known as they are."""
+    text = text.replace("\r\n", "\n")
+    if text == "\n".join(known):  # a category may have several lines
+        return list(known)
+    return [line if line in known else line.strip() for line in text.split("\n") if line.strip()]
+
+
+def _create_token(change: _Change) -> _Secret:
     days = change.fields.get("days", "")
     expires = None
     if days:
@@ -181,39 +195,36 @@ def _create_token(change: _Change) -> dict[str, str]:
         {"name": change.fields.get("name", ""), "scope": change.fields.get("scope", ""), "expires": expires},
     )  # fmt: skip
     _, text = change.admin.create_token(change.project.id, wanted.name, wanted.scope, expires)
-    return {"new_token": text}
+    return "new token", text
 
 
-def _revoke_token(change: _Change) -> dict[str, str]:
+def _revoke_token(change: _Change) -> None:
     if not change.admin.revoke_token(change.project.id, change.fields.get("id", "")):
         raise InputError("there is no such token, or it is revoked already")
-    return {}
 
 
-def _create_webhook(change: _Change) -> dict[str, str]:
+def _create_webhook(change: _Change) -> _Secret:
     kinds = [kind for kind in ALERT_KINDS if f"on_{kind}" in change.fields]
     wanted = _checked(NewWebhook, {"url": change.fields.get("url", ""), "kinds": kinds})
     made = change.admin.add_webhook(change.project, wanted.url, wanted.kinds)
-    return {"new_secret": made.secret}
+    return "secret of the new webhook", made.secret
 
 
-def _remove_webhook(change: _Change) -> dict[str, str]:
+def _remove_webhook(change: _Change) -> None:
     change.admin.remove_webhook(change.project, _number(change))
-    return {}
 
 
-def _create_connection(change: _Change) -> dict[str, str]:
+def _create_connection(change: _Change) -> _Secret:
     kind = change.fields.get("kind", "")
     settings = parse_settings(kind, change.fields)
     secret = change.fields.get("secret", "").strip() or None
     wanted = _checked(NewConnection, {"kind": kind, "settings": settings, "secret": secret})
     made = change.admin.add_connection(change.project, wanted.kind, settings, wanted.secret)
-    return {"new_secret": made.secret}
+    return f"secret of the new connection, /hooks/{made.id}", made.secret
 
 
-def _remove_connection(change: _Change) -> dict[str, str]:
+def _remove_connection(change: _Change) -> None:
     change.admin.remove_connection(change.project, _number(change))
-    return {}
 
 
 def _number(change: _Change) -> int:
@@ -237,7 +248,7 @@ def _checked(model: Any, values: dict[str, Any]) -> Any:
         raise InputError(message_of(error.errors(include_url=False))) from None
 
 
-_CHANGES: dict[str, Callable[[_Change], dict[str, str]]] = {
+_CHANGES: dict[str, Callable[[_Change], _Secret | None]] = {
     "save": _save,
     "create-token": _create_token,
     "revoke-token": _revoke_token,

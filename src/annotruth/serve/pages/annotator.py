@@ -18,6 +18,7 @@ from annotruth.report.charts.over_time import TimeLine, draw_time_lines
 from annotruth.report.headings import RANK_HEADINGS
 from annotruth.report.html import facts, figure, section, side_by_side
 from annotruth.serve.pages import cells
+from annotruth.serve.pages.item import seconds_of
 from annotruth.serve.pages.layout import Frame, render
 from annotruth.serve.pages.overview import MAX_POINTS
 from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
@@ -219,8 +220,8 @@ def _cell(frame: Frame, data: AnnotatorData, key: str, row: Mapping[str, Any]) -
     if key == "p_serious":
         return cells.number(row[key])
     event = (data.events or {}).get(row.get("item", ""))
-    if key == "seconds" and event is not None and event.started is not None:
-        return cells.number((event.submitted - event.started).total_seconds(), 1)
+    if key == "seconds" and event is not None:
+        return seconds_of(event)
     if key == "submitted" and event is not None:
         return cells.moment(event.submitted)
     return cells.plain(row.get(key))

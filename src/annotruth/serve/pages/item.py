@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from annotruth.errors import shorten
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
@@ -100,7 +101,10 @@ def _content(value: str) -> str:
     if kind in ("audio", "video") and _is_address(value):
         return f'<{kind} src="{url}" controls preload="none"></{kind}>'
     if kind == "link":
-        return f'<a href="{url}" rel="noopener noreferrer" target="_blank">{url[:300]}</a>'
+        return (
+            f'<a href="{url}" rel="noopener noreferrer" target="_blank">'
+            f"{escaped(shorten(value.strip(), 300))}</a>"
+        )
     cut = value[:_MAX_TEXT] + ("…" if len(value) > _MAX_TEXT else "")
     lines = "\n".join(map(escaped, cut.splitlines()))
     return f'<p class="content">{lines}</p>'

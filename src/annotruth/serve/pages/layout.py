@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -108,7 +109,7 @@ def render(
     # With no referrer at all, browsers would not say either where a form comes from.
     styles = [STYLE, *([frame.colors] if frame.colors else [])]
     links = "".join(f'<link rel="stylesheet" href="{static_path(name)}">' for name in styles)
-    events = f' data-events="{escaped(frame.address("events"))}"' if live else ""
+    events = f' data-events="/api/v1{escaped(frame.address("events"))}"' if live else ""
     events += " data-labels" if every_label else ""
     where = f"{title}: {frame.project}" if frame.project else title
     below = f'<p class="under">{escaped(under)}</p>' if under else ""
@@ -156,12 +157,14 @@ def form(
     csrf: str,
     *fields: str,
     button: str,
+    label: str = "",
     hidden: Mapping[str, Any] | None = None,
     confirm: str = "",
 ) -> str:
     """Return a form that posts its fields with the CSRF token.
 
-    ``confirm`` is a question that the browser asks first.
+    ``label`` is what a screen reader says for the button, where its text is not enough; ``confirm``
+    is a question that the browser asks first.
     """
     kept = {"csrf": csrf, **(hidden or {})}
     inputs = "".join(
@@ -169,9 +172,10 @@ def form(
         for name, value in kept.items()
     )
     question = f' data-confirm="{escaped(confirm)}"' if confirm else ""
+    named = f' aria-label="{escaped(label)}"' if label else ""
     return (
         f'<form method="post" action="{escaped(action)}"{question}>{inputs}{"".join(fields)}'
-        f'<button type="submit">{escaped(button)}</button></form>'
+        f'<button type="submit"{named}>{escaped(button)}</button></form>'
     )
 
 
@@ -190,6 +194,16 @@ def field(
     return (
         f'<label><span>{escaped(title)}</span><input type="{kind}" name="{name}" '
         f'value="{shown}" {attributes}>{note}</label>'
+    )
+
+
+def text_area(name: str, title: str, lines: Sequence[str], *, tip: str = "") -> str:
+    """Return a field of a form for several lines, with its title and a line below it."""
+    text = escape("\n".join(lines))  # as it is, since the form sends it back
+    # Browsers leave out a line break at the start.
+    return (
+        f'<label><span>{escaped(title)}</span><textarea name="{name}" rows="{min(len(lines) + 1, 8)}">'
+        f"\n{text}</textarea><small>{escaped(tip)}</small></label>"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from annotruth.errors import counted
@@ -20,12 +20,14 @@ from annotruth.report.html import facts, figure, section, side_by_side
 from annotruth.serve.pages.cells import link, moment, moment_text
 from annotruth.serve.pages.layout import Frame, render
 from annotruth.serve.store.records import Alert, Project, Snapshot, WorkerState
+from annotruth.serve.store.schema import utc_now
 
 MAX_POINTS = 120
 """How many snapshots a line of a chart has at most."""
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MAX_HOURS = 72  # of longer projects, the chart has days
+_MIN_BARS = 12  # of a shorter project, one bar would fill the chart
 _MAX_NAMED = 8
 
 
@@ -49,6 +51,8 @@ class OverviewData:
         The annotators that the advice is to drop.
     n_received
         How many labels were received, where there is no snapshot yet.
+    now
+        The time.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class OverviewData:
     alerts: Sequence[Alert] = ()
     to_drop: Sequence[str] = ()
     n_received: int = 0
+    now: datetime = field(default_factory=utc_now)
 
     @property
     def summary(self) -> Mapping[str, object]:
@@ -130,8 +135,7 @@ def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
         rows.append(("Items", f"{n_items:,}", ""))
     agreement = _number(summary.get("agreement"))
     if agreement is not None:
-        note = str(summary.get("agreement_name") or "1 is full agreement, 0 is chance")
-        rows.append(("Agreement", f"{agreement:.2f}", note))
+        rows.append(("Agreement", f"{agreement:.2f}", "1 is full agreement, 0 is chance"))
     n_spammers = _whole(summary.get("n_spammers"))
     note = f"{counted(n_spammers, 'spammer')}" if n_spammers else "no spammers"
     rows.append(("Annotators", f"{_whole(summary.get('n_annotators')):,}", note))
@@ -141,11 +145,13 @@ def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
         note = f"{each:g} per {frame.unit}" if each is not None else ""
         rows.append(("Cost so far", f"{cost:,.2f}", note))
     if summary.get("n_needed") is not None:
-        rows.append(_expected(frame, summary))
+        rows.append(_expected(frame, summary, data.now))
     return rows
 
 
-def _expected(frame: Frame, summary: Mapping[str, object]) -> tuple[str, object, str]:
+def _expected(
+    frame: Frame, summary: Mapping[str, object], now: datetime
+) -> tuple[str, object, str]:
     """Return when the project is expected to need no more labels."""
     n_needed = _whole(summary.get("n_needed"))
     if not n_needed:
@@ -155,8 +161,10 @@ def _expected(frame: Frame, summary: Mapping[str, object]) -> tuple[str, object,
         time = datetime.fromisoformat(str(summary.get("expected_end")))
     except ValueError:
         return "Expected end", "not known yet", still
+    if time < now:  # labels stopped coming
+        return "Expected end", "not known", still
     text = f"{time.astimezone(UTC):%d %b %Y}".lstrip("0")
-    if time - datetime.now(UTC) < _DAY:
+    if time - now < _DAY:
         text = f"{time.astimezone(UTC):%H:%M} UTC"
     return "Expected end", text, still
 
@@ -250,7 +258,8 @@ def _counts_chart(frame: Frame, per_hour: Mapping[datetime, int]) -> Chart:
         for hour, number in per_hour.items():
             day = hour.replace(hour=0)
             counts[day] = counts.get(day, 0) + number
-        first = first.replace(hour=0)
+        first, last = first.replace(hour=0), last.replace(hour=0)
+    first = min(first, last - (_MIN_BARS - 1) * period)
     start = [first + k * period for k in range(int((last - first) / period) + 1)]
     # Hours in which nobody worked have no row.
     count = [counts.get(time, 0) for time in start]

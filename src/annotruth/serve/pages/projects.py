@@ -69,7 +69,7 @@ def _row(each: ProjectRow) -> list[str]:
     ]
 
 
-def login_page(*, wrong: bool = False, wait: str = "") -> str:
+def login_page(*, wrong: bool = False) -> str:
     """Return the form that logs in with a token.
 
     A link that `annotruth serve` prints has the token behind ``#``, which browsers do not send;
@@ -80,7 +80,7 @@ def login_page(*, wrong: bool = False, wait: str = "") -> str:
         tip="made by: annotruth serve token create",
         attributes='required autocomplete="off" spellcheck="false" autofocus id="token"',
     )  # fmt: skip
-    notice = wait or ("This token is unknown, revoked or expired." if wrong else "")
+    notice = "This token is unknown, revoked or expired." if wrong else ""
     content = (
         '<section class="first"><div class="form"><form method="post" action="/login" id="login">'
         f'{fields}<button type="submit">Log in</button></form></div></section>'

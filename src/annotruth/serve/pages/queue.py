@@ -17,6 +17,7 @@ from annotruth.serve.pages.layout import Frame, render
 from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
 from annotruth.serve.pages.table import ROWS_PER_PAGE, Column, TableQuery, chosen_rows, paged_table
 from annotruth.serve.store.records import Lease
+from annotruth.serve.web.work_queue import LabelTask
 
 _MAX_ASKED = 12
 _COLUMNS = [
@@ -60,7 +61,7 @@ def queue_page(
     parts = [
         f'<section class="first"><p class="lead">{escaped(lead)}</p>{table}</section>',
         section("ask", "Whom to ask", _people(frame, tables)),
-        section("now", "Being labelled now", _leases(frame, leases, now)),
+        section("now", "Being labelled now", _leases(frame, tables, leases, now)),
     ]
     return render(frame, "Queue", *parts, tab="queue", live=True)
 
@@ -119,14 +120,32 @@ def _people(frame: Frame, tables: SnapshotTables) -> str:
     return f"<p>{', '.join(names)}{more}, the most informative first.</p>"
 
 
-def _leases(frame: Frame, leases: Sequence[Lease], now: datetime) -> str:
+def _leases(frame: Frame, tables: SnapshotTables, leases: Sequence[Lease], now: datetime) -> str:
     if not leases:
-        return '<p class="quiet">Nothing: no annotator has asked for an item.</p>'
+        what = "a pair" if frame.is_ranking else "an item"
+        return f'<p class="quiet">Nothing: no annotator has asked for {what}.</p>'
+    tasks = _advised_pairs(tables) if isinstance(tables, RankTables) else {}
     lines = [
-        f"<li>{cells.link(frame.address('item', id=lease.item), lease.item)}: "
+        f"<li>{_task(frame, tasks.get(lease.item), lease.item)}: "
         f"{cells.link(frame.address('annotator', id=lease.annotator), lease.annotator)}, for "
         f"{max((lease.expires - now).total_seconds(), 0) / 60:.0f} more minutes</li>"
         for lease in leases[:ROWS_PER_PAGE]
     ]
     more = f"<li>and {len(leases) - ROWS_PER_PAGE:,} more</li>" if len(leases) > len(lines) else ""
     return f'<ul class="tasks">{"".join(lines)}{more}</ul>'
+
+
+def _advised_pairs(tables: RankTables) -> dict[str, LabelTask]:
+    """Return the pairs that the advice asks for, by what leases know them by."""
+    table = tables.advice.comparison_table()
+    sides = (map(str, table[side].to_pylist()) for side in ("left", "right"))
+    tasks = [LabelTask(*pair) for pair in zip(*sides, strict=True)]
+    return {task.key: task for task in reversed(tasks)}  # the first of a pair is given out
+
+
+def _task(frame: Frame, pair: LabelTask | None, item: str) -> str:
+    """Return what somebody is labelling; a pair that is not advised any more has no names."""
+    if frame.is_ranking and pair is None:
+        return "a pair"
+    names = (item,) if pair is None else pair
+    return " and ".join(cells.link(frame.address("item", id=each), each) for each in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import AnnotruthError
 from annotruth.serve.pages import alerts as alert_pages
@@ -42,6 +43,7 @@ from annotruth.serve.store import alerts as alert_store
 from annotruth.serve.store import audit as audit_store
 from annotruth.serve.store import content as content_store
 from annotruth.serve.store import leases as lease_store
+from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels, current_of_slots
 from annotruth.serve.store.projects import list_projects
 from annotruth.serve.store.snapshots import (
@@ -57,6 +59,7 @@ from annotruth.serve.web.context import ServeContext, context_of
 from annotruth.serve.web.schemas import AlertKind
 from annotruth.serve.web.security_headers import CONTENT_SECURITY_POLICY
 
+_LOGGER = logging.getLogger(__name__)
 _YEAR = 365 * 24 * 3600
 _MAX_ALERTS = 8  # on the overview
 _TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")  # what alerts ask for something
@@ -87,6 +90,11 @@ class PageRoute(APIRoute):
                 frame, title = Frame(scope=""), f"Error {error.status_code}"
                 page = message_page(frame, title, str(error.detail))
                 return HTMLResponse(page, error.status_code, error.headers)
+            except DatabaseUnavailableError as error:
+                # The message names the server or the file, which visitors need not know.
+                _LOGGER.warning("%s", error)
+                text = "The database does not answer: load this page again in a moment."
+                return HTMLResponse(message_page(Frame(scope=""), "Error 503", text), 503)
             except AnnotruthError as error:
                 return HTMLResponse(message_page(Frame(scope=""), "Not possible", str(error)), 422)
 
@@ -330,13 +338,6 @@ def _audit(request: Request, access: Annotated[Access, Depends(require("admin"))
     return HTMLResponse(alert_pages.audit_page(frame, query, entries, total))
 
 
-async def _events(request: Request, access: Reader) -> Response:
-    stream = context_of(request).live.listen(access.project.id)
-    return StreamingResponse(
-        stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
-
-
 _PAGES: dict[str, Callable[..., Any]] = {
     "": _overview,
     "/annotators": _annotators,
@@ -346,5 +347,4 @@ _PAGES: dict[str, Callable[..., Any]] = {
     "/queue": _queue,
     "/alerts": _alerts,
     "/audit": _audit,
-    "/events": _events,
 }

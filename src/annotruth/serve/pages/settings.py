@@ -6,15 +6,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.html import section, settings
+from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.pages import cells
-from annotruth.serve.pages.layout import Frame, field, form, render, select
+from annotruth.serve.pages.layout import Frame, field, form, render, select, text_area
+from annotruth.serve.pages.table import plain_table
 from annotruth.serve.store.connections import PlatformConnection
 from annotruth.serve.store.records import Delivery, Project, Token, Webhook
 
@@ -25,15 +26,7 @@ ALERT_KINDS = {
 }
 """The kinds of alerts that a webhook can be sent on."""
 
-PLATFORMS = {
-    "label-studio": "Label Studio",
-    "argilla": "Argilla",
-    "potato": "Potato",
-    "cvat": "CVAT",
-    "generic": "another program",
-}
-"""The platforms that send labels."""
-
+_PLATFORMS = {kind: platform.title for kind, platform in PLATFORMS.items()}
 _SCOPES = {
     "read": "read: see the pages and results",
     "write": "write: also send labels",
@@ -54,10 +47,8 @@ class SettingsData:
         What there is of each; secrets are not among them.
     last_deliveries
         The last delivery of each webhook that has one, by its number.
-    new_token
-        The text of a token that was just created, which is shown once.
-    new_secret
-        The secret of a webhook or connection that was just created, which is shown once.
+    secret
+        What was just created, and its text or secret, which is shown once.
     notice
         What is wrong with the last change.
     now
@@ -77,14 +68,14 @@ class SettingsData:
     webhooks: Sequence[Webhook] = ()
     last_deliveries: Mapping[int, Delivery] = dataclasses.field(default_factory=dict)
     connections: Sequence[PlatformConnection] = ()
-    new_token: str = ""
-    new_secret: str = ""
+    secret: tuple[str, str] | None = None
     notice: str = ""
 
 
 def settings_page(frame: Frame, data: SettingsData) -> str:
     """Return the page of settings; those who may not change them see them."""
     parts = [
+        _secret(*data.secret) if data.secret else "",
         section("project", "Project", _project(frame, data.project)),
         section("tokens", "Tokens", _tokens(frame, data)),
         section("webhooks", "Webhooks", _webhooks(frame, data)),
@@ -109,8 +100,8 @@ def _project(frame: Frame, project: Project) -> str:
         fields += [
             select("scale", "Scale", {"": "inferred", "nominal": "nominal: without an order", "ordinal": "ordinal"},
                    str(known.get("scale") or "")),
-            field("categories", "Categories", ", ".join(map(str, known.get("categories") or ())),
-                  tip="separated by commas, the lowest first; empty: any label is accepted"),
+            text_area("categories", "Categories", known.get("categories") or (),
+                      tip="one per line, the lowest first; empty: any label is accepted"),
             field("labels_per_item", "Labels per item", known.get("labels_per_item"), kind="number",
                   tip="at most; empty: as many as the advice asks for", attributes='min="1" step="1"'),
         ]  # fmt: skip
@@ -119,7 +110,7 @@ def _project(frame: Frame, project: Project) -> str:
               attributes=number),
         field("refit_after", "Refit after", known.get("refit_after"), kind="number",
               tip="share of new labels since the last full fit; 0.2 if empty",
-              attributes='min="0.01" max="10" step="any"'),
+              attributes='min="0.01" max="100" step="any"'),
     ]  # fmt: skip
     made = form(
         frame.address("settings"), frame.csrf, *fields, button="Save", hidden={"do": "save"}
@@ -130,14 +121,12 @@ def _project(frame: Frame, project: Project) -> str:
 def _tokens(frame: Frame, data: SettingsData) -> str:
     note = "Tokens of this project. <code>annotruth serve token create</code> makes those for all."
     parts = [f"<p>{note}</p>"]
-    if data.new_token:
-        parts.append(_secret("The new token, which is shown only now", data.new_token))
     rows = [
-        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used),
-         _remove(frame, "revoke-token", t.id, "Revoke") if t.is_valid(data.now) else ""]
+        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used) or "never",
+         _remove(frame, "revoke-token", t.id, "Revoke", t.name) if t.is_valid(data.now) else ""]
         for t in data.tokens
     ]  # fmt: skip
-    parts.append(_list(("Name", "Scope", "State", "Last used", ""), rows))
+    parts.append(_listed(("Name", "Scope", "State", "Last used", ""), rows))
     if frame.is_admin:
         fields = (
             field("name", "Name", attributes='required maxlength="60"'),
@@ -160,13 +149,11 @@ def _webhooks(frame: Frame, data: SettingsData) -> str:
     rows = [
         [escaped(_shown_url(hook.url)), escaped(", ".join(ALERT_KINDS.get(k, k) for k in hook.kinds)),
          "active" if hook.active else "paused", _outcome(data.last_deliveries.get(hook.id)),
-         _remove(frame, "remove-webhook", hook.id, "Remove")]
+         _remove(frame, "remove-webhook", hook.id, "Remove", _shown_url(hook.url))]
         for hook in data.webhooks
     ]  # fmt: skip
     parts = ["<p>Requests that are sent when something happens, signed by Standard Webhooks.</p>"]
-    if data.new_secret:
-        parts.append(_secret("The secret, which is shown only now", data.new_secret))
-    parts.append(_list(("Address", "Sent when", "State", "Last delivery", ""), rows))
+    parts.append(_listed(("Address", "Sent when", "State", "Last delivery", ""), rows))
     if frame.is_admin:
         boxes = "".join(
             f'<label class="box"><input type="checkbox" name="on_{kind}" checked> {text}</label>'
@@ -186,15 +173,15 @@ def _outcome(last: Delivery | None) -> str:
 
 def _connections(frame: Frame, data: SettingsData) -> str:
     rows = [
-        [escaped(PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact),
-         escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove")]
+        [escaped(_PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact) or "none yet",
+         escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove", f"/hooks/{c.id}")]
         for c in data.connections
     ]  # fmt: skip
     parts = ["<p>Platforms that send labels as they are given.</p>"]
-    parts.append(_list(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
+    parts.append(_listed(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
     if frame.is_admin:
         fields = (
-            select("kind", "Platform", PLATFORMS),
+            select("kind", "Platform", _PLATFORMS),
             field("question", "Question that is read", tip="if there are several"),
             field("dataset", "Dataset of Argilla", tip="its name or id"),
             field("secret", "Secret that Argilla made", kind="password", attributes='autocomplete="off"',
@@ -218,29 +205,34 @@ def _form(frame: Frame, action: str, button: str, *fields: str) -> str:
     )
 
 
-def _remove(frame: Frame, action: str, which: object, button: str) -> str:
+def _remove(frame: Frame, action: str, which: object, button: str, name: str) -> str:
+    """Return a button that revokes or removes what has a name, after a question."""
     if not frame.is_admin:
         return ""
     hidden = {"do": action, "id": which}
+    label = f"{button} {name}"
     return form(
-        frame.address("settings"), frame.csrf, button=button, hidden=hidden, confirm=f"{button}?"
+        frame.address("settings"),
+        frame.csrf,
+        button=button,
+        label=label,
+        hidden=hidden,
+        confirm=f"{label}?",
     )
 
 
-def _list(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small table; cells are HTML, escaped already."""
-    if not rows:
-        return '<p class="quiet">None.</p>'
-    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in header)
-    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="plain"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
+def _listed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return plain_table(header, rows) if rows else '<p class="quiet">None.</p>'
 
 
-def _secret(title: str, text: str) -> str:
-    return f'<p class="secret" role="status">{escaped(title)}: <code>{escaped(text)}</code></p>'
+def _secret(what: str, text: str) -> str:
+    return (
+        f'<p class="secret" role="status">The {escaped(what)}, which is shown only now: '
+        f"<code>{escaped(text)}</code></p>"
+    )
 
 
 def _shown_url(url: str) -> str:
     """Return an address without what may be secret in it."""
-    parts: Any = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

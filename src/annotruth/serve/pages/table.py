@@ -226,3 +226,13 @@ def search_form(
         f'<input type="hidden" name="sort" value="{escaped(order)}">'
         '<button type="submit">Show</button></form>'
     )
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a small table whole: the header is text, the cells are HTML, escaped already."""
+    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in header)
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return (
+        f'<div class="plain"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>'
+        "</div>"
+    )

@@ -42,6 +42,11 @@ def check_event(given: LabelEvent, kind: ProjectKind) -> None:
     if not given.deleted:  # what an earlier version stored can be deleted
         for what in (*needed, *(["label"] if kind == "labels" else [])):
             check_value(what, str(named[what]))
+        if kind == "comparisons" and given.item == given.other_item:
+            raise InputError(
+                f"item {shown(given.item)} is compared with itself: leave the comparison out, or "
+                "correct one of its items"
+            )
 
 
 def check_text(what: str, value: str, max_length: int | None = MAX_ID_LENGTH) -> None:

@@ -14,14 +14,19 @@ from annotruth.serve.store.schema import gold, item_content, trait
 from annotruth.serve.store.statements import upsert
 
 
-def set_gold(connection: Connection, project_id: int, labels: Mapping[str, str | None]) -> None:
-    """Set the gold labels of some items; None removes one."""
+def check_gold(labels: Mapping[str, str | None]) -> None:
+    """Refuse gold labels that cannot be stored."""
     for item, label in labels.items():
         check_text("item", item)
         if label is not None:
             check_text("label", label)
             check_value("item", item)
             check_value("label", label)
+
+
+def set_gold(connection: Connection, project_id: int, labels: Mapping[str, str | None]) -> None:
+    """Set the gold labels of some items; None removes one."""
+    check_gold(labels)
     removed = [item for item, label in labels.items() if label is None]
     if removed:
         of_items = (gold.c.project == project_id) & gold.c.item.in_(removed)

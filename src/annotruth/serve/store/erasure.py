@@ -47,9 +47,14 @@ def erase_rows(connection: Connection, of: Project, annotator: str) -> int:
     ):
         _replace_names(connection, table, name, of.id, annotator)
     connection.execute(update(snapshot).where(snapshot.c.project == of.id).values(folder=""))
+    count_erasure(connection, of)
+    return removed[0]
+
+
+def count_erasure(connection: Connection, of: Project) -> None:
+    """Count that events of a project were removed: who keeps labels in memory reads them again."""
     counted = update(project).where(project.c.id == of.id)
     connection.execute(counted.values(erasures=project.c.erasures + 1))
-    return removed[0]
 
 
 def _about(table: Table, of: Project, annotator: str) -> tuple[ColumnElement[bool], ...]:

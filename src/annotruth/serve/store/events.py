@@ -135,6 +135,7 @@ def _row(
     if annotation is None:
         by_slot = kind == "labels"
         annotation = annotation_of_slot(given.item, given.annotator) if by_slot else event_id
+    started, submitted = _times(given, received)
     return (
         project_id,
         source,
@@ -144,11 +145,28 @@ def _row(
         given.other_item,
         given.annotator,
         given.label,
-        None if given.started is None else to_microseconds(given.started),
-        to_microseconds(min(given.submitted or received, received)),
+        None if started is None else to_microseconds(started),
+        to_microseconds(submitted),
         given.deleted,
         to_microseconds(received),
     )
+
+
+def _times(given: LabelEvent, received: datetime) -> tuple[datetime | None, datetime]:
+    """Return when an annotator began and ended.
+
+    An end in the future is the time of receipt; the time between both stays. A start after the end
+    is left out.
+    """
+    started, ended = given.started, given.submitted or received
+    if started is not None and started > ended:
+        started = None
+    if ended <= received:
+        return started, ended
+    try:
+        return None if started is None else received - (ended - started), received
+    except OverflowError:  # before the year 1
+        return None, received
 
 
 def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:

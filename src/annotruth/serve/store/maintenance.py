@@ -20,11 +20,12 @@ from annotruth.io.writers import format_of, write_table
 from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.current import keep_current, latest_of_annotations, read_events
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.erasure import erase_rows
+from annotruth.serve.store.erasure import count_erasure, erase_rows
 from annotruth.serve.store.events import lock_appends
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import event, to_microseconds
 from annotruth.serve.store.snapshots import snapshots_folder
+from annotruth.serve.store.statements import lock_project
 
 _ROWS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
@@ -66,6 +67,7 @@ def remove_superseded(connection: Connection, project: Project, before: datetime
     all events of an annotation that is not current and has no event since then. A deletion stays
     as long as an event of its annotation does.
     """
+    lock_project(connection, project.id)  # in the order of `erase_rows`
     lock_appends(connection)
     names = ["seq", "source", "annotation", "item", "annotator", "submitted", "received", "deleted"]
     events = read_events(connection, names, event.c.project == project.id)
@@ -77,6 +79,8 @@ def remove_superseded(connection: Connection, project: Project, before: datetime
     needed = is_latest & (is_current | has_new)
     removed = seq[is_old & ~needed].tolist()
     _remove_events(connection, removed)
+    if removed:  # a deletion may be among them that the worker has not read yet
+        count_erasure(connection, project)
     return len(removed)
 
 

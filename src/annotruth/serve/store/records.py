@@ -111,8 +111,8 @@ class Appended(NamedTuple):
 class Project(NamedTuple):
     """A project: its labels or comparisons are fitted together.
 
-    ``erasures`` counts how often a person's data was erased: who keeps labels in memory reads them
-    again when it has changed.
+    ``erasures`` counts how often events were removed, such as those of a person: who keeps labels in
+    memory reads them again when it has changed.
 
     Examples
     --------

@@ -118,7 +118,7 @@ project = Table(
     Column("kind", PlainText, nullable=False),
     Column("settings", JSON, nullable=False),
     Column("created", UtcTime, nullable=False),
-    # How often a person's data was erased. Who keeps labels in memory reads them again when it changes.
+    # How often events were removed. Who keeps labels in memory reads them again when it changes.
     Column("erasures", Integer, nullable=False),
 )
 

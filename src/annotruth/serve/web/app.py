@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.hooks import make_hooks
+from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.pages import make_pages
 from annotruth.serve.web.api import api_routers
 from annotruth.serve.web.context import ServeContext

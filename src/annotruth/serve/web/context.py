@@ -13,6 +13,7 @@ from annotruth.serve.administration import Administration
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.snapshots import snapshots_folder
 from annotruth.serve.web.access import AccessControl
 from annotruth.serve.web.ingest import Ingest
 from annotruth.serve.web.live import Live
@@ -71,7 +72,7 @@ class ServeContext:
         metrics = ServeMetrics()
         logins = LoginSigner(login_key(config.data_dir), behind_tls=config.behind_tls)
         database = Database.open(config.database)
-        snapshots = SnapshotCache(database, config.snapshot_dir)
+        snapshots = SnapshotCache(database, snapshots_folder(config.data_dir))
         context = cls(
             config,
             database,

@@ -201,10 +201,16 @@ def check_events(project: Project, events: Sequence[LabelEvent]) -> None:
     """Refuse events that cannot be stored, or whose label is not of the project's categories."""
     categories = project.settings.get("categories")
     names = None if not categories else {str(each) for each in categories}
-    for event in events:
-        check_event(event, project.kind)
-        if not event.deleted and names is not None and event.label not in names:
-            raise InputError(
-                f"label {shown(event.label)} is none of the project's categories: "
-                f"{listed(categories or ())}"
-            )
+    for number, event in enumerate(events):
+        try:
+            check_event(event, project.kind)
+            if not event.deleted and names is not None and event.label not in names:
+                raise InputError(
+                    f"label {shown(event.label)} is none of the project's categories: "
+                    f"{listed(categories or ())}"
+                )
+        except InputError as error:
+            if len(events) == 1:
+                raise
+            # As pydantic numbers the objects of a list.
+            raise InputError(f"{number}: {error}") from None

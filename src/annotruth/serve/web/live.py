@@ -79,10 +79,19 @@ class Live:
         """How many streams are open."""
         return sum(map(len, self._listeners.values()))
 
-    async def listen(self, project: int) -> AsyncIterator[bytes]:
-        """Return the events of a project, as server-sent events: first its state, then changes."""
+    def listen(self, project: int) -> AsyncIterator[bytes]:
+        """Return the events of a project, as server-sent events: first its state, then changes.
+
+        Raises
+        ------
+        UnavailableError
+            If too many listen already.
+        """
         if self.n_listeners >= MAX_LISTENERS:
             raise UnavailableError("too many pages listen already: try again later")
+        return self._events(project)
+
+    async def _events(self, project: int) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[LiveState | None] = asyncio.Queue(1)
         self._listeners.setdefault(project, set()).add(queue)
         if project not in self._tasks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, get_args
 
@@ -19,6 +18,7 @@ from pydantic import (
 )
 
 from annotruth.errors import InputError, shown
+from annotruth.serve.addresses import check_url
 from annotruth.serve.store.projects import check_name
 from annotruth.serve.store.records import LabelEvent, ProjectKind, Scope
 
@@ -89,8 +89,7 @@ def _checked_project_name(value: str) -> str:
 
 
 def _checked_url(value: str) -> str:
-    if not _URL.fullmatch(value):
-        raise ValueError("give an address that starts with https:// or http://")
+    check_url(value)
     return value
 
 
@@ -98,7 +97,6 @@ def _documented_as(*types: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": each} for each in types]})
 
 
-_URL = re.compile(r"https?://[^\s\x00-\x1f]+")
 Id = Annotated[str, BeforeValidator(_checked_id), _documented_as("string", "integer")]
 LabelValue = Annotated[
     str, BeforeValidator(_checked_label), _documented_as("string", "boolean", "integer", "number")
@@ -401,7 +399,7 @@ class NewConnection(_Sent):
     'label-studio'
     """
 
-    kind: Literal["label-studio", "argilla", "potato", "cvat", "generic"]
+    kind: Name = Field(description="The platform, such as label-studio; generic for any other.")
     settings: JsonObject = {}
     secret: str | None = Field(
         None,

@@ -26,7 +26,7 @@ from annotruth.serve.store.content import items_with_content
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.leases import active_leases, release, take_lease
-from annotruth.serve.store.records import Project
+from annotruth.serve.store.records import Project, StoredEvent
 from annotruth.serve.store.statements import lock_project
 from annotruth.serve.web.results import result_table, row_numbers
 from annotruth.serve.web.snapshot_cache import LoadedSnapshot, SnapshotCache
@@ -92,11 +92,23 @@ class _Queue:
     unseen: dict[str, _Wanted] = field(default_factory=dict)  # by no fit
     advised: dict[str, _Wanted] = field(default_factory=dict)
     done_by: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    annotations: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     content_read: float = 0.0
 
     def __iter__(self) -> Iterator[tuple[str, _Wanted]]:
         yield from self.unseen.items()
         yield from self.advised.items()
+
+    def count(self, event: StoredEvent) -> None:
+        """Count who did what by an event, which may edit or delete an annotation."""
+        name = event.source, event.annotation
+        if name in self.annotations:
+            key, annotator = self.annotations.pop(name)
+            self.done_by[key].discard(annotator)
+        if not event.deleted:
+            key = LabelTask(event.item, event.other_item).key
+            self.annotations[name] = key, event.annotator
+            self.done_by[key].add(event.annotator)
 
     def places(self, key: str) -> int:
         wanted = self.unseen.get(key) or self.advised.get(key)
@@ -197,6 +209,7 @@ def _refresh(
         queue.advised = {} if loaded is None else _advised(loaded)
         queue.unseen, queue.content_read = {}, 0.0
         queue.done_by.clear()
+        queue.annotations.clear()
     fitted = {} if loaded is None else row_numbers(loaded, "items")
     places = int(project.settings.get("labels_per_item") or LABELS_PER_ITEM)
     if time.monotonic() - queue.content_read > _CONTENT_SECONDS or not queue.content_read:
@@ -207,10 +220,9 @@ def _refresh(
     while True:
         events = events_since(connection, project.id, queue.seq, _EVENTS_AT_ONCE)
         for event in events:
-            if event.item:
-                task = LabelTask(event.item, event.other_item)
-                _add_unseen(queue, [task] if project.kind == "labels" else [], places, fitted)
-                queue.done_by[task.key].add(event.annotator)
+            if event.item and project.kind == "labels":
+                _add_unseen(queue, [LabelTask(event.item)], places, fitted)
+            queue.count(event)
         if events:
             queue.seq = events[-1].seq
         if len(events) < _EVENTS_AT_ONCE:

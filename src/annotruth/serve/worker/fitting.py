@@ -167,15 +167,15 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         estimator = make_pair_estimator(before.model, settings_of(before))
         estimator.fit(comparisons, warm_start=before)
         return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
-    labels = _labels_on_scale_of(current, before)
-    if labels is None:
+    usable = _labels_on_scale_of(current, settings, before)
+    if usable is None:
         return None
-    labels, notes = _with_gold(labels, settings)
+    assert isinstance(usable.data, Labels)
     try:
-        after = fit_again(before, labels)
+        after = fit_again(before, usable.data)
     except InputError:  # not with this model, or not with these labels
         return None
-    return CurrentFit(replace(after, fitted_at=now()), False, current.seq, notes)
+    return CurrentFit(replace(after, fitted_at=now()), False, usable.seq, usable.notes)
 
 
 @contextmanager
@@ -195,25 +195,40 @@ def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:
         _, code = infer_scale(values, kind=options.scale, categories=options.categories)
         usable = (code >= 0)[current.codes["label"]]
         table, seq = table.filter(as_arrow(usable)), seq[usable]
-        notes = _note(usable, "label", f"not among the categories {listed(options.categories)}")
+        notes = _note_on_categories(usable, settings)
     if not len(table):
         raise InputError("there are no labels that can be fitted")
     labels, more = _with_gold(Labels.from_arrow(table, options), settings)
     return _Usable(labels, seq, (*notes, *more))
 
 
-def _labels_on_scale_of(current: CurrentLabels, before: Fit) -> Labels | None:
-    """Return labels on the scale of an earlier fit; None if one of them is not on it."""
+def _labels_on_scale_of(
+    current: CurrentLabels, settings: FitSettings, before: Fit
+) -> _Usable | None:
+    """Return labels on the scale of an earlier fit, with known truths, and what was left out.
+
+    None if one of them is not on the scale and that is not fixed by the settings.
+    """
     scale = before.data.scale
     category = scale.codes_of(current.ids("label"))[current.codes["label"]]
-    if (category < 0).any():
+    usable = category >= 0
+    if not usable.any() or not (usable.all() or settings.categories):
         return None
     (item, items), (annotator, annotators) = (
-        _without_gaps(current.codes[name], current.ids(name)) for name in ("item", "annotator")
+        _without_gaps(current.codes[name][usable], current.ids(name))
+        for name in ("item", "annotator")
     )
-    return Labels.from_codes(
-        item, annotator, category, items=items, annotators=annotators, scale=scale
+    labels, notes = _with_gold(
+        Labels.from_codes(
+            item, annotator, category[usable], items=items, annotators=annotators, scale=scale
+        ),
+        settings,
     )
+    return _Usable(labels, current.seq[usable], (*_note_on_categories(usable, settings), *notes))
+
+
+def _note_on_categories(usable: NDArray[np.bool_], settings: FitSettings) -> tuple[str, ...]:
+    return _note(usable, "label", f"not among the categories {listed(settings.categories or ())}")
 
 
 def _comparisons(current: CurrentLabels) -> _Usable:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, InputError
 from annotruth.models.storage import load_fit
 from annotruth.serve.store.content import all_gold
 from annotruth.serve.store.database import Database
@@ -23,8 +23,8 @@ from annotruth.serve.store.schema import event
 from annotruth.serve.store.snapshots import (
     get_worker_state,
     latest_annotator_history,
-    latest_snapshot,
     set_worker_state,
+    snapshot_history,
     snapshots_folder,
 )
 from annotruth.serve.worker.alerting import Alerted
@@ -80,10 +80,10 @@ class ProjectWorker:
         self._alerted: Alerted | None = Alerted()
         self._fitted_seq = 0  # the last event of the latest snapshot
         with self._database.connect() as connection:
-            snapshot = latest_snapshot(connection, project.id)
+            snapshots = snapshot_history(connection, project.id, limit=1)
             self._histories = latest_annotator_history(connection, project.id)
-        if snapshot is not None:
-            self._load(snapshot)
+        if snapshots:
+            self._load(snapshots[0])
         self._read_all()
         # How many labels changed since the snapshot is not known, but whether any did.
         self._n_changed = int(self._seq > self._fitted_seq)
@@ -91,8 +91,13 @@ class ProjectWorker:
         self._last_event = time.monotonic()
 
     def _load(self, snapshot: Snapshot) -> None:
-        """Take up the latest snapshot; without its folder, the next fit starts from scratch."""
-        self._fitted_seq = snapshot.last_seq
+        """Take up the latest snapshot; without its folder, the next fit starts from scratch.
+
+        Its labels are counted and its alerts were given, whether its folder is there or not.
+        """
+        self._fitted_seq, self._alerted = snapshot.last_seq, None
+        if not snapshot.folder:  # a person's data were erased
+            return
         folder = snapshots_folder(self._data_dir) / snapshot.folder
         try:
             self._fit, self._alerted = load_fit(folder), Alerted.load(folder)
@@ -123,9 +128,11 @@ class ProjectWorker:
         self._project = project
         self._read_events()
         self._read_settings()
-        if not len(self._current) or not self._is_due():
-            return False
-        return self._fit_and_publish()
+        if not len(self._current):
+            if self._fit is None:
+                return False
+            raise InputError(f"all {project.kind} were deleted: the results are those before")
+        return self._is_due() and self._fit_and_publish()
 
     def _read_events(self) -> None:
         """Bring the current labels up to date."""

@@ -123,8 +123,7 @@ def publish(
             set_hourly_counts(connection, project.id, {hour: per_hour[hour] for hour in new_hours})
             for each in found.alerts if alerted is not None else ():
                 add_alert(connection, project.id, *each, created=now)
-            error = " ".join(f"{note}." for note in made.notes)
-            set_worker_state(connection, WorkerState(project.id, events.last, now, error))
+            set_worker_state(connection, WorkerState(project.id, events.last, now))
     if not is_added:
         shutil.rmtree(folder, ignore_errors=True)
         return None

@@ -11,16 +11,12 @@ import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from urllib.parse import SplitResult, urlsplit
 
-from annotruth.errors import AnnotruthError, InputError, one_line, shorten, shown
-from annotruth.serve.addresses import PrivateAddressError, allowed_addresses
+from annotruth.errors import AnnotruthError, one_line, shorten
+from annotruth.serve.addresses import PORTS, PrivateAddressError, allowed_addresses, check_url
 
 SECONDS = 15.0
 """How long a message may take in all."""
-
-_MAX_URL = 2_000
-_PORTS = {"http": 80, "https": 443}
 
 
 class SendingError(AnnotruthError):
@@ -38,22 +34,6 @@ class SendingError(AnnotruthError):
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
-
-
-def check_url(url: str) -> SplitResult:
-    """Return the parts of a URL that messages can be sent to; refuse others."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it is no number
-    except ValueError:
-        parts = urlsplit("")
-    is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= _MAX_URL
-    if not is_plain or parts.scheme not in _PORTS or not parts.hostname or parts.username:
-        raise InputError(
-            f"{shown(url)} is not a URL for messages: give one like https://example.org/hook, without a "
-            "user name or password"
-        )
-    return parts
 
 
 def send(
@@ -79,7 +59,7 @@ def send(
     """
     parts = check_url(url)
     assert parts.hostname is not None
-    port = parts.port or _PORTS[parts.scheme]
+    port = parts.port or PORTS[parts.scheme]
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = http.client.HTTPConnection(parts.hostname, port)
     timer = None

@@ -15,7 +15,7 @@ function askBeforeSending() {
 
 // The link that the command prints has the token behind #, which is not sent to servers.
 function logInByLink() {
-  const login = document.getElementById("login"), token = decodeURIComponent(location.hash.slice(1));
+  const login = document.getElementById("login"), token = location.hash.slice(1);
   if (!login || !token.startsWith("at_")) return;
   history.replaceState(null, "", location.pathname);
   document.getElementById("token").value = token;
@@ -26,9 +26,11 @@ applyKeptTheme();
 addEventListener("DOMContentLoaded", () => {
   themeButton();
   prepare();
+  document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   showTips();
   askBeforeSending();
   logInByLink();
+  addEventListener("hashchange", logInByLink); // the link was pasted into this page's address
   const main = document.querySelector("main[data-events]");
   if (main) follow(main);
   ROOT.dataset.ready = "yes";

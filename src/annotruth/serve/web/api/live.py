@@ -17,4 +17,5 @@ async def events(context: Context, access: Reader) -> StreamingResponse:
     label), ``version`` (the latest snapshot) and ``alert`` (the last alert) that are new.
     """
     stream = context.live.listen(access.project.id)
-    return StreamingResponse(stream, media_type="text/event-stream")
+    headers = {"X-Accel-Buffering": "no"}  # nginx sends each event at once
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)

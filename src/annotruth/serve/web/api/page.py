@@ -8,6 +8,7 @@ from typing import Any
 
 from annotruth.report.charts.drawing import escaped
 from annotruth.serve.pages.layout import Frame, render
+from annotruth.serve.pages.table import plain_table
 
 
 def api_page(schema: Mapping[str, Any]) -> str:
@@ -59,10 +60,4 @@ def _body(endpoint: Mapping[str, Any]) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in header)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escaped(each)}</td>" for each in row) + "</tr>" for row in rows
-    )
-    return f'<div class="plain"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return plain_table(header, [list(map(escaped, row)) for row in rows]) if rows else ""
