@@ -11,6 +11,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.models.label_evidence import Parts
 from annotruth.models.robust_gpm import class_results, dependent_annotators
 from annotruth.report.further.dependent_annotators import make_section
 
@@ -199,3 +200,14 @@ def test_updates_test_all_labels_again(frame):
     fit = at.update(first, frame[frame["item"] >= 100])
     assert fit.dependent_annotators()["n_items"].tolist() == [200]
     assert isinstance(fit.data, Labels)
+
+
+def test_fits_of_parts_keep_the_pairs_of_annotators(frame):
+    model = at.RobustGPM().fit(frame)
+    fit = model.result_
+    late = (fit.data.annotator == 5) & (fit.data.item_of_label() >= 100)
+    parts = Parts(
+        np.where(late, len(NAMES), fit.data.annotator), np.append(np.arange(len(NAMES)), 5)
+    )
+    pairs = model.fit_parts(parts).fit.dependent_annotators()
+    pd.testing.assert_frame_equal(pairs, fit.dependent_annotators())
