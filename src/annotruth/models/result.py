@@ -50,7 +50,8 @@ QUESTIONS_MANIFEST = "questions.json"
 # What completion offers.
 _PUBLIC = (
     *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
-    *("chosen", "converged", "crowd_over_time", "data", "dependence", "distribution"),
+    *("chosen", "converged", "crowd_over_time", "data", "dependence"),
+    *("dependent_annotators", "distribution"),
     *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
     *("history", "item_columns", "items", "keep", "label", "label_quality", "labels"),
     *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "over_time"),
