@@ -27,7 +27,7 @@ def test_fit_json_is_one_object_and_nothing_else(run, crowd):
     assert list(entries) == [
         *("model", "n_items", "n_annotators", "n_labels", "n_categories", "n_iter"),
         *("converged", "stop_reason", "log_likelihood", "spammers", "readout", "verdict"),
-        "metrics",
+        *("dependent_annotators", "metrics"),
     ]
     assert (entries["model"], entries["n_items"], entries["n_categories"]) == ("robust-gpm", 40, 5)
     assert list(entries["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]
@@ -61,13 +61,14 @@ def test_an_undefined_correlation_is_null(run, write):
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
-def test_out_writes_three_tables_and_fit_json(run, crowd, tmp_path, format_):
+def test_out_writes_tables_and_fit_json(run, crowd, tmp_path, format_):
     code, _, _ = run(
         *("fit", crowd / "labels.csv", "--out", tmp_path / "deep" / "out", "--format", format_)
     )
     assert code == 0
     folder = tmp_path / "deep" / "out"
-    names = {f"{name}.{format_}" for name in ("items", "annotators", "labels")}
+    tables = ("items", "annotators", "labels", "dependent_annotators")
+    names = {f"{name}.{format_}" for name in tables}
     assert {path.name for path in folder.iterdir()} == names | {"fit.json"}
     entries = json.loads((folder / "fit.json").read_text())
     assert entries["settings"]["tol"] == 1e-4

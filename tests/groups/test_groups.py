@@ -262,7 +262,7 @@ def test_fits_without_groups_say_how_to_get_them(simulated):
     plain = at.fit(simulated.crowd.labels)
     with pytest.raises(InputError, match="no results on groups: fit with traits of annotators"):
         plain.groups()
-    assert not plain.further
+    assert "groups" not in plain.further
 
 
 TRAITS = {"annotator": ["x", "y"], "sex": ["f", "m"], "one": [1, 1], "none": [None, None]}

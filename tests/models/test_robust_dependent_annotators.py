@@ -5,6 +5,7 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import annotruth as at
 from annotruth import simulate
@@ -37,48 +38,71 @@ def with_copies(seed, n_annotators=14, **options):
 
 def pairs_of(labels, engine="memory", **changed):
     """Return the dependent pairs of the fitted labels, with some of the latent classes changed."""
-    final = final_model(labels, OpinionState.from_fit(at.fit(labels)))
-    classes = opinion_results.replace(final.classes, **changed)
+    classes = final_model(labels, OpinionState.from_fit(at.fit(labels))).classes
+    tables = {name: getattr(classes, name) for name in ("prior", "known_truth", "confusion")}
     with closing(get_engine(engine).open(labels)) as session:
-        return find_dependent_pairs(session, labels, classes)
+        return find_dependent_pairs(session, labels, **tables | changed)
+
+
+def made_pairs(labels, *pairs):
+    """Return dependent pairs, with half of their labels copied."""
+    one, other = np.array(pairs).T
+    number = np.full(len(pairs), 20.0)
+    return DependentPairs(labels, 10, one, other, number, 0.75 * number, 0.5 * number, number / 1e4)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_copied_labels_are_found(seed):
     pairs = pairs_of(with_copies(seed))
-    assert np.argwhere(pairs.share).tolist() == [[0, 1], [1, 0]]
-    assert pairs.share[0, 1] == pairs.share[1, 0] == pytest.approx(COPIED, abs=0.12)
-    assert pairs.design_effect == pytest.approx(1.0 + 2.0 * pairs.share[0, 1] / 14)
+    assert (pairs.annotator.tolist(), pairs.other.tolist()) == ([0], [1])
+    assert np.argwhere(pairs.depends()).tolist() == [[0, 1], [1, 0]]
+    assert pairs.n_tested == 14 * 13 / 2
+    assert pairs.correlation[0] == pytest.approx(COPIED, abs=0.12)
+    assert pairs.design_effect == pytest.approx(1.0 + 2.0 * pairs.correlation[0] / 14)
+    assert pairs.p_value[0] < 0.05
 
 
 def test_engines_find_the_same_pairs():
     labels = with_copies(0, n_annotators=8)
     found = [pairs_of(labels, engine) for engine in ("memory", "reference")]
-    np.testing.assert_allclose(*(one.share for one in found), atol=1e-12)
-    assert found[0].share[0, 1] > 0.0
+    np.testing.assert_allclose(*(one.correlation for one in found), atol=1e-12)
+    assert len(found[0].annotator) == 1
 
 
 @pytest.mark.parametrize("behavior", ["random", "repeated", "inverted", "mixed"])
 def test_annotators_who_do_not_copy_are_independent(behavior):
-    assert pairs_of(simulate.crowd(n_annotators=14, behavior=behavior, seed=1).labels) is None
+    pairs = pairs_of(simulate.crowd(n_annotators=14, behavior=behavior, seed=1).labels)
+    assert pairs.n_tested == 14 * 13 / 2
+    assert len(pairs.annotator) == 0
 
 
 def test_what_the_model_does_not_explain_about_anybody_is_no_dependence():
     labels = simulate.crowd(n_annotators=14, seed=1).labels
     even = np.full((14, 5, 32), 1 / 5)  # everybody agrees more often than that
-    assert pairs_of(labels, confusion=even) is None
+    assert len(pairs_of(labels, confusion=even).annotator) == 0
 
 
-@pytest.mark.parametrize(("n_common", "n_pairs"), [(9, 0), (10, 1)])
-def test_few_common_items_say_nothing(n_common, n_pairs):
-    above = np.triu(np.ones((4, 4)), 1)
-    same, expected, common = 3.0 * above, 3.0 * above, n_common * above
-    same[0, 1] = n_common  # in all of them
-    found = dependent_annotators._more_than_expected(same, expected, common)
-    assert found.sum() == found[0, 1] == n_pairs
+def test_p_values_are_adjusted_for_the_number_of_pairs():
+    common = np.full(5, 20.0)
+    same = np.array([10.0, 10.0, 10.0, 10.0, 18.0])
+    score = stats.norm.isf(stats.binom.sf(same - 1.0, 20, 0.5))
+    expected = 5 * stats.norm.sf(score[4] - score[0])
+    p_values = dependent_annotators.adjusted_p_values(same, common / 2, common)
+    assert p_values == pytest.approx([1.0, 1.0, 1.0, 1.0, expected])
 
 
-@pytest.mark.parametrize("limit", ["_MAX_ANNOTATORS", "_MAX_COMMON"])
+@pytest.mark.parametrize(("n_items", "n_tested"), [(9, None), (10, 1)])
+def test_few_common_items_say_nothing(n_items, n_tested):
+    labels = Labels.of([(item, who, item % 5 + 1) for item in range(n_items) for who in "ab"])
+    tables = {"prior": np.ones(1), "known_truth": np.ones((6, 1))}
+    with closing(get_engine("memory").open(labels)) as session:
+        pairs = find_dependent_pairs(
+            session, labels, **tables, confusion=np.full((2, len(labels.scale), 1), 0.2)
+        )
+    assert (pairs and pairs.n_tested) == n_tested
+
+
+@pytest.mark.parametrize("limit", ["MAX_ANNOTATORS", "_MAX_COMMON"])
 def test_very_many_labels_are_not_compared(monkeypatch, limit):
     labels = with_copies(0, n_annotators=8)
     assert pairs_of(labels) is not None
@@ -87,24 +111,22 @@ def test_very_many_labels_are_not_compared(monkeypatch, limit):
 
 
 def test_groups_hold_nobody_with_those_they_depend_on():
-    share = np.zeros((5, 5))
-    for one, other in ((0, 1), (1, 2), (0, 2), (2, 3)):
-        share[one, other] = share[other, one] = 0.5
-    groups = list(DependentPairs(share, 1.0).independent_groups())
+    labels = simulate.crowd(n_items=20, n_annotators=5).labels
+    pairs = made_pairs(labels, (0, 1), (1, 2), (0, 2), (2, 3))
+    groups = list(pairs.independent_groups())
     assert np.sum(groups, axis=0).tolist() == [1, 1, 1, 1, 0]
     for group in groups:
-        assert not share[np.ix_(group, group)].any()
+        assert not pairs.depends()[np.ix_(group, group)].any()
 
 
 def test_dependent_annotators_are_left_out_together():
     labels = with_copies(2, n_annotators=8, n_items=60)
-    share = np.zeros((8, 8))
-    share[1, 4] = share[4, 1] = 0.5
+    pairs = made_pairs(labels, (1, 4))
     parameters = OpinionState.from_fit(at.fit(labels)).parameters
     with closing(get_engine("reference").open(labels)) as session:
         steps = OpinionSteps(OpinionShapes(labels), session)
         alone = steps.leave_one_out(parameters)
-        together = leave_out_together(steps, parameters, alone, DependentPairs(share, 1.0))
+        together = leave_out_together(steps, parameters, alone, pairs)
     others = np.delete(np.arange(8), [1, 4])
     np.testing.assert_array_equal(together[others], alone[others])
     for annotator, left_out in ((1, 4), (4, 1)):
@@ -132,7 +154,7 @@ def test_copies_make_intervals_wider_and_change_no_estimate(monkeypatch):
     labels = with_copies(1)
     now = at.fit(labels)
     effect = pairs_of(labels).design_effect
-    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_: None)
+    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_, **__: None)
     without = at.fit(labels)
     assert now.reliability.tolist() == without.reliability.tolist()
     values = labels.scale.values

@@ -40,7 +40,7 @@ _SINGLE_PRECISION_TOL = 1e-6
 
 _CACHE_LINE = 8  # doubles per cache line
 
-# Kernels that a fit runs once or a few times, and NumPy in less than half a microsecond per label:
+# Kernels that a fit runs once or a few times, and NumPy in less than five microseconds per label:
 # with few labels, compiling one takes longer than NumPy does in many fits. Those that iterations
 # start from give the same numbers to the last bit, unless truths are known, so that fits take the
 # same path.
@@ -62,6 +62,7 @@ _SELDOM_RUN = frozenset(
         "item_states.summarize",
         "ordinal_binary.distribution",
         "ordinal_binary.start",
+        "robust_gpm.count_agreements",
         "robust_gpm.posterior",
         "robust_gpm.start",
     }

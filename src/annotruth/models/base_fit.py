@@ -266,8 +266,8 @@ class BaseFit(AnnotatorResults):
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
     further
-        Results on groups of annotators, over time, and on machines, by kind; empty where they were
-        not asked for.
+        Results on annotators who depend on one another, on groups of annotators, over time, and on
+        machines, by kind; empty where there are none.
 
     Examples
     --------

@@ -50,7 +50,8 @@ QUESTIONS_MANIFEST = "questions.json"
 # What completion offers.
 _PUBLIC = (
     *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
-    *("chosen", "converged", "crowd_over_time", "data", "dependence", "distribution"),
+    *("chosen", "converged", "crowd_over_time", "data", "dependence"),
+    *("dependent_annotators", "distribution"),
     *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
     *("history", "item_columns", "items", "keep", "label", "label_quality", "labels"),
     *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "over_time"),
@@ -195,6 +196,17 @@ class Fit(BaseFit):
         the annotator more items.
         """
         return from_arrow(self.verdict_table(), self.data.frame)
+
+    def dependent_annotators(self) -> Any:
+        """Return one row per pair of annotators whose labels match more often than their items explain.
+
+        The columns are annotator, other, n_items (in common), agreement (the share of them with equal
+        labels), expected (the share if both are independent), correlation (the share of their labels
+        that depend on one another, (agreement - expected) / (1 - expected)), and p_value, adjusted
+        for the number of pairs and below 0.05. In up to 5% of crowds a pair is listed by chance.
+        """
+        table = self.further_table("dependent_annotators", "dependent_annotators")
+        return from_arrow(table, self.data.frame)
 
     def over_time(self) -> Any:
         """Return the reliability over time: one row per window of an annotator's labels.

@@ -71,6 +71,7 @@ _LINKS = {
     "annotators": "Annotators",
     "items": "Items",
     "labels": "Doubtful labels",
+    "dependent_annotators": "Matching labels",
     "groups": "Groups",
     "over_time": "Over time",
     "machines": "Machines",
@@ -282,7 +283,7 @@ def _since_last_fit(fit: Fit, changes: Changes | None) -> LastFitFindings | None
 
 
 def _further_sections(fit: Fit) -> dict[str, FurtherSection]:
-    """Return the sections on groups, time and machines, where the fit has such results."""
+    """Return the sections on further results, where the fit has such."""
     if not fit.further:
         return {}
     from annotruth.report.further import make_sections  # most reports do not need it

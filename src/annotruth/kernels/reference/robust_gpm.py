@@ -97,10 +97,13 @@ def count_agreements(
     for e, of_item in enumerate(map(slice, bounds[:-1], bounds[1:])):
         annotator, category = labels.annotator[of_item], labels.category[of_item]
         one, other = np.tril_indices(len(annotator), -1)
-        s, t = annotator[one], annotator[other]
-        pair = np.minimum(place[s], place[t]), np.maximum(place[s], place[t])
-        np.add.at(same, pair, category[one] == category[other])
-        np.add.at(expected, pair, (confusion[s] * confusion[t]).sum(axis=1) @ posteriors[e])
+        s, t = place[annotator[one]], place[annotator[other]]
+        pair = np.minimum(s, t), np.maximum(s, t)
+        rows = confusion[annotator]
+        n = len(rows)
+        p_equal = (rows * posteriors[e]).reshape(n, -1) @ rows.reshape(n, -1).T
+        np.add.at(same, pair, 1.0 * (category[one] == category[other]))
+        np.add.at(expected, pair, p_equal[one, other])
         np.add.at(common, pair, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Results of a fit beyond items, annotators and labels: of groups, over time, of machines."""
+"""Results of a fit beyond items, annotators and labels: of pairs and groups of annotators, over time, of machines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 """What a column of a table holds."""
 
 FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
+    "dependent_annotators": {
+        "dependent_annotators": {
+            "annotator": "id",
+            "other": "id",
+            "n_items": "count",
+            "agreement": "number",
+            "expected": "number",
+            "correlation": "number",
+            "p_value": "number",
+        },
+    },
     "groups": {
         "groups": {
             "item": "id",
@@ -113,6 +124,8 @@ FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
 """The tables of each kind of further results, with the columns that a saved fit must have."""
 
 HOW_TO_GET: Mapping[str, str] = {
+    "dependent_annotators": "fit robust-gpm in memory, without machines and groups, to labels of at most 400 annotators, "
+    "two of whom have 10 items in common, that agree better than chance",
     "groups": "fit with traits of annotators and a column of them (`--annotators FILE --by COLUMN`)",
     "over_time": "fit labels with a column time, order or seconds",
     "machines": "fit with the names of machines (`--machine NAME`)",

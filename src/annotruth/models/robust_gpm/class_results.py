@@ -30,12 +30,21 @@ from annotruth.models.robust_gpm.annotators import (
 from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.dependent_annotators import (
+    DependentPairs,
+    dependence_results,
+    find_dependent_pairs,
+    n_common_labels,
+)
 from annotruth.models.robust_gpm.resampling import label_shares
 from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
 _LEAST_LIKELIHOOD = 1e-300  # of a strategy, relative to an annotator's others
+
+_MAX_OPERATIONS = 1e9  # of comparing annotators with each other, about half a second
+_MIN_CORRELATION = 0.4  # of annotators who depend on one another
 
 _STATE_INPUTS = (
     *(Input("prior"), Input("known_truth")),
@@ -319,6 +328,7 @@ def make_class_fit(
         history=history,
         parameters=state.to_host(session).to_arrays(),
         verdict=state.verdict,
+        further=dependence_results(_find_dependent_pairs(steps, state)),
         **annotator_results(
             steps.items,
             posterior,
@@ -329,6 +339,29 @@ def make_class_fit(
                 None if averaged is None else replace(posterior, loo_log_likelihood=averaged)
             ),
         ),
+    )
+
+
+def _find_dependent_pairs(steps: ClassSteps, state: ClassState) -> DependentPairs | None:
+    """Return the pairs of annotators who depend on one another; None if they are not compared.
+
+    What is expected is by each annotator's own labels in the states, with one pseudo-count: by what
+    strategies expect, the best annotators would agree with each other too often. Independent annotators
+    also share wrong labels of items that are mistaken for others, so that weaker dependence than
+    `_MIN_CORRELATION` is none.
+    """
+    labels, (counts, pseudo_counts) = steps.labels, state.counts
+    n_operations = n_common_labels(labels) * counts.shape[1] * counts.shape[2]
+    if state.verdict == "chance" or n_operations > _MAX_OPERATIONS:
+        return None
+    own = AnnotatorCounts(counts, pseudo_counts / pseudo_counts[:, -1:])
+    return find_dependent_pairs(
+        steps.session,
+        labels,
+        prior=state.parameters.state_prior,
+        known_truth=steps.items.known_truth,
+        confusion=own.confusion(),
+        min_correlation=_MIN_CORRELATION,
     )
 
 

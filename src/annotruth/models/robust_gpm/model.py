@@ -149,6 +149,9 @@ class RobustGPM(EMEstimator):
     items have one right label, intervals are those of a mean over a learned :math:`\theta` and serious labels
     that are right, weighted by how probably each predicts labels better: with few labels, this is open.
 
+    Pairs of annotators whose labels match more often than their items explain are listed by
+    ``dependent_annotators`` (`annotruth.models.robust_gpm.dependent_annotators`).
+
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
     errors of items are correlated, most of all about who inverts the scale, and annotators may copy from

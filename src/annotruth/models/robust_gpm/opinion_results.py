@@ -27,6 +27,7 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
 )
 from annotruth.models.robust_gpm.dependent_annotators import (
+    dependence_results,
     find_dependent_pairs,
     leave_out_together,
 )
@@ -234,9 +235,16 @@ def make_opinion_fit(
     """Return the fit of a final state, which is where the steps' engine computes."""
     final = final_model(steps.labels, state, steps.session)
     _summarize_items(steps, final)
-    pairs = find_dependent_pairs(steps.session, steps.labels, final.classes)
+    classes = final.classes
+    pairs = find_dependent_pairs(
+        steps.session,
+        steps.labels,
+        prior=classes.prior,
+        known_truth=classes.known_truth,
+        confusion=classes.confusion,
+    )
     uncertainty, for_intervals = final.uncertainty, final.posterior
-    if pairs is not None:
+    if pairs is not None and len(pairs.annotator):
         uncertainty = uncertainty.inflated(pairs.design_effect)
         together = leave_out_together(steps, state.parameters, state.loo_log_likelihood, pairs)
         for_intervals = _annotator_posterior(
@@ -253,10 +261,11 @@ def make_opinion_fit(
         parameters=state.to_host(steps.session).to_arrays(),
         readout="opinion",
         verdict=verdict,
+        further=dependence_results(pairs),
         **annotator_results(
             final.items,
             final.posterior,
-            final.classes.prior,
+            classes.prior,
             state.repeated_label,
             for_intervals=for_intervals,
         ),

@@ -135,6 +135,7 @@ def _merge(
         parted,
         data=fit.data,
         chosen=fit.chosen,
+        further=fit.further,
         parameters=parameters,
         reliability=mean,
         low=np.maximum(mean - below, 0.0),

@@ -1,4 +1,4 @@
-"""The report's sections on further results: of groups, over time, of machines.
+"""The report's sections on further results: of pairs and groups of annotators, over time, of machines.
 
 There is one module per kind, with a function ``make_section`` that returns a `FurtherSection`.
 """
