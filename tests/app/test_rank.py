@@ -1,7 +1,10 @@
 """`annotruth rank`, and update and report of a saved ranking."""
 
+import html
 import importlib.util
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -53,6 +56,31 @@ def test_votes_of_chance_are_reported(run, files):
     assert "Nobody to drop: votes agree no better than chance." in page
     code, out, _ = run("rank", "coins.csv", "--json")
     assert json.loads(out)["verdict"] == "chance"
+
+
+def test_the_report_names_commands_that_run(run, files):
+    page = files / "ranking.html"
+
+    def commands():
+        found = re.findall("<code>annotruth ((?:next|plan) .*?)</code>", page.read_text())
+        return [shlex.split(html.unescape(command)) for command in found]
+
+    report = ("--report", "ranking.html", "--quiet", "--force")
+    votes = (files / "sub" / "my votes.csv").relative_to(files)
+    votes.parent.mkdir()
+    table = (files / "votes.csv").read_text().replace("annotator", "judge_id", 1)
+    votes.write_text(table)
+    read = ("--columns", "annotator=judge_id")
+    assert run("rank", str(votes), *read, *BT, *report)[0] == 0
+    typed = commands()
+    assert [words[0] for words in typed] == ["next", "plan"]
+    assert all({str(votes), *read, *BT} <= set(words) for words in typed)
+    assert [run(*words)[0] for words in typed] == [0, 0]
+
+    assert run("rank", "votes.csv", *BT, "--save", "saved", *report)[0] == 0
+    assert [words[:2] for words in commands()] == [["next", "saved"], ["plan", "saved"]]
+    assert run("report", "saved", *report)[0] == 0
+    assert [words[:2] for words in commands()] == [["next", "saved"], ["plan", "saved"]]
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet", "json"])

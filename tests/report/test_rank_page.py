@@ -32,7 +32,7 @@ def text_of(html):
 
 
 def test_the_first_screen_says_whether_to_trust_who_is_first_and_whom_to_drop(fit):
-    text = text_of(rank_report_page(fit, source="votes.csv", command="annotruth rank votes.csv"))
+    text = text_of(rank_report_page(fit, source="votes.csv", arguments="votes.csv --query a"))
     assert "Can this ranking be trusted?" in text
     assert re.search(
         r"About \d+% of all pairs of items are expected to be in the right order", text
@@ -40,7 +40,9 @@ def test_the_first_screen_says_whether_to_trust_who_is_first_and_whom_to_drop(fi
     assert re.search(r"tied for first|Clear first", text)
     n_dropped = fit.verdict_table()["verdict"].to_pylist().count("drop")
     assert re.search(rf"{n_dropped}\s+to drop, with", text)
-    assert "annotruth next votes.csv" in text
+    assert "annotruth next votes.csv --query a --assign assignments.csv" in text
+    assert "annotruth plan votes.csv --query a --target tau=0.9" in text
+    assert "annotruth next VOTES --assign" in text_of(rank_report_page(fit))
     assert "Covariate length" in text
 
 

@@ -186,8 +186,8 @@ def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
 
 
 def test_the_next_command_is_escaped(fits):
-    command = "annotruth next 'my <labels>.csv' --assign assignments.csv"
-    page = report_page(fits["chance"], next_command=command)
+    page = report_page(fits["chance"], arguments="'my <labels>.csv' --scale nominal")
+    command = "annotruth next 'my <labels>.csv' --scale nominal --assign assignments.csv"
     assert command in first_screen(page)
     assert "annotruth next LABELS --assign" in first_screen(report_page(fits["chance"]))
 

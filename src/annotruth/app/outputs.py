@@ -196,7 +196,7 @@ class Outputs:
         progress: ProgressReporter,
         *,
         source: str,
-        next_command: str | None = None,
+        arguments: str | None = None,
         truth: str | None = None,
         changes: Changes | RankChanges | None = None,
         quiet: bool,
@@ -204,7 +204,7 @@ class Outputs:
         """Write everything that is asked for.
 
         The fit is saved last, so that a command that fails can be repeated. ``source``,
-        ``next_command``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
+        ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         from annotruth.io.writers import format_of, write_table
 
@@ -235,19 +235,12 @@ class Outputs:
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            command = typed_command()
+            further: dict[str, Any] = {}
             if _is_of_labels(fit):
-                fit.report(
-                    self.report,
-                    source=source,
-                    truth=truth,
-                    command=command,
-                    next_command=next_command,
-                    changes=cast("Changes | None", changes),
-                    embed=self.embed,
-                )
-            else:
-                fit.report(self.report, source=source, truth=truth, command=command)
+                further = {"arguments": arguments, "changes": changes, "embed": self.embed}
+            elif _is_ranking(fit):
+                further = {"arguments": arguments}
+            fit.report(self.report, source=source, truth=truth, command=typed_command(), **further)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
             progress.start("saving the fit")
@@ -341,31 +334,21 @@ def typed_command() -> str:
     return shlex.join(["annotruth", *map(hide_credentials, sys.argv[1:])])
 
 
-_OUTPUT_FLAGS = ("out", "keep", "predictions", "label_studio", "force", "as_json", "quiet")
+def advice_arguments(data: Iterable[str], context: typer.Context, saved: Path | None = None) -> str:
+    """Return what to type after `annotruth next` and `annotruth plan` for advice on this fit.
 
-
-def next_of_saved(folder: Path) -> str:
-    """Return the command that lists the next labels of a saved fit."""
-    return _next_command([str(folder)])
-
-
-def next_of_labels(labels: Iterable[str], context: typer.Context) -> str:
-    """Return the command that lists the next labels of a fit that is not saved.
-
-    It has those options of this command that `annotruth next` has, too, and so makes the same fit.
+    It is the folder of a saved fit; otherwise the data with those options of this command that both
+    commands have, too, which make the same fit.
     """
-    return _next_command([*labels, *_typed_options(context, "next")])
+    words = [str(saved)] if saved is not None else [*data, *_typed_options(context)]
+    return shlex.join(map(hide_credentials, words))
 
 
-def _next_command(words: Iterable[str]) -> str:
-    words = ["annotruth", "next", *map(hide_credentials, words)]
-    return shlex.join([*words, "--assign", "assignments.csv"])
-
-
-def _typed_options(context: typer.Context, command: str) -> Iterator[str]:
-    """Yield the words of typed options that another command has, too, except for outputs."""
+def _typed_options(context: typer.Context) -> Iterator[str]:
+    """Yield the words of typed options that the commands for advice have, too."""
     commands = cast(Any, context.find_root().command).commands
-    shared = {each.name for each in commands[command].params} - set(_OUTPUT_FLAGS)
+    names = [{each.name for each in commands[command].params} for command in ("next", "plan")]
+    shared = set.intersection(*names) - {"as_json", "quiet"}
     for option in context.command.params:
         source = context.get_parameter_source(option.name)
         if option.name not in shared or source is None or source.name != "COMMANDLINE":
@@ -389,6 +372,13 @@ def refuse_embedding(embed: bool) -> None:
         raise InputError(
             "--embed is for reports of labels, one per item and annotator: leave it out"
         )
+
+
+def _is_ranking(fit: AnyFit) -> TypeGuard[RankFit]:
+    """Return whether this is a fit of comparisons."""
+    from annotruth.models.pairs.result import RankFit
+
+    return isinstance(fit, RankFit)
 
 
 def _is_of_labels(fit: AnyFit) -> TypeGuard[Fit]:

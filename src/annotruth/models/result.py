@@ -363,7 +363,7 @@ class Fit(BaseFit):
         source: str | None = None,
         truth: Any = None,
         command: str | None = None,
-        next_command: str | None = None,
+        arguments: str | None = None,
         embed: bool = False,
         changes: Changes | None = None,
     ) -> None:
@@ -380,8 +380,8 @@ class Fit(BaseFit):
             accuracy, calibration and the worst items.
         command
             The command line that makes the report, for its heading.
-        next_command
-            The command line that lists the next labels of this fit, for the first screen.
+        arguments
+            What to type after ``annotruth next`` for advice on this fit, for the first screen.
         embed
             Whether to put images, audio and video of the items into the file, where their content
             is paths, relative to the report. Otherwise the report refers to them.
@@ -397,7 +397,7 @@ class Fit(BaseFit):
             source=source,
             truth=truth,
             command=command,
-            next_command=next_command,
+            arguments=arguments,
             embed=embed,
             changes=changes,
         )

@@ -63,7 +63,6 @@ MAX_BYTES = 5_500_000
 _LEAST_SHARE = 0.2  # of that, for labels
 
 _MAX_CELLS = 8
-_NEXT_COMMAND = "annotruth next LABELS --assign assignments.csv"
 _LINKS = {
     "verdict": "Verdict",
     "since": "Since the last fit",
@@ -87,7 +86,7 @@ def write_report(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
-    next_command: str | None = None,
+    arguments: str | None = None,
     embed: bool = False,
     changes: Changes | None = None,
 ) -> None:
@@ -97,7 +96,7 @@ def write_report(
         source=source,
         truth=truth,
         command=command,
-        next_command=next_command,
+        arguments=arguments,
         embed=Path(path).parent if embed else None,
         changes=changes,
     )
@@ -110,7 +109,7 @@ def report_page(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
-    next_command: str | None = None,
+    arguments: str | None = None,
     changes: Changes | None = None,
     day: date | None = None,
     embed: Path | None = None,
@@ -126,8 +125,8 @@ def report_page(
         The truths of some or all items, as `annotruth.evaluate` takes them.
     command
         The command that makes the report, for its heading.
-    next_command
-        The command that lists the next labels of this fit, for the first screen.
+    arguments
+        What to type after ``annotruth next`` for advice on this fit, for the first screen.
     changes
         What is different from the fit before.
     day
@@ -162,9 +161,7 @@ def report_page(
 
     packed = _pack(fit, consensus, advice, data, others, max_bytes, embed)
     parts = {
-        "verdict": sections.verdict_section(
-            fit, advice, verdict, next_command=next_command or _NEXT_COMMAND
-        ),
+        "verdict": sections.verdict_section(fit, advice, verdict, arguments=arguments or "LABELS"),
         "since": since.section if since else "",
         "truth": against.section if against else "",
         "annotators": sections.annotator_section(fit, charts, annotators, advice),

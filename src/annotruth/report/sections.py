@@ -45,12 +45,12 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
     return drawable(wanted)
 
 
-def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, next_command: str) -> str:
-    """Return the first screen as HTML; ``next_command`` is what to type for the next labels."""
+def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, arguments: str) -> str:
+    """Return the first screen as HTML; ``arguments`` are those of ``annotruth next``."""
     blocks = (
         _people(fit, advice, verdict),
         _items(fit, advice, verdict),
-        _cost(fit, verdict, next_command),
+        _cost(fit, verdict, arguments),
     )
     return first_screen(
         "Can these labels be trusted?",
@@ -322,7 +322,7 @@ def _need(count: int) -> str:
     return "needs" if count == 1 else "need"
 
 
-def _cost(fit: Fit, verdict: ReportVerdict, next_command: str) -> str:
+def _cost(fit: Fit, verdict: ReportVerdict, arguments: str) -> str:
     if not verdict.n_add:
         return answer_block("What would it cost?", ["<li>Nothing.</li>"])
     whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
@@ -340,7 +340,7 @@ def _cost(fit: Fit, verdict: ReportVerdict, next_command: str) -> str:
     lines = [
         f"<li><b>{verdict.n_add:,}</b> {labels} in this round, {more}; from {whom}</li>",
         f"<li>{removed}</li>",
-        f"<li>Next: <code>{escaped(next_command)}</code></li>",
+        f"<li>Next: {next_command(arguments)}</li>",
     ]
     return answer_block("What would it cost?", lines)
 
@@ -367,6 +367,11 @@ def _rules(fit: Fit) -> list[tuple[str, str]]:
 def answer_block(question: str, lines: Sequence[str]) -> str:
     """Return a question of the first screen with its answer in lines."""
     return f"<div><h2>{question}</h2><ul>{''.join(lines)}</ul></div>"
+
+
+def next_command(arguments: str) -> str:
+    """Return the command that lists what to ask next, given what to type after ``annotruth next``."""
+    return f"<code>{escaped(f'annotruth next {arguments} --assign assignments.csv')}</code>"
 
 
 def count_line(show: str, count: int, text: str, rest: str = "") -> str:

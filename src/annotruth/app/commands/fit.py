@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from annotruth.app import named_files, options
-from annotruth.app.outputs import Outputs, next_of_labels, next_of_saved, takes_outputs
+from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -186,9 +186,7 @@ def fit(
                 result,
                 progress,
                 source=named_files.heading(labels),
-                next_command=next_of_labels(labels, context)
-                if outputs.save is None
-                else next_of_saved(outputs.save),
+                arguments=advice_arguments(labels, context, outputs.save),
                 truth=truth,
                 quiet=quiet,
             )

@@ -11,7 +11,7 @@ import typer
 
 from annotruth.app import named_files, options
 from annotruth.app.commands.fit import finite, print_result
-from annotruth.app.outputs import RANK_OUTPUTS, Outputs, takes_outputs
+from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes_outputs
 from annotruth.app.read_flags import RANK_READ_FLAGS
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
@@ -39,6 +39,7 @@ class RankEngineChoice(StrEnum):
 @takes_outputs(RANK_OUTPUTS)
 def rank(
     *,
+    context: typer.Context,
     votes: Annotated[
         list[str],
         typer.Argument(
@@ -156,7 +157,12 @@ def rank(
         if truth is not None:
             metrics = ranking.evaluate_ranking(fit, truth, max_size=read.max_size)
         written = outputs.write(
-            fit, progress, source=named_files.heading(votes), truth=truth, quiet=quiet
+            fit,
+            progress,
+            source=named_files.heading(votes),
+            arguments=advice_arguments(votes, context, outputs.save),
+            truth=truth,
+            quiet=quiet,
         )
     print_result(
         fit, metrics, written.lines, as_json=as_json, quiet=quiet, entries=rank_entries(fit)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from annotruth.app import named_files, options
 from annotruth.app.named_files import check_existing
 from annotruth.app.output_flags import EmbedOption, ForceOption
-from annotruth.app.outputs import next_of_labels, refuse_embedding, typed_command
+from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -68,6 +68,7 @@ def report(
         console.progress_line(quiet=quiet) as progress,
     ):
         from annotruth import advising, api  # slow to load
+        from annotruth.models.pairs.result import RankFit
         from annotruth.models.result import Fit
 
         name, command = source or named_files.heading(data), typed_command()
@@ -84,7 +85,10 @@ def report(
                 **options.parse_model_options(settings),
             )
             progress.start("writing report")
-            saved.report(page, source=name, truth=truth, command=command)
+            further: dict[str, Any] = {}
+            if isinstance(saved, RankFit):
+                further = {"arguments": advice_arguments(data, context)}
+            saved.report(page, source=name, truth=truth, command=command, **further)
         else:
             fit = advising.fit_or_load(
                 saved or named_files.one_or_several(data),
@@ -101,7 +105,7 @@ def report(
                 source=name,
                 truth=truth,
                 command=command,
-                next_command=next_of_labels(data, context),
+                arguments=advice_arguments(data, context),
                 embed=embed,
             )
     if not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ import typer
 from annotruth.app import named_files, options
 from annotruth.app.commands.fit import json_entries, print_result
 from annotruth.app.commands.rank import rank_entries
-from annotruth.app.outputs import Outputs, Paths, next_of_saved, save_fit, takes_outputs
+from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def update(
             after,
             progress,
             source=folder.resolve().name,
-            next_command=next_of_saved(folder),
+            arguments=shlex.quote(str(folder)),
             truth=truth,
             changes=changed,
             quiet=quiet,

@@ -388,6 +388,7 @@ class RankFit(AnnotatorResults):
         source: str | None = None,
         truth: Any = None,
         command: str | None = None,
+        arguments: str | None = None,
     ) -> None:
         """Write a report with tables and charts, one HTML file.
 
@@ -401,10 +402,14 @@ class RankFit(AnnotatorResults):
             Known grades of some or all items, as `annotruth.evaluate` takes them.
         command
             The command line that makes the report, for its heading.
+        arguments
+            What to type after ``annotruth next`` for advice on this fit, for the first screen.
         """
         from annotruth.report.pairs.page import write_rank_report
 
-        write_rank_report(self, path, source=source, truth=truth, command=command)
+        write_rank_report(
+            self, path, source=source, truth=truth, command=command, arguments=arguments
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""

@@ -56,9 +56,11 @@ def write_rank_report(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    arguments: str | None = None,
 ) -> None:
     """Write the report of a fit, as `rank_report_page` makes it."""
-    write_page(rank_report_page(fit, source=source, truth=truth, command=command), path)
+    page = rank_report_page(fit, source=source, truth=truth, command=command, arguments=arguments)
+    write_page(page, path)
 
 
 def rank_report_page(
@@ -67,6 +69,7 @@ def rank_report_page(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    arguments: str | None = None,
     day: date | None = None,
 ) -> str:
     """Return the report of a fit of comparisons, as HTML; the arguments are as in `report_page`."""
@@ -87,7 +90,7 @@ def rank_report_page(
         tables |= each.tables
     parts = {
         "verdict": sections.rank_verdict_section(
-            fit, rank_verdict(fit), source=source if command else None
+            fit, rank_verdict(fit), arguments=arguments or "VOTES"
         ),
         "truth": against,
         "ranking": sections.ranking_section(fit, charts, items),

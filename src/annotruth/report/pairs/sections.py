@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from annotruth.report.sections import (
     first_screen,
     name_list,
     named_rows,
+    next_command,
     rows_left_out,
     short_id,
     verdict_counts,
@@ -58,9 +58,9 @@ def rank_charts_of(fit: RankFit) -> dict[str, Chart]:
     return drawable(wanted)
 
 
-def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, source: str | None) -> str:
-    """Return the first screen; ``source`` is what to call ``annotruth next`` with."""
-    blocks = (_leaders(fit), _people(fit, verdict), _next(fit, verdict, source))
+def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, arguments: str) -> str:
+    """Return the first screen; ``arguments`` are those of ``annotruth next`` and ``plan``."""
+    blocks = (_leaders(fit), _people(fit, verdict), _next(fit, verdict, arguments))
     question = "Can this ranking be trusted?"
     return first_screen(question, verdict.trust, _facts(fit, verdict), blocks, _rules(fit))
 
@@ -167,9 +167,9 @@ def _people(fit: RankFit, verdict: RankVerdict) -> str:
     return answer_block("Whom to act on?", lines)
 
 
-def _next(fit: RankFit, verdict: RankVerdict, source: str | None) -> str:
+def _next(fit: RankFit, verdict: RankVerdict, arguments: str) -> str:
     """Return what to do next."""
-    name = "VOTES" if source is None else shlex.quote(source)
+    plan = f"annotruth plan {arguments} --target tau=0.9"
     n_open = verdict.n_neighbours - verdict.n_separated
     lines = []
     if n_open:
@@ -182,8 +182,8 @@ def _next(fit: RankFit, verdict: RankVerdict, source: str | None) -> str:
     if fit.n_parts > 1:
         lines.append("<li>Compare items of different parts, which joins them.</li>")
     lines.append(
-        f"<li>Which pairs to ask: <code>{escaped(f'annotruth next {name}')}</code></li>"
-        f"<li>How many votes it takes: <code>{escaped(f'annotruth plan {name} --target tau=0.9')}</code></li>"
+        f"<li>Which pairs to ask: {next_command(arguments)}</li>"
+        f"<li>How many votes it takes: <code>{escaped(plan)}</code></li>"
     )
     return answer_block("What next?", lines)
 
