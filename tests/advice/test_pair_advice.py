@@ -19,6 +19,7 @@ from annotruth.models.em import direct_history
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.thurstone import Thurstone
 
 VOTER = Voters(np.array(1.0), np.array(1.0), 0.0)
 
@@ -71,6 +72,23 @@ def test_information_is_that_of_the_outcomes_probabilities(reliability, tie_odds
     assert voter.information(np.array(d)) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("tie_rate", [0.0, 0.3])
+def test_information_of_votes_in_thurstones_model(tie_rate):
+    made = simulate.comparers(
+        n_items=12, n_annotators=20, tie_rate=tie_rate, spammer_share=0.0, seed=3
+    )
+    fit = Thurstone().fit(made.comparisons).result_
+    tie = fit.parameters["tie"][0] if tie_rate else None
+    d, step = np.linspace(0.0, 1.5, 4), 1e-4
+    p = Thurstone.probabilities(d, tie) + 1e-12
+    slope = (Thurstone.probabilities(d + step, tie) - Thurstone.probabilities(d - step, tie)) / (
+        2 * step
+    )
+    exact = (slope**2 / p).sum(axis=1)
+    voter = typical_voter(fit, np.ones(fit.data.n_annotators, dtype=bool))
+    np.testing.assert_allclose(voter.information(d), exact, rtol=1e-4)
+
+
 def test_the_odds_of_ties_are_those_of_the_votes():
     rng = np.random.default_rng(0)
     scores = np.array([0.5, -0.5, 0.0, 0.0])
@@ -81,7 +99,7 @@ def test_the_odds_of_ties_are_those_of_the_votes():
     outcome = (rng.random((20_000, 1)) > p.cumsum(axis=1)).sum(axis=1)
     fit = ranking(np.stack([left, right, 0 * left], axis=1), scores)
     fit = replace(fit, data=replace(fit.data, outcome=outcome.astype(np.int8)))
-    assert voters_of(fit).tie_odds == pytest.approx(0.6, rel=0.05)
+    assert voters_of(fit).tie == pytest.approx(0.6, rel=0.05)
 
 
 def test_the_gain_is_the_expected_decrease_of_the_uncertainty():

@@ -7,7 +7,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW, Readout
 HEADINGS: dict[str, tuple[str, str]] = {
     # annotators
     "annotator": ("Annotator", "opens with confusion matrix and labels"),
-    "confusion": ("Confusion", "confusion matrix: rows are recovered labels, columns the labels given; darker = more often; the diagonal is agreement"),
+    "confusion": ("Confusion", "confusion matrix: rows are recovered labels, columns the labels given; a stronger color is more often; the diagonal is agreement"),
     "reliability": ("Reliability", "probability that a label of theirs is serious (or right), with its 95% interval where the model gives one"),
     "low": ("Reliability from", "lower end of the 95% interval"),
     "high": ("Reliability to", "upper end of the 95% interval"),

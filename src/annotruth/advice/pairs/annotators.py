@@ -26,7 +26,10 @@ def typical_voter(fit: RankFit, chosen: NDArray[np.bool_]) -> Voters:
     if not chosen.any():
         chosen = np.ones_like(chosen)
     return Voters(
-        voters.reliability[chosen].mean(), voters.sharpness[chosen].mean(), voters.tie_odds
+        voters.reliability[chosen].mean(),
+        voters.sharpness[chosen].mean(),
+        voters.tie,
+        voters.is_normal,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from annotruth.comparisons import TIE
 from annotruth.kernels.arrays import Floats
@@ -18,7 +19,8 @@ class Voters(NamedTuple):
     r"""Annotators as a source of votes: one number each per annotator, or one for a typical one.
 
     A vote is serious with probability :math:`\varepsilon` and then follows Davidson's model of ties
-    with the log odds :math:`\beta (\theta_l - \theta_r)`; otherwise all outcomes are equally likely.
+    with the log odds :math:`\beta (\theta_l - \theta_r)`, or Thurstone's model with this difference;
+    otherwise all outcomes are equally likely.
 
     Attributes
     ----------
@@ -26,8 +28,10 @@ class Voters(NamedTuple):
         The probability of a serious vote.
     sharpness
         By how much differences of scores are multiplied.
-    tie_odds
-        :math:`\nu`; 0 where there are no ties.
+    tie
+        Davidson's :math:`\nu` or Thurstone's threshold :math:`\tau`; 0 where there are no ties.
+    is_normal
+        Whether perceived differences are normal, as in Thurstone's model.
 
     Examples
     --------
@@ -37,22 +41,21 @@ class Voters(NamedTuple):
 
     reliability: Floats
     sharpness: Floats
-    tie_odds: float
+    tie: float
+    is_normal: bool = False
 
     def information(self, difference: Floats) -> Floats:
         r"""Return the Fisher information of one vote about the difference of two scores.
 
         It is :math:`\sum_y (\partial p_y / \partial d)^2 / p_y`, summed over the outcomes y.
         """
-        half = np.exp(np.clip(self.sharpness * difference, -60.0, 60.0) / 2.0)
-        total = half + 1.0 / half + self.tie_odds
-        left, right, tie = half / total, 1.0 / (half * total), self.tie_odds / total
-        mean = (left - right) / 2.0
-        chance = (1.0 - self.reliability) / (3.0 if self.tie_odds > 0.0 else 2.0)
-        information = np.zeros_like(total)
-        for p, statistic in ((left, 0.5), (right, -0.5), (tie, 0.0)):
-            slope = self.reliability * self.sharpness * p * (statistic - mean)
-            information += slope**2 / np.maximum(self.reliability * p + chance, 1e-300)
+        outcomes = _normal_outcomes if self.is_normal else _davidson_outcomes
+        p, slope = outcomes(self.sharpness * difference, self.tie)
+        chance = (1.0 - self.reliability) / (3.0 if self.tie > 0.0 else 2.0)
+        squared = (self.reliability * self.sharpness * slope) ** 2
+        information: Floats = (squared / np.maximum(self.reliability * p + chance, 1e-300)).sum(
+            axis=0
+        )
         return information
 
     def expected_information(self, mean: Floats, variance: Floats) -> Floats:
@@ -69,7 +72,29 @@ def voters_of(fit: RankFit) -> Voters:
     n = fit.data.n_annotators
     reliability = np.ones(n) if fit.reliability is None else np.asarray(fit.reliability)
     sharpness = np.asarray(fit.annotator_columns.get("sharpness", np.ones(n)), dtype=np.float64)
+    if fit.model == "thurstone":
+        threshold = float(fit.parameters["tie"][0]) if "tie" in fit.parameters else 0.0
+        return Voters(reliability, sharpness, threshold, is_normal=True)
     return Voters(reliability, sharpness, _tie_odds(fit))
+
+
+def _davidson_outcomes(difference: Floats, tie_odds: float) -> tuple[Floats, Floats]:
+    """Return the probabilities of left, right and tie, and their slopes by the difference."""
+    half = np.exp(np.clip(difference, -60.0, 60.0) / 2.0)
+    total = half + 1.0 / half + tie_odds
+    left, right, tie = half / total, 1.0 / (half * total), tie_odds / total
+    mean = (left - right) / 2.0
+    return np.stack([left, right, tie]), np.stack(
+        [left * (0.5 - mean), right * (-0.5 - mean), tie * -mean]
+    )
+
+
+def _normal_outcomes(difference: Floats, threshold: float) -> tuple[Floats, Floats]:
+    """Return the same in Thurstone's model."""
+    above, below = difference - threshold, difference + threshold
+    p = np.stack([ndtr(above), ndtr(-below), ndtr(below) - ndtr(above)])
+    of_left, of_right = (np.exp(-(x**2) / 2.0) / np.sqrt(2.0 * np.pi) for x in (above, below))
+    return p, np.stack([of_left, -of_right, of_right - of_left])
 
 
 def _tie_odds(fit: RankFit) -> float:

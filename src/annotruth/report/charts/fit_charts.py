@@ -191,7 +191,7 @@ class FitCharts:
             name="annotator",
             title=f"Labels of {annotator}",
             caption="Confusion matrix: rows are recovered labels, columns the labels given. "
-            "Darker = a larger share of the row.",
+            "A stronger color is a larger share of the row.",
             data=data,
             draw=lambda width: shapes.confusion_matrix(bins.names, counts, width, tips),
             width=400.0,

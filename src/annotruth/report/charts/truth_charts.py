@@ -88,7 +88,7 @@ def confusion_chart(
     return Chart(
         name="confusion",
         title="Confusion matrix",
-        caption="Items by their true label (rows) and their recovered label (columns). Darker = a "
+        caption="Items by their true label (rows) and their recovered label (columns). A stronger color is a "
         "larger share of the row.",
         data=data,
         draw=lambda width: shapes.confusion_matrix(

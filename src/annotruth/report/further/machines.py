@@ -160,7 +160,7 @@ def _confusion_chart(
         name=chart_name,
         title=f"Confusion of {machine}",
         caption="Labels of the machine (columns) by the people's consensus (rows), expected counts. "
-        "Darker = a larger share of the row.",
+        "A stronger color is a larger share of the row.",
         data={
             "consensus": [row["consensus"] for row in rows],
             "label": [row["label"] for row in rows],
