@@ -164,6 +164,8 @@ def test_the_command_line_shows_the_pairs(frame, tmp_path, run):
     assert pd.read_csv(out / f"{KIND}.csv")["other"].tolist() == ["eve"]
     text = page.read_text("utf-8")
     assert f'<section id="{KIND}"' in text
+    first = text.partition('id="annotators"')[0]
+    assert f'<b>1</b> pair of annotators whose <a href="#{KIND}">labels match</a>' in first
     assert "in up to 5% of crowds, a pair is listed by chance" in text
     assert "fraud" not in text.lower()
 

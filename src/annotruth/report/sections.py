@@ -277,6 +277,8 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
         count_line("annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)),
         count_line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
     ]  # fmt: skip
+    if "dependent_annotators" in fit.further:
+        lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
     if verdict.n_add:
         lines.append(
             count_line(
@@ -284,6 +286,17 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
             )
         )
     return answer_block("Whom to act on?", lines)
+
+
+def _matching_pairs(n_pairs: int) -> str:
+    """Return how many pairs of annotators depend on one another, with a link to them; empty if 0."""
+    if not n_pairs:
+        return ""
+    pairs = "pair" if n_pairs == 1 else "pairs"
+    return (
+        f"<li><b>{n_pairs:,}</b> {pairs} of annotators whose "
+        '<a href="#dependent_annotators">labels match</a> more often than their items explain</li>'
+    )
 
 
 def _why_nobody(fit: Fit, n_reliable: int) -> str:
