@@ -232,5 +232,5 @@ def test_annotators_who_copy_are_found_as_in_memory(spark, make_engine, monkeypa
     frame = spark.createDataFrame(table.to_pandas())
     with fit_model(at.RobustGPM(truth="opinions", max_iter=6, engine=make_engine(3)), frame) as fit:
         assert_same_tables(fit, in_memory)
-    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_: None)
+    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_, **__: None)
     assert (fit_model(model, table).low[:2] > in_memory.low[:2]).all()
