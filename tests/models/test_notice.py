@@ -71,3 +71,12 @@ def test_one_spammer_is_in_the_singular(high, clear):
     )
     said = f"1 of 4 is a spammer (reliability below 0.5), {clear} (whole 95% interval)"
     assert said in fit.summary()
+
+
+def test_many_clear_spammers_have_a_thousands_separator():
+    rows = [(e, s, "ab"[e % 2]) for e in range(2) for s in range(1200)]
+    fit = replace(
+        at.fit(rows, "gpm"), reliability=np.full(1200, 0.2), high=np.full(1200, 0.4), behavior=None
+    )
+    assert "1,200 of 1,200 are spammers" in fit.summary()
+    assert "1,200 of them clearly" in fit.summary()

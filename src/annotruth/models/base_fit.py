@@ -149,7 +149,7 @@ class AnnotatorResults(HasHistory, ABC):
             )
             if self.n_spammers and self.high is not None and self.verdict != "chance":
                 n_clear = int((self.spammer & (self.high < SPAMMER_BELOW) & ~has_too_few).sum())
-                clear = f"{n_clear or 'none'} of them clearly"
+                clear = f"{f'{n_clear:,}' if n_clear else 'none'} of them clearly"
                 if self.n_spammers == 1:
                     clear = "clearly" if n_clear else "not clearly"
                 line += f", {clear} (whole 95% interval)"

@@ -72,7 +72,7 @@ def voters_of(fit: RankFit) -> Voters:
     n = fit.data.n_annotators
     reliability = np.ones(n) if fit.reliability is None else np.asarray(fit.reliability)
     sharpness = np.asarray(fit.annotator_columns.get("sharpness", np.ones(n)), dtype=np.float64)
-    if fit.model == "thurstone":
+    if fit.is_thurstone:
         threshold = float(fit.parameters["tie"][0]) if "tie" in fit.parameters else 0.0
         return Voters(reliability, sharpness, threshold, is_normal=True)
     return Voters(reliability, sharpness, _tie_odds(fit))

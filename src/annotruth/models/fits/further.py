@@ -13,18 +13,18 @@ from annotruth.labels.scale import is_text
 ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 """What a column of a table holds."""
 
+# Two annotators, and how often they gave the same label to the same item.
+_PAIR: Mapping[str, ColumnKind] = {
+    "annotator": "id",
+    "other": "id",
+    "n_items": "count",
+    "agreement": "number",
+    "expected": "number",
+    "correlation": "number",
+}
+
 FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
-    "dependent_annotators": {
-        "dependent_annotators": {
-            "annotator": "id",
-            "other": "id",
-            "n_items": "count",
-            "agreement": "number",
-            "expected": "number",
-            "correlation": "number",
-            "p_value": "number",
-        },
-    },
+    "dependent_annotators": {"dependent_annotators": {**_PAIR, "p_value": "number"}},
     "groups": {
         "groups": {
             "item": "id",
@@ -101,12 +101,7 @@ FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
             "n_people": "count",
         },
         "dependence": {
-            "annotator": "id",
-            "other": "id",
-            "n_items": "count",
-            "agreement": "number",
-            "expected": "number",
-            "correlation": "number",
+            **_PAIR,
             "low": "number",
             "high": "number",
             "p_value": "number",

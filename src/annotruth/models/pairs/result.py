@@ -124,7 +124,7 @@ class RankFit(AnnotatorResults):
     p_serious
         The probability that each comparison was serious, in the order of ``data``.
     side_bias
-        The crowd's side bias in log odds with the ends of its 95% interval: three numbers, above 0
+        The crowd's side bias, in the unit of scores, with the ends of its 95% interval: three numbers, above 0
         in favor of the left item. None where sides are not known.
     coefficients
         The coefficient of each covariate with the ends of its 95% interval: three numbers by name.
@@ -373,6 +373,11 @@ class RankFit(AnnotatorResults):
             **self.history_entries(),
             **self.further_entries(),
         }
+
+    @property
+    def is_thurstone(self) -> bool:
+        """Whether scores are in standard deviations of perceived differences, instead of log odds."""
+        return self.model == "thurstone"
 
     @property
     def plot(self) -> RankCharts:

@@ -136,7 +136,7 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
 
 def preference(fit: RankFit, difference: float) -> float:
     """Return how often the better of two items is preferred at a difference of scores, ties apart."""
-    if fit.model != "thurstone":
+    if not fit.is_thurstone:
         return float(1.0 / (1.0 + np.exp(-difference)))
     from annotruth.models.pairs.thurstone import Thurstone
 
@@ -148,12 +148,12 @@ def preference(fit: RankFit, difference: float) -> float:
 
 def score_unit(fit: RankFit) -> str:
     """Return what scores and side biases are measured in."""
-    return "standard deviations" if fit.model == "thurstone" else "log odds"
+    return "standard deviations" if fit.is_thurstone else "log odds"
 
 
 def score_line(fit: RankFit) -> str:
     """Return what a difference of scores means."""
-    of = " of a perceived difference" if fit.model == "thurstone" else ""
+    of = " of a perceived difference" if fit.is_thurstone else ""
     return (
         f"scores are {score_unit(fit)}{of}: with a difference of 1, an annotator prefers the better "
         f"item {preference(fit, 1.0):.0%} of the time, ties apart"
