@@ -120,7 +120,8 @@ def score_comparison_folds(
 
     def predict(rows: Codes) -> Floats:
         covariates = {name: values[rows] for name, values in data.covariates.items()}
-        return model.predict_proba(left[rows], right[rows], annotator[rows], covariates)
+        context = None if data.context is None else data.context[rows].astype(np.int64)
+        return model.predict_proba(left[rows], right[rows], annotator[rows], covariates, context)
 
     log_p, converged = log_p_of_folds(
         HeldOutModel(model.name, fit, predict),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
 
+NOT_SHARED = "cannot be told: nobody judged the same prompts"
+"""The behavior of annotators whose contexts nobody else judged, and who may be serious or not."""
+
 CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next to nothing"
 
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
