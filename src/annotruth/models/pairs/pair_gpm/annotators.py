@@ -80,6 +80,10 @@ class AnnotatorStates:
         The probability of each class: annotators x classes.
     p_level
         The joint probability of a serious annotator's group and level, given that they are serious.
+    log_likelihood
+        Of all votes, each given the votes of others.
+    scale
+        By what scores were multiplied since levels were evaluated.
     """
 
     crowd: Crowd
@@ -94,6 +98,7 @@ class AnnotatorStates:
     p_class: Floats = field(default_factory=lambda: np.empty(0))
     p_level: Floats = field(default_factory=lambda: np.empty(0))
     log_likelihood: float = -math.inf
+    scale: float = 1.0
 
     @property
     def p_serious(self) -> Floats:
@@ -114,12 +119,13 @@ class AnnotatorStates:
         share = level / np.maximum(p_group, 1e-300)[:, np.newaxis]
         habits = (each[group, :, :N_SERIOUS] for each in (self.side, self.tie))
         side, tie = ((share * each).sum(axis=1) for each in habits)
-        return Voters(share @ SHARPNESS, side, tie, self.weight * self.p_serious * p_group)
+        return Voters(share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group)
 
     def evaluate(
         self, outcomes: Outcomes, passes: Passes, by_group: list[Differences], n_steps: int = 1
     ) -> None:
         """Take steps on the habits at each active level, given differences by others' votes."""
+        self.scale = 1.0
         for _ in range(n_steps):
             for g, (mean, variance) in enumerate(by_group):
                 passes.by_annotator(

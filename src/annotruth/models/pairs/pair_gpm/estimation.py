@@ -39,6 +39,8 @@ _SPREAD_ROUNDS = {1: 0.0, 3: 1.35, 5: 1.2, 7: 1.1}
 _SPREADS = (0.0, 0.25, 0.5, 1.0, 1.7, 3.0)
 _SMALLEST_SPREAD = 0.25
 _MIN_ROUNDS = 6
+_DAMPED_FROM = 8  # the round from which on few annotators must not take turns in being the sharpest
+_PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, which is short
 _ALL_LEVELS = 3  # every so many rounds, levels that were left out are considered again
 
 
@@ -155,22 +157,31 @@ def one_round(now: Estimate, number: int) -> None:
     now.states.evaluate(
         now.outcomes, now.passes, now.left_out, _FIRST_HABITS if number == 0 else 1
     )
+    before = now.states.p_level
     now.states.update(now.outcomes)
+    if number >= _DAMPED_FROM:
+        now.states.p_level = (now.states.p_level + before) / 2.0
     now.states.choose_levels()
     _update_pair_ties(now)
-    _update_scale(now)
+    # Within contexts that decide nearly everything, scale and spread can hardly be told apart.
+    may_scale = not now.votes.has_contexts or number <= max(_SPREAD_ROUNDS)
+    _update_scale(now, _SCALE_STEP if may_scale else 0.0)
     now.history.append(now.states.log_likelihood)
 
 
-def _update_scale(now: Estimate) -> None:
+def _update_scale(now: Estimate, step: float) -> None:
     """Move the scale of scores to that of a typical annotator, and update the prior of scores."""
-    factor = math.exp(_SCALE_STEP * now.states.mean_log_sharpness())
+    factor = math.exp(step * now.states.mean_log_sharpness())
+    if now.prior.spread > 0.0:
+        factor = min(factor, MAX_SPREAD / now.prior.spread)
     n_determined = sum(group.n_determined(now.prior.precision) for group in now.groups)
     squares = sum(float((group.theta**2).sum()) for group in now.groups) * factor**2
     for group in now.groups:
         group.rescale(factor)
+    now.states.scale = factor
+    old = now.prior.precision / factor**2
     precision = (_PRIOR_ITEMS + n_determined) / (_PRIOR_ITEMS + squares)
-    now.prior = Prior(precision, min(now.prior.spread * factor, MAX_SPREAD))
+    now.prior = Prior(old * (precision / old) ** _PRIOR_STEP, now.prior.spread * factor)
 
 
 def _update_pair_ties(now: Estimate) -> None:
