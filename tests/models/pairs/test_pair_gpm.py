@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
+from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
+from annotruth.models.pairs.pair_gpm.state_shares import StateShares
+from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 from annotruth import simulate
 from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.models.em import run_em
-from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
 from annotruth.models.pairs.pair_gpm.groups import _distinct
 from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit, _sample
-from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
-from annotruth.models.pairs.pair_gpm.state_shares import StateShares
 from annotruth.models.pairs.pair_gpm.states import make_states
-from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 
 
@@ -33,126 +33,6 @@ def small_crowd(**options: object) -> simulate.ComparisonSimulation:
         "seed": 3,
     }
     return simulate.comparers(**{**settings, **options})
-
-
-def steps_on(engine: str, data: Comparisons, n_groups: int = 1) -> PairGPMSteps:
-    states = make_states(n_items=data.n_items, sided=data.sides_known, tie_share=data.tie_share)
-    return PairGPMSteps(data, get_engine(engine).open(data), states, n_groups)
-
-
-@pytest.mark.parametrize("n_groups", [1, 2])
-def test_kernels_equal_their_twins(n_groups: int) -> None:
-    data = small_crowd().comparisons
-    rng = np.random.default_rng(0)
-    theta = rng.standard_normal((n_groups, data.n_items))
-    found = []
-    for engine in ("memory", "reference"):
-        steps = steps_on(engine, data, n_groups)
-        at = steps.start_at(theta, np.array([0.3, -0.4]))
-        pruned = steps.sums(at, prune=1e-3)
-        active = steps.session.collect("active").copy()
-        found.append([*pruned.values(), active, *steps.sums(at).values(), steps.information(at)])
-        found[-1] += [steps.session.collect("favoured"), steps.session.collect("by_level")]
-        found[-1] += steps.shares.best(at)
-        steps.consider_all_states()
-        steps.prune(at)
-        found[-1].append(steps.session.collect("active"))
-    for compiled, reference in zip(*found, strict=True):
-        np.testing.assert_allclose(compiled, reference, rtol=1e-10, atol=1e-11)
-
-
-def test_many_votes_of_an_annotator_equal_the_twin() -> None:
-    """Blocks of votes, of which the first ones leave out states, give the sums of all votes at once."""
-    data = small_crowd(comparisons_per_annotator=300, n_annotators=3).comparisons
-    theta = np.random.default_rng(5).standard_normal((1, data.n_items))
-    found = []
-    for engine in ("memory", "reference"):
-        steps = steps_on(engine, data)
-        at = steps.start_at(theta, np.array([0.3, -0.4]))
-        found.append([*steps.sums(at).values(), steps.session.collect("by_level")])
-        shares = StateShares(np.linspace(0.1, 2.0, len(steps.states.beta)), steps.states.eps + 0.1)
-        annotators = annotator_posterior(steps, at, shares)
-        found[-1] += [annotators.behavior, annotators.given_scores, annotators.p_serious]
-        found[-1] += [annotators.evidence / data.n_comparisons]
-    for compiled, reference in zip(*found, strict=True):
-        np.testing.assert_allclose(compiled, reference, rtol=1e-5, atol=1e-6)
-
-
-def test_fits_of_both_engines_are_equal() -> None:
-    made = small_crowd(tie_rate=0.0)
-    fits = [
-        PairGPM(engine=engine, max_iter=5, tol=100.0).fit(made.comparisons)
-        for engine in ("memory", "reference")
-    ]
-    new = np.array([0, 1, 2, 3]), np.array([1, 2, 4, 4]), np.array([0, 3, -1, 0])
-    covariates = {"length": np.array([0.5, 0.0, -1.0, 2.0])}
-    first, second = (fit.result_ for fit in fits)
-    np.testing.assert_allclose(first.scores.mean, second.scores.mean, rtol=1e-7)
-    np.testing.assert_allclose(first.p_serious, second.p_serious, rtol=1e-7)
-    np.testing.assert_allclose(
-        first.annotator_columns["side_bias"], second.annotator_columns["side_bias"], rtol=1e-7
-    )
-    assert first.annotator_columns["evidence"] == second.annotator_columns["evidence"]
-    predicted = [fit.predict_proba(*new, covariates) for fit in fits]
-    np.testing.assert_allclose(*predicted, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(predicted[0].sum(axis=1), 1.0)
-
-
-def test_gradient_is_that_of_the_log_likelihood() -> None:
-    data = small_crowd().comparisons
-    steps = steps_on("memory", data)
-    rng = np.random.default_rng(1)
-    at = steps.start_at(rng.standard_normal((1, data.n_items)), np.array([0.2, 0.5]))
-    sums = steps.sums(at)
-    for place in (0, 3):
-        moved = at.theta.copy()
-        moved[0, place] += 1e-5
-        change = steps.sums(at._replace(theta=moved))["totals"][0] - sums["totals"][0]
-        assert change / 1e-5 == pytest.approx(sums["gradient"][0, place], abs=1e-3)
-    for place in (0, 1):
-        moved = at.offsets.copy()
-        moved[place] += 1e-5
-        change = steps.sums(at._replace(offsets=moved))["totals"][0] - sums["totals"][0]
-        assert change / 1e-5 == pytest.approx(sums["offset_gradient"][place], abs=1e-3)
-
-
-def test_information_is_the_curvature_of_the_log_likelihood() -> None:
-    data = small_crowd(n_annotators=3).comparisons
-    steps = steps_on("memory", data)
-    rng = np.random.default_rng(2)
-    at = steps.start_at(rng.standard_normal((1, data.n_items)), np.array([0.2, 0.5]))
-    information = steps.information(at)
-    for place in (0, 4):
-        sides = []
-        for move in (1e-4, -1e-4):
-            moved = at.theta.copy()
-            moved[0, place] += move
-            sums = steps.sums(at._replace(theta=moved))
-            sides.append(np.append(sums["gradient"][0], sums["offset_gradient"]))
-        curvature = -(sides[0] - sides[1]) / 2e-4
-        np.testing.assert_allclose(information[place], curvature, rtol=1e-2, atol=1e-2)
-
-
-@pytest.mark.parametrize("factor", [1.0, 20.0])
-def test_every_step_raises_the_log_posterior(
-    monkeypatch: pytest.MonkeyPatch, factor: float
-) -> None:
-    """Also if the whole step goes much too far."""
-    moves = ScoreEquations.moves
-
-    def too_far(*arguments: Any) -> tuple[Any, ...]:
-        return tuple(factor * move for move in moves(*arguments))
-
-    monkeypatch.setattr(ScoreEquations, "moves", too_far)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.steps._PRUNE_AT", ())
-    steps = steps_on("memory", small_crowd(n_annotators=20, tie_rate=0.0).comparisons)
-    parameters = steps.start()
-    rising = []
-    for _ in range(30):
-        parameters, monitor = steps.step(parameters)
-        rising.append(monitor.objective)
-    assert (np.diff(rising) >= -1e-12 * abs(rising[0])).all()
-    assert rising[-1] > rising[0] + 10
 
 
 @pytest.mark.parametrize(
@@ -211,21 +91,6 @@ def test_swapping_sides_swaps_what_depends_on_them() -> None:
     assert [exchanged.get(name, name) for name in one.behavior or ()] == list(other.behavior or ())
 
 
-@pytest.mark.parametrize("engine", ["memory", "reference"])
-def test_predictions_have_the_annotators_own_side_bias(engine: str) -> None:
-    model = PairGPM(engine=engine, max_iter=5, tol=100.0)
-    fit = model.fit(small_crowd(coefficients={}).comparisons).result_
-    own = fit.parameters["own_side_bias"]
-    np.testing.assert_array_equal(own, fit.annotator_columns["side_bias"])
-    serious = int(np.argmax(fit.reliability))
-    new = np.array([0, 0]), np.array([1, 1]), np.array([serious, -1])  # -1: an unknown annotator
-    before = model.predict_proba(*new)[:, 0]
-    moved = dataclasses.replace(fit, parameters={**fit.parameters, "own_side_bias": own + 2.0})
-    after = model.load_fit(moved).predict_proba(*new)[:, 0]
-    assert after[0] > before[0] + 0.02
-    assert after[1] == before[1]
-
-
 def test_nothing_is_said_about_sides_that_are_not_known() -> None:
     made = simulate.comparers(n_items=8, n_annotators=20, behavior="always left", seed=4)
     unsided = dataclasses.replace(made.comparisons, sides_known=False)
@@ -264,13 +129,6 @@ def test_one_vote_is_too_few_to_tell() -> None:
     assert not fit.spammer.any()
 
 
-def test_a_fit_continues_from_an_earlier_one() -> None:
-    made = small_crowd(n_annotators=20, tie_rate=0.0)
-    first = PairGPM().fit(made.comparisons).result_
-    again = PairGPM().fit(made.comparisons, warm_start=first).result_
-    np.testing.assert_allclose(again.scores.mean, first.scores.mean, atol=0.05)
-
-
 def test_taste_groups_are_found() -> None:
     made = simulate.comparers(
         n_items=10, n_annotators=24, comparisons_per_annotator=40, spammer_share=0.0,
@@ -284,13 +142,6 @@ def test_taste_groups_are_found() -> None:
     np.testing.assert_allclose(shares @ scores, fit.scores.mean, atol=1e-12)
 
 
-def test_the_start_has_the_side_bias_of_bradley_terry() -> None:
-    data = simulate.comparers(n_items=8, n_annotators=20, side_bias=1.0, seed=2).comparisons
-    steps = steps_on("memory", data)
-    start = PairGPM()._start(data, steps, None)
-    assert start.offsets[0] > 0.4
-
-
 def test_a_sample_is_small_even_if_every_annotator_has_many_comparisons(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -300,17 +151,6 @@ def test_a_sample_is_small_even_if_every_annotator_has_many_comparisons(
     made = simulate.comparers(n_items=6, n_annotators=3, comparisons_per_annotator=500)
     fit = PairGPM(tol=1.0).fit(made.comparisons).result_
     assert np.isfinite(fit.scores.mean).all()
-
-
-def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = simulate.comparers(n_items=10, n_annotators=60, behavior="always left", seed=6)
-    small = PairGPM().fit(made.comparisons).result_
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 2000)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 1000)
-    large = PairGPM().fit(made.comparisons).result_
-    np.testing.assert_allclose(large.scores.mean, small.scores.mean, rtol=0.1, atol=0.1)
-    assert large.spammer is not None
-    assert (large.spammer == small.spammer).all()
 
 
 def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

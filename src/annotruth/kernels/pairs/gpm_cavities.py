@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.compiled import compiled
+from annotruth.kernels.compiled import compiled_in_any_order
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior, common_variance
 
 MAX_VOTES_AT_ONCE = 256
@@ -26,7 +26,7 @@ _MIN_PIVOT = 1e-10
 _FEW_VOTES = 40
 
 
-@compiled
+@compiled_in_any_order
 def leave_annotators_out(
     at: ContextLayout,
     lo: int,
@@ -60,9 +60,7 @@ def leave_annotators_out(
         index, design = np.empty((m, widest + q), np.int64), np.empty((m, widest + q))
         size, base = np.empty(m, np.int64), np.empty(m)
         for a in range(m):
-            size[a] = _set_row(
-                at, posterior, covariates, first + a, n_all - q, index[a], design[a]
-            )
+            size[a] = _set_row(at, posterior, covariates, first + a, n_all - q, index[a], design[a])
             base[a] = _base(at, posterior, first + a)
         root = np.sqrt(precision[first : first + m])
         own_shift = shift[first : first + m]
@@ -108,13 +106,13 @@ def leave_annotators_out(
             for j in range(i):
                 less[i, j] = 0.5 * (less[i, j] + less[j, i])
         _cholesky(less)
-        _solve_lower(less, other)
+        _solve_lower(less, other, 0)
         _solve_upper(less, other)
         inverse, unit = np.empty((n_all, n_all)), np.empty(n_all)
         for i in range(n_all):
             unit[:] = 0.0
             unit[i] = 1.0
-            _solve_lower(less, unit)
+            _solve_lower(less, unit, i)
             _solve_upper(less, unit)
             inverse[i] = unit
         for a in range(m):
@@ -128,7 +126,7 @@ def leave_annotators_out(
             mean[first + a], variance[first + a] = total, max(spread, 0.0)
 
 
-@compiled
+@compiled_in_any_order
 def _set_row(
     at: ContextLayout,
     posterior: ContextPosterior,
@@ -139,7 +137,7 @@ def _set_row(
     design: Floats,
 ) -> int:
     """Set the coefficients of a vote's difference on theta and coefficients; return their number."""
-    i, j, q = at.left[v], at.right[v], covariates.shape[1]
+    i, j, q = at.left[v], at.right[v], int(covariates.shape[1])
     if len(at.item_ptr) == 1:
         index[0], index[1], design[0], design[1] = i, j, 1.0, -1.0
         for x in range(q):
@@ -147,7 +145,7 @@ def _set_row(
         return 2 + q
     c = at.context[v]
     first, start = at.item_ptr[c], at.square_ptr[c]
-    k = at.item_ptr[c + 1] - first
+    k = int(at.item_ptr[c + 1] - first)
     for a in range(k):
         index[a] = at.items[first + a]
         design[a] = posterior.design[start + i * k + a] - posterior.design[start + j * k + a]
@@ -158,16 +156,16 @@ def _set_row(
     return k + q
 
 
-@compiled
+@compiled_in_any_order
 def _base(at: ContextLayout, posterior: ContextPosterior, v: int) -> float:
     """Return the mean of a vote's difference where theta and the coefficients are 0."""
     if len(at.item_ptr) == 1:
         return 0.0
     first = at.item_ptr[at.context[v]]
-    return posterior.mean[first + at.left[v]] - posterior.mean[first + at.right[v]]
+    return float(posterior.mean[first + at.left[v]] - posterior.mean[first + at.right[v]])
 
 
-@compiled
+@compiled_in_any_order
 def _covariances(
     at: ContextLayout,
     posterior: ContextPosterior,
@@ -197,7 +195,7 @@ def _covariances(
     return matrix
 
 
-@compiled
+@compiled_in_any_order
 def _leave_out(matrix: Floats, root: Floats, shift: Floats, mean: Floats) -> Floats:
     """Remove sites from means and from the diagonal of covariances; return the factor used."""
     m = len(mean)
@@ -212,7 +210,7 @@ def _leave_out(matrix: Floats, root: Floats, shift: Floats, mean: Floats) -> Flo
         for b in range(m):
             rest[a] -= matrix[a, b] * shift[b]
         part[a] = root[a] * rest[a]
-    _solve_lower(factor, part)
+    _solve_lower(factor, part, 0)
     _solve_upper(factor, part)
     diagonal = np.empty(m)
     for a in range(m):
@@ -223,7 +221,7 @@ def _leave_out(matrix: Floats, root: Floats, shift: Floats, mean: Floats) -> Flo
     for a in range(m):
         for b in range(m):
             part[b] = root[b] * matrix[b, a]
-        _solve_lower(factor, part)
+        _solve_lower(factor, part, 0)
         total = matrix[a, a]
         for b in range(m):
             total += part[b] * part[b]
@@ -233,7 +231,7 @@ def _leave_out(matrix: Floats, root: Floats, shift: Floats, mean: Floats) -> Flo
     return factor
 
 
-@compiled
+@compiled_in_any_order
 def _leave_out_of_context(
     at: ContextLayout,
     posterior: ContextPosterior,
@@ -271,7 +269,7 @@ def _leave_out_of_context(
         for i in range(k):
             for b in range(m):
                 part[b] = own_root[b] * before[b, i]
-            _solve_lower(factor, part)
+            _solve_lower(factor, part, 0)
             _solve_upper(factor, part)
             for a in range(m):
                 total = before[a, i]
@@ -291,7 +289,7 @@ def _leave_out_of_context(
                     information[row, index[begin + a, j]] -= value * known * before[a, j]
 
 
-@compiled
+@compiled_in_any_order
 def _cholesky(matrix: Floats) -> None:
     """Replace the lower triangle by the Cholesky factor."""
     for j in range(len(matrix)):
@@ -301,33 +299,33 @@ def _cholesky(matrix: Floats) -> None:
         pivot = math.sqrt(max(total, _MIN_PIVOT))
         matrix[j, j] = pivot
         for i in range(j + 1, len(matrix)):
-            total = matrix[i, j]
+            total = 0.0
             for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = total / pivot
+                total += matrix[i, k] * matrix[j, k]
+            matrix[i, j] = (matrix[i, j] - total) / pivot
 
 
-@compiled
-def _solve_lower(factor: Floats, x: Floats) -> None:
-    """Solve with a Cholesky factor, in place."""
-    for i in range(len(x)):
-        total = x[i]
-        for k in range(i):
-            total -= factor[i, k] * x[k]
-        x[i] = total / factor[i, i]
+@compiled_in_any_order
+def _solve_lower(factor: Floats, x: Floats, first: int) -> None:
+    """Solve with a Cholesky factor, in place; x is 0 before ``first``."""
+    for i in range(first, len(x)):
+        total = 0.0
+        for k in range(first, i):
+            total += factor[i, k] * x[k]
+        x[i] = (x[i] - total) / factor[i, i]
 
 
-@compiled
+@compiled_in_any_order
 def _solve_upper(factor: Floats, x: Floats) -> None:
     """Solve with the transpose of a Cholesky factor, in place."""
     for i in range(len(x) - 1, -1, -1):
-        total = x[i]
-        for k in range(i + 1, len(x)):
-            total -= factor[k, i] * x[k]
-        x[i] = total / factor[i, i]
+        value = x[i] / factor[i, i]
+        x[i] = value
+        for k in range(i):
+            x[k] -= factor[i, k] * value
 
 
-@compiled
+@compiled_in_any_order
 def leave_votes_out(
     lo: int,
     hi: int,

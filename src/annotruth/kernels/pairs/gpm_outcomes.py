@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numpy.typing import NDArray
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
@@ -68,9 +68,7 @@ class Slope(NamedTuple):
 
 
 @compiled
-def _slope(
-    votes: Outcomes, v: int, mean: float, sd: float, nu: float
-) -> Slope:
+def _slope(votes: Outcomes, v: int, mean: float, sd: float, nu: float) -> Slope:
     """Return the log-probability of a vote with its derivatives."""
     at = averages(mean, sd, nu, votes.rules)
     kept = 1.0 - votes.slip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior
 
 
-def _signs(at: ContextLayout, votes: slice | Floats, k: int) -> Floats:
+def _signs(at: ContextLayout, votes: slice | Codes, k: int) -> Floats:
     """Return +1 at the left and -1 at the right item: votes x items of their context."""
     left, right = at.left[votes], at.right[votes]
     rows, signs = np.arange(len(left)), np.zeros((len(left), k))
@@ -84,7 +84,7 @@ def vote_rows(
         k = local.stop - local.start
         b = posterior.design[at.square_ptr[c] : at.square_ptr[c + 1]].reshape(k, k)
         own = np.flatnonzero(context == c)
-        x = _signs(at, own + rows.start, k)
+        x = _signs(at, (own + rows.start).astype(np.int64), k)
         design[np.ix_(own, at.items[local])] = x @ b
         design[own, n:] -= x @ posterior.covariate[local]
         base[own] = x @ posterior.mean[local]

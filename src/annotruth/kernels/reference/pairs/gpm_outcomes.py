@@ -23,7 +23,9 @@ def _nodes(mean: Floats, sd: Floats, rules: Quadrature) -> tuple[Floats, Floats]
 
 def _davidson(d: Floats, nu: Floats) -> Floats:
     """Return the probabilities of left, right and tie: 3 x votes x nodes."""
-    odds = np.stack([np.exp(d / 2.0), np.exp(-d / 2.0), np.broadcast_to(nu[:, np.newaxis], d.shape)])
+    odds = np.stack(
+        [np.exp(d / 2.0), np.exp(-d / 2.0), np.broadcast_to(nu[:, np.newaxis], d.shape)]
+    )
     p: Floats = odds / odds.sum(axis=0)
     return p
 

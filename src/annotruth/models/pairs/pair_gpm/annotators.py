@@ -12,6 +12,7 @@ from scipy.special import gammaln, logsumexp
 from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, Voters
+from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.scores import Differences
 from annotruth.models.pairs.pair_gpm.states import (
@@ -119,7 +120,9 @@ class AnnotatorStates:
         share = level / np.maximum(p_group, 1e-300)[:, np.newaxis]
         habits = (each[group, :, :N_SERIOUS] for each in (self.side, self.tie))
         side, tie = ((share * each).sum(axis=1) for each in habits)
-        return Voters(share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group)
+        return Voters(
+            share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group
+        )
 
     def evaluate(
         self, outcomes: Outcomes, passes: Passes, by_group: list[Differences], n_steps: int = 1
@@ -260,7 +263,7 @@ def make_states(votes: PairVotes, n_groups: int) -> AnnotatorStates:
 def _outcome_counts(votes: PairVotes) -> Floats:
     """Return how often each annotator chose left, right and tie, with votes' weights."""
     key = votes.annotator * len(OUTCOMES) + votes.outcomes.outcome
-    counts = np.bincount(key, votes.outcomes.weight, votes.n_annotators * len(OUTCOMES))
+    counts = sums_at(key, votes.outcomes.weight, votes.n_annotators * len(OUTCOMES))
     return counts.reshape(-1, len(OUTCOMES))
 
 

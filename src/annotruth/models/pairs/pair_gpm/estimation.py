@@ -29,19 +29,19 @@ from annotruth.models.pairs.pair_gpm.states import (
 from annotruth.models.pairs.pair_gpm.votes import PairVotes
 
 FIRST_SPREAD = 1.0
-_FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 10, 3, 4, 4
+_FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
 _STEP = 0.8
-_FIRST_HABITS = 4  # steps on habits in the first round
+_FIRST_HABITS = 2  # steps on habits in the first round
 _SCALE_STEP = 0.7
 _PRIOR_ITEMS = 1.0  # the prior of the variance of scores counts as one score of +-1
 # The rounds in which the spread over contexts is chosen, and the factors between candidates.
-_SPREAD_ROUNDS = {1: 0.0, 3: 1.35, 5: 1.2, 7: 1.1}
-_SPREADS = (0.0, 0.25, 0.5, 1.0, 1.7, 3.0)
+_SPREAD_ROUNDS = {1: 0.0, 3: 1.5, 5: 1.2}
+_SPREADS = (0.0, 0.5, 1.4, 3.5)
 _SMALLEST_SPREAD = 0.25
 _MIN_ROUNDS = 6
-_DAMPED_FROM = 8  # the round from which on few annotators must not take turns in being the sharpest
+_DAMPED_FROM = 7  # the round from which on few annotators must not take turns in being the sharpest
 _PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, which is short
-_ALL_LEVELS = 3  # every so many rounds, levels that were left out are considered again
+_ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are considered again
 
 
 @dataclass
@@ -152,11 +152,9 @@ def one_round(now: Estimate, number: int) -> None:
     if now.votes.has_contexts and number in _SPREAD_ROUNDS:
         choose_spread(now, _SPREAD_ROUNDS[number])
     now.leave_out()
-    if number % _ALL_LEVELS == 0:
+    if number in _ALL_LEVELS:
         now.states.active[:] = True
-    now.states.evaluate(
-        now.outcomes, now.passes, now.left_out, _FIRST_HABITS if number == 0 else 1
-    )
+    now.states.evaluate(now.outcomes, now.passes, now.left_out, _FIRST_HABITS if number == 0 else 1)
     before = now.states.p_level
     now.states.update(now.outcomes)
     if number >= _DAMPED_FROM:
@@ -234,14 +232,14 @@ def choose_spread(now: Estimate, factor: float) -> None:
         now.iterate(_SITES_OF_SPREAD)
         values.append(_prediction(now))
         found.append([group.copy_sites() for group in now.groups])
+        if factor == 0.0 and values[-1] < max(values):
+            break  # predictions only get worse from there on
     best = int(np.argmax(values))
     for group, (precision, shift) in zip(now.groups, found[best], strict=True):
         group.precision[:], group.shift[:] = precision, shift
     spread = candidates[best]
-    if 0 < best < len(candidates) - 1 and candidates[best - 1] > 0.0:
-        spread = _top_of_parabola(
-            candidates[best - 1 : best + 2], values[best - 1 : best + 2]
-        )
+    if 0 < best < len(values) - 1 and candidates[best - 1] > 0.0:
+        spread = _top_of_parabola(candidates[best - 1 : best + 2], values[best - 1 : best + 2])
     now.prior = Prior(now.prior.precision, spread)
     now.iterate(2)
 

@@ -25,9 +25,7 @@ _MEMBER = 0.9  # the probability of a start's group
 _KMEANS_STEPS = 30
 
 
-def start_with_groups(
-    votes: PairVotes, passes: Passes, n_groups: int, seed: int
-) -> Estimate:
+def start_with_groups(votes: PairVotes, passes: Passes, n_groups: int, seed: int) -> Estimate:
     """Return an estimate in which groups of annotators have scores of their own."""
     consensus = start_estimate(votes, passes)
     consensus.iterate(_SITES_PER_START)

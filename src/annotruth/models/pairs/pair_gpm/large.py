@@ -28,7 +28,10 @@ def estimate_large(
     now = start_estimate(votes, passes)
     now.prior = Prior(small.prior.precision, 0.0)
     now.states.crowd = small.states.crowd
-    now.states.side[:], now.states.tie[:] = small.states.crowd.habits.side, small.states.crowd.habits.tie
+    now.states.side[:], now.states.tie[:] = (
+        small.states.crowd.habits.side,
+        small.states.crowd.habits.tie,
+    )
     now.iterate(_FIRST_SITES)
     now.leave_out()
     now.states.evaluate(now.outcomes, passes, now.left_out, n_steps=1)

@@ -30,6 +30,7 @@ from annotruth.models.pairs.result import RankFit
 
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
+_BYTES_PER_COMPARISON = 250  # of what is laid out in memory
 _EQUAL_SCORES = 1e9  # the precision of a prior that leaves scores equal
 
 
@@ -97,11 +98,7 @@ class PairGPM(PairEstimator):
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
         check_seed(self.seed)
         package = kernel_package(self.engine)
-        if data.on_disk:
-            raise InputError(
-                "pair-gpm needs the comparisons in memory: leave out `--memory`, or pass "
-                "`--model bradley-terry`"
-            )
+        data.check_room(_BYTES_PER_COMPARISON * data.n_comparisons, "the votes of pair-gpm")
         verdict = self._judge(data)
         votes = make_votes(data)
         passes = Passes(votes, package)

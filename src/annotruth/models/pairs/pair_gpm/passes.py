@@ -67,9 +67,7 @@ class Passes:
 
         ranges = _ranges(self._contexts)
         parts = [[np.zeros(shape) for shape in sums] for _ in ranges]
-        map_on_all_cores(
-            lambda each: one(*each[0], each[1]), list(zip(ranges, parts, strict=True))
-        )
+        map_on_all_cores(lambda each: one(*each[0], each[1]), list(zip(ranges, parts, strict=True)))
         return [sum(each[1:], start=each[0]) for each in zip(*parts, strict=True)]
 
 

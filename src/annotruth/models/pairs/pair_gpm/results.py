@@ -225,7 +225,7 @@ def _evidence(
     estimate: Estimate, at: Agreement, behavior: list[str], verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
-    votes, data = estimate.votes, estimate.votes.data
+    data = estimate.votes.data
     lines = []
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
         if name in SIDES:
@@ -245,9 +245,7 @@ def _evidence(
         elif name == INVERTED:
             against = n - at.agreed[s] - at.ties[s]
             expect = n - at.expected[s] - at.expected_ties[s]
-            line = (
-                f"voted against the consensus {against:.0f} of {n} times; expected {expect:.0f}"
-            )
+            line = f"voted against the consensus {against:.0f} of {n} times; expected {expect:.0f}"
         elif verdict == "chance":
             line = f"comparisons {CHANCE}"
         else:

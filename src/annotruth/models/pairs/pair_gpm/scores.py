@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from annotruth.errors import AnnotruthError
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextPosterior
 from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Voters
 from annotruth.labels.layout import kernels_for
@@ -124,7 +123,9 @@ class GroupScores:
         )
         self._factor, failed = lapack.dpotrf(self.information, lower=1)
         if failed:
-            raise AnnotruthError("the scores could not be computed: their information is not positive")
+            raise AnnotruthError(
+                "the scores could not be computed: their information is not positive"
+            )
         self.solution = lapack.dpotrs(self._factor, self.right_side, lower=1)[0]
         self._set_differences()
 

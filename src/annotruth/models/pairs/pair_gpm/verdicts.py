@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.distribution import Z_95
+from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.estimation import Estimate
 from annotruth.models.pairs.pair_gpm.states import CLASSES, FAVOURS, INVERTED, SERIOUS, SHARPNESS
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
@@ -66,7 +68,7 @@ def measure_agreement(now: Estimate) -> Agreement:
     outcome = now.outcomes.outcome
 
     def total(values: Floats) -> Floats:
-        return np.bincount(annotator, values, n_annotators)
+        return sums_at(annotator, values, n_annotators)
 
     chosen = np.array([1.0, -1.0, 0.0])[outcome]
     above = ndtr(mean / np.sqrt(np.maximum(variance, 1e-12)))
@@ -100,9 +102,10 @@ def _of_likeliest_group(now: Estimate) -> tuple[Floats, Floats]:
     return means[group, rows], variances[group, rows]
 
 
-def _permuted(chosen: Floats, expected: Floats, weight: Floats, total: object) -> Floats:
+def _permuted(
+    chosen: Floats, expected: Floats, weight: Floats, total: Callable[[Floats], Floats]
+) -> Floats:
     """Return the standard score of the agreement among permutations of own votes."""
-    assert callable(total)
     n = np.maximum(total(np.ones_like(weight)), 1e-9)
     chosen_mean, expected_mean = total(chosen) / n, total(expected) / n
     product = total(chosen * expected) - n * chosen_mean * expected_mean

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
@@ -149,7 +148,9 @@ def _contexts(data: Comparisons) -> Codes | None:
     if data.context is None or data.contexts is None:
         return None
     context = data.context.astype(np.int64)
-    missing = np.isin(context, np.flatnonzero(data.contexts.is_null().to_numpy(zero_copy_only=False)))
+    missing = np.isin(
+        context, np.flatnonzero(data.contexts.is_null().to_numpy(zero_copy_only=False))
+    )
     missing |= context < 0
     context[missing] = len(data.contexts) + np.arange(np.count_nonzero(missing))
     return np.unique(context, return_inverse=True)[1].astype(np.int64)
