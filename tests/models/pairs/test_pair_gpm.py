@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
-from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
-from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
-from annotruth.models.pairs.pair_gpm.state_shares import StateShares
-from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
+from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
 from annotruth.comparisons import Comparisons
-from annotruth.engines import get_engine
 from annotruth.errors import InputError
-from annotruth.models.em import run_em
 from annotruth.models.pairs.pair_gpm.groups import _distinct
-from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit, _sample
-from annotruth.models.pairs.pair_gpm.states import make_states
+from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.pairs.pair_gpm.sample import sample_votes
+from annotruth.models.pairs.pair_gpm.votes import distinct_pairs
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 
 
-def small_crowd(**options: object) -> simulate.ComparisonSimulation:
-    settings = {
-        "n_items": 5,
-        "n_annotators": 4,
-        "comparisons_per_annotator": 8,
-        "tie_rate": 0.5,
-        "coefficients": {"length": 0.7},
-        "seed": 3,
-    }
-    return simulate.comparers(**{**settings, **options})
+@pytest.mark.parametrize("n_contexts", [1, 20])
+def test_fits_of_both_engines_are_equal(n_contexts: int) -> None:
+    data = prompt_crowd(n_annotators=6, n_votes=25, n_contexts=n_contexts, seed=2).comparisons
+    one, other = (PairGPM(engine=each).fit(data).result_ for each in ("memory", "reference"))
+    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
+    np.testing.assert_allclose(one.scores.covariance, other.scores.covariance, atol=1e-9)
+    np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
+    assert one.behavior == other.behavior
 
 
 @pytest.mark.parametrize(
@@ -146,7 +139,7 @@ def test_a_sample_is_small_even_if_every_annotator_has_many_comparisons(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where a few language models compare everything."""
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 400)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 400)
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 100)
     made = simulate.comparers(n_items=6, n_annotators=3, comparisons_per_annotator=500)
     fit = PairGPM(tol=1.0).fit(made.comparisons).result_
@@ -172,8 +165,8 @@ def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.Monke
         items=np.arange(n_items),
         annotators=np.arange(n_annotators),
     )
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 5000)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 2000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 5000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.large._SAMPLE", 2000)
     fit = PairGPM().fit(votes).result_
     assert fit.behavior[:10] == ["random"] * 10
     assert set(fit.behavior[10:]) == {"serious"}
@@ -182,59 +175,25 @@ def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.Monke
 def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotators who are not in the sample do not count for the mean sharpness in it."""
     data = simulate.comparers(n_items=40, n_annotators=300, seed=1).comparisons
-    sample = _sample(data, 1000, seed=0)
+    sample = sample_votes(data, 1000, seed=0)
     assert sample.counted_annotators() == (sample.comparisons_per_annotator > 0).sum() == 25
     small = PairGPM().fit(data).result_.parameters["precision"][0]
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 2000)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 1000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 2000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.large._SAMPLE", 1000)
     large = PairGPM(tol=1.0).fit(data).result_.parameters["precision"][0]
     assert 0.5 < large / small < 2.0
 
 
-def test_states_left_out_at_another_scale_are_considered_again() -> None:
-    made = simulate.comparers(n_items=10, n_annotators=40, spammer_share=0.0, seed=3)
-    wrong = steps_on("memory", made.comparisons)
-    wrong.few_passes = True
-    start = wrong.start_at(3.0 * made.scores, np.zeros(1))
-    wrong.prune(start)
-    after, _ = wrong.step(start)
-    right = steps_on("memory", made.comparisons)
-    right.few_passes = True
-    right.prune(after)
-    np.testing.assert_array_equal(wrong.session.collect("active"), right.session.collect("active"))
-    assert np.abs(after.theta).max() < 2.0 * np.abs(made.scores).max()
-
-
 def test_pairs_are_the_same_from_a_table_and_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simulate.comparers(n_items=12, n_annotators=20, seed=1).comparisons
-    table = make_equations(data)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.equations._MAX_TABLE", 0)
-    by_sorting = make_equations(data)
-    np.testing.assert_array_equal(table[1], by_sorting[1])
-    for one, other in zip(table[0], by_sorting[0], strict=True):
+    left, right = data.left.astype(np.int64), data.right.astype(np.int64)
+    table = distinct_pairs(left, right, 12)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.votes._MAX_TABLE", 0)
+    for one, other in zip(table, distinct_pairs(left, right, 12), strict=True):
         np.testing.assert_array_equal(one, other)
-    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
-    np.testing.assert_array_equal(table[0].left[table[1]], low)
-    np.testing.assert_array_equal(table[0].right[table[1]], high)
-
-
-def test_the_limit_of_a_sequence_is_extrapolated() -> None:
-    logs = 2.0 - 0.5 ** np.arange(3)
-    assert _limit(*np.exp(logs)) == pytest.approx(np.exp(2.0))
-    assert _limit(1.0, 2.0, 1.5) == 1.5  # no limit
-    assert _limit(1.0, 1.0, 1.0) == 1.0
-
-
-def test_a_fit_has_converged() -> None:
-    """A tolerance a hundred times as small changes next to nothing."""
-    data = simulate.comparers(n_items=20, n_annotators=40, seed=8).comparisons
-    steps = steps_on("memory", data)
-    found = [
-        run_em(steps, steps.start(), tol=tol, max_iter=60, accelerate=True) for tol in (1e-2, 1e-6)
-    ]
-    (loose, _), (tight, history) = found
-    assert history.converged
-    np.testing.assert_allclose(loose.theta, tight.theta, atol=0.01)
+    low, high = np.divmod(table[0][table[1]], 12)
+    np.testing.assert_array_equal(low, np.minimum(left, right))
+    np.testing.assert_array_equal(high, np.maximum(left, right))
 
 
 def test_a_start_with_the_same_groups_under_other_numbers_is_not_tried_again():
