@@ -53,12 +53,33 @@ class Crowd:
         The probability of each class.
     group
         The probability of each taste group.
+    level
+        The probability of each level of sharpness.
     """
 
     habits: HabitPrior
     sharpness_sd: float
     share: Floats
     group: Floats
+    level: Floats = field(default_factory=lambda: _level_shares(np.zeros(N_SERIOUS)))
+
+
+def _level_shares(counts: Floats) -> Floats:
+    """Return the probabilities of levels: two halves of normal densities of log sharpness.
+
+    The spread above 1 says nothing about that below, where the blunt are told from the random; there
+    it is not below the prior's.
+    """
+    sd = np.empty(N_SERIOUS)
+    low, high = SHARPNESS_SD_RANGE
+    for half, least in ((_LOG_SHARPNESS < 0.0, SHARPNESS_SD), (_LOG_SHARPNESS >= 0.0, low)):
+        square = SHARPNESS_ANNOTATORS * SHARPNESS_SD**2
+        square += 2.0 * float(counts[half] @ _LOG_SHARPNESS[half] ** 2)
+        n = SHARPNESS_ANNOTATORS + 2.0 * float(counts[half].sum())
+        sd[half] = np.clip(math.sqrt(square / n), least, high)
+    weight = np.exp(-0.5 * (_LOG_SHARPNESS / sd) ** 2)
+    levels: Floats = weight / weight.sum()
+    return levels
 
 
 @dataclass
@@ -171,8 +192,7 @@ class AnnotatorStates:
         crowd = self.crowd
         with np.errstate(divide="ignore"):
             log_share, log_group = np.log(crowd.share), np.log(crowd.group)
-        level = -0.5 * (_LOG_SHARPNESS / crowd.sharpness_sd) ** 2
-        level -= logsumexp(level)
+        level = np.log(crowd.level)
         inverted = -0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2
         inverted -= logsumexp(inverted)
         by_group = log_group[:, np.newaxis, np.newaxis]
@@ -199,6 +219,7 @@ class AnnotatorStates:
         by_group = serious.sum(axis=(1, 2)) + 1.0
         crowd.share = counts / counts.sum()
         crowd.sharpness_sd = float(np.clip(sd, *SHARPNESS_SD_RANGE))
+        crowd.level = _level_shares(serious.sum(axis=(0, 1)))
         crowd.group = by_group / by_group.sum()
 
     def _learn_habits(self, has: Outcomes) -> None:

@@ -86,8 +86,24 @@ class Estimate:
             group.iterate(self.outcomes, self.states.voters(g), self.prior, n_times, step)
 
     def leave_out(self) -> None:
-        """Compute the differences by the votes of others."""
+        """Compute the differences by the votes of others.
+
+        Annotators who count less than others, as machines do that err together, are judged without
+        all of those.
+        """
         self.left_out = [group.leave_out() for group in self.groups]
+        dependent = self.states.weight < 1.0
+        if not dependent.any():
+            return
+        votes = dependent[self.votes.annotator]
+        for group, found in zip(self.groups, self.left_out, strict=True):
+            precision, shift = group.copy_sites()
+            group.precision[votes], group.shift[votes] = 0.0, 0.0
+            group.solve(self.prior)
+            for values, without in zip(found, group.leave_out(), strict=True):
+                values[votes] = without[votes]
+            group.precision[:], group.shift[:] = precision, shift
+            group.solve(self.prior)
 
 
 def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> Estimate:

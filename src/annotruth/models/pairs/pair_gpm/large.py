@@ -37,7 +37,7 @@ def estimate_large(
     now.states.evaluate(now.outcomes, passes, now.left_out, n_steps=1)
     now.states.choose_levels()
     now.states.evaluate(now.outcomes, passes, now.left_out, n_steps=_FIRST_HABITS - 1)
-    now.states.update(now.outcomes, learn=False)
+    now.states.update(now.outcomes)
     now.history.append(now.states.log_likelihood)
     if progress is not None:
         progress(Progress(1, 2, now.history[-1], 1.0))

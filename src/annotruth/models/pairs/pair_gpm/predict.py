@@ -21,7 +21,6 @@ from annotruth.models.pairs.pair_gpm.states import (
     INVERTED_SD,
     INVERTED_SHARPNESS,
     LEVELS,
-    SHARPNESS,
     SLIP,
 )
 from annotruth.models.pairs.result import RankFit
@@ -92,10 +91,10 @@ def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
     shape = (n_groups, n, len(LEVELS))
     p_level = fit.parameter("p_level", n_groups, n, N_SERIOUS)
     side, tie = fit.parameter("side", *shape), fit.parameter("tie", *shape)
-    mean_side, _, mean_tie, _, sharpness_sd = fit.parameter("crowd", 5)
+    mean_side, _, mean_tie, _, _ = fit.parameter("crowd", 5)
     p_group = fit.parameter("group", n_groups)
     pair_tie = _pair_ties(fit, new)
-    level = _normal_weights(SHARPNESS, float(sharpness_sd))
+    level = fit.parameter("level", N_SERIOUS)
     against = _normal_weights(-INVERTED_SHARPNESS, INVERTED_SD)
     rules = make_quadrature()
     is_new = new.annotator < 0

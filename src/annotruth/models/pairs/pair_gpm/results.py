@@ -288,6 +288,7 @@ def _parameters(estimate: Estimate) -> dict[str, NDArray[Any]]:
         "pair_tie": estimate.pair_tie,
         "crowd": np.array([*crowd.habits, crowd.sharpness_sd]),
         "share": crowd.share,
+        "level": crowd.level,
         "group": crowd.group,
         "p_class": states.p_class,
         "p_level": states.p_level,

@@ -26,6 +26,7 @@ FALSE_DISCOVERIES = 0.05
 
 MAX_SERIOUS = 0.2  # nobody is called a spammer whose probability of being serious is higher
 DECIDED = 0.8  # nor serious with a lower one
+DECIDED_INVERTED = 0.9  # nor inverted: that is more than careless
 _CLEARLY = 1.645  # standard deviations above the agreement of own votes permuted: 5%
 _INFORMATIVE = np.log(3.0)  # of the likelihood ratio of serious and random votes
 
@@ -136,7 +137,10 @@ def name_behaviors(now: Estimate, agreement: Agreement) -> list[str]:
     """
     states, votes = now.states, now.votes
     p_serious = states.p_serious
-    likeliest = np.array(CLASSES[1:])[states.p_class[:, 1:].argmax(axis=1)]
+    p_class = states.p_class[:, 1:].copy()
+    inverted = CLASSES.index(INVERTED) - 1
+    p_class[p_class[:, inverted] < DECIDED_INVERTED, inverted] = 0.0
+    likeliest = np.array(CLASSES[1:])[p_class.argmax(axis=1)]
     accused = p_serious <= MAX_SERIOUS
     accused &= votes.data.comparisons_per_annotator >= MIN_VOTES
     accused &= np.where(likeliest == INVERTED, agreement.z < -_CLEARLY, True)
