@@ -94,7 +94,7 @@ def test_comparisons_on_disk_are_refused(device, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,annotator,winner\na,b,x,left\nb,c,x,right\n")
     with pytest.raises(InputError, match="in memory only"):
-        at.rank(path, "bradley-terry", engine=GPUEngine(device), memory="1GB")
+        at.rank(path, "crowd-bt", engine=GPUEngine(device), memory="1GB")
 
 
 def test_more_items_or_votes_than_fit_are_refused(device, monkeypatch):

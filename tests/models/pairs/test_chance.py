@@ -13,8 +13,8 @@ from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.models.base_fit import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import _ScoreRatios, judge_comparisons
-from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.models.pairs.random_votes import RandomVotes
+from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.models.pairs.summary import CHANCE_RANKING
 
 

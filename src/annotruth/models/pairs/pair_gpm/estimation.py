@@ -39,7 +39,9 @@ _SPREAD_ROUNDS = {1: 0.0, 3: 1.5, 5: 1.2}
 _SPREADS = (0.0, 0.5, 1.4, 3.5)
 _SMALLEST_SPREAD = 0.25
 _MIN_ROUNDS = 6
-_DAMPED_FROM = 7  # the round from which on few annotators must not take turns in being the sharpest
+# How much of the levels of the round before is kept, from some rounds on: few annotators would take
+# turns in being the sharpest.
+_DAMPING = ((7, 0.5), (14, 0.75), (24, 0.9))
 _PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, which is short
 _ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are considered again
 
@@ -152,9 +154,12 @@ def finish(now: Estimate) -> None:
 
 
 def _watched(now: Estimate) -> tuple[Floats, ...]:
-    """Return what must not change any more: scores in a new context, and probabilities of classes."""
-    factor = attenuation(now.prior.spread)
-    return factor * np.concatenate([group.theta for group in now.groups]), now.states.p_class
+    """Return what must not change any more: scores in a new context, and probabilities of classes.
+
+    Changes of scores are relative to these, if they are large.
+    """
+    scores = attenuation(now.prior.spread) * np.concatenate([each.theta for each in now.groups])
+    return scores / (1.0 + np.sqrt(np.mean(scores**2))), now.states.p_class
 
 
 def attenuation(spread: float) -> float:
@@ -173,8 +178,8 @@ def one_round(now: Estimate, number: int) -> None:
     now.states.evaluate(now.outcomes, now.passes, now.left_out, _FIRST_HABITS if number == 0 else 1)
     before = now.states.p_level
     now.states.update(now.outcomes)
-    if number >= _DAMPED_FROM:
-        now.states.p_level = (now.states.p_level + before) / 2.0
+    kept = max((keep for start, keep in _DAMPING if number >= start), default=0.0)
+    now.states.p_level = kept * before + (1.0 - kept) * now.states.p_level
     now.states.choose_levels()
     _update_pair_ties(now)
     # Within contexts that decide nearly everything, scale and spread can hardly be told apart.

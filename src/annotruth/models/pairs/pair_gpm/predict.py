@@ -48,6 +48,7 @@ def predict_outcomes(
 ) -> Floats:
     """Return the probabilities of left, right and tie, one row per comparison."""
     data = fit.data
+    check_parameters(fit)
     n_contexts = 0 if data.contexts is None else len(data.contexts)
     left, right = (_codes(codes, data.n_items, 0) for codes in (left, right))
     unknown = np.full(len(left), -1, dtype=np.int64)
@@ -70,6 +71,64 @@ def predict_outcomes(
     found += p_class[:, _FAVOURS][:, np.newaxis] * _favoured(fit, new, share)
     probability: Floats = found / found.sum(axis=1, keepdims=True)
     return probability
+
+
+def check_parameters(fit: RankFit) -> None:
+    """Raise unless the parameters of a fit, which may have been loaded, fit its data."""
+    data, n_groups = fit.data, fit.n_groups
+    n = data.n_annotators
+    shapes: dict[str, tuple[int, ...]] = {
+        "theta": (n_groups, data.n_items),
+        "spread": (1,),
+        "crowd": (5,),
+        "level": (N_SERIOUS,),
+        "share": (len(CLASSES),),
+        "group": (n_groups,),
+        "p_class": (n, len(CLASSES)),
+        "p_level": (n_groups, n, N_SERIOUS),
+        "side": (n_groups, n, len(LEVELS)),
+        "tie": (n_groups, n, len(LEVELS)),
+        "counts": (n, 3),
+        "favoured": (n,),
+    }
+    if data.covariates:
+        shapes["coefficient"] = n_groups, len(data.covariates)
+        shapes["covariate_scale"] = (len(data.covariates),)
+    n_pairs = fit.parameters.get("pair", np.empty(0)).size
+    shapes |= {"pair": (n_pairs,), "pair_tie": (n_pairs,)}
+    if "context_code" in fit.parameters:
+        ptr = fit.parameters.get("context_ptr", np.zeros(1, dtype=np.int64))
+        sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
+        shapes |= {
+            "context_code": (len(sizes),),
+            "context_ptr": (len(sizes) + 1,),
+            "context_item": (int(sizes.sum()),),
+            "context_effect": (n_groups, int(sizes.sum())),
+            "context_covariance": (n_groups, int((sizes**2).sum())),
+        }
+        _check_codes(fit, "context_ptr", int(sizes.sum()) + 1)
+        _check_codes(fit, "context_code", len(data.contexts or ()))
+        _check_codes(fit, "context_item", data.n_items)
+        if (sizes < 0).any():
+            raise _changed(fit, "context_ptr falls")
+    for name, shape in shapes.items():
+        fit.parameter(name, *shape)
+    if n_pairs == 0:
+        raise _changed(fit, "it has no pairs")
+
+
+def _check_codes(fit: RankFit, name: str, n: int) -> None:
+    try:
+        check_index(name, fit.parameters.get(name, np.empty(0)), n)
+    except ValueError as error:
+        raise _changed(fit, str(error)) from None
+
+
+def _changed(fit: RankFit, why: str) -> InputError:
+    return InputError(
+        f"this fit of {fit.model} cannot be used ({why}): it was saved by another version of "
+        "annotruth, or changed; fit again"
+    )
 
 
 def _classes(fit: RankFit, annotator: Codes) -> tuple[Floats, Floats]:
@@ -133,8 +192,9 @@ def _normal_weights(sharpness: Floats, sd: float) -> Floats:
 def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Floats]:
     """Return the mean and variance of each difference, in its context where that is known."""
     theta = fit.parameters["theta"][group]
-    coefficients = fit.parameters["coefficient"][group]
-    mean = theta[new.left] - theta[new.right] + new.covariates @ coefficients
+    mean = theta[new.left] - theta[new.right]
+    if fit.data.covariates:
+        mean += new.covariates @ fit.parameters["coefficient"][group]
     spread = float(fit.parameter("spread", 1)[0])
     variance = np.full(len(mean), 2.0 * spread**2)
     if spread == 0.0 or "context_code" not in fit.parameters:

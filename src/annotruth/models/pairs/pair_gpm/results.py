@@ -24,6 +24,7 @@ from annotruth.models.pairs.pair_gpm.states import (
     SLIP,
 )
 from annotruth.models.pairs.pair_gpm.verdicts import (
+    DECIDED,
     Agreement,
     measure_agreement,
     name_behaviors,
@@ -53,7 +54,8 @@ def make_fit(
     low, high = _interval(reliability, behavior)
     scores, group_results = _scores(estimate, is_chance=is_chance)
     in_data = np.empty(data.n_comparisons)
-    in_data[votes.order] = _p_serious(estimate)
+    serious = reliability[votes.annotator] if is_chance else _p_serious(estimate)
+    in_data[votes.order] = serious
     return RankFit(
         model=model.name,
         settings=model.settings(),
@@ -95,7 +97,7 @@ def _chance_behaviors(estimate: Estimate) -> list[str]:
     """Return who always votes for a side or a tie; of others nothing is known."""
     fixed = estimate.states.p_class[:, _FIXED]
     named = np.array([*SIDES, ALWAYS_TIE])[fixed.argmax(axis=1)]
-    return [str(each) for each in np.where(fixed.sum(axis=1) > 0.95, named, TOO_FEW_VOTES)]
+    return [str(each) for each in np.where(fixed.sum(axis=1) >= DECIDED, named, TOO_FEW_VOTES)]
 
 
 def _interval(reliability: Floats, behavior: list[str]) -> tuple[Floats, Floats]:
@@ -280,8 +282,6 @@ def _parameters(estimate: Estimate) -> dict[str, NDArray[Any]]:
     low, high = votes.pairs
     parameters: dict[str, NDArray[Any]] = {
         "theta": np.stack([group.theta for group in estimate.groups]),
-        "coefficient": np.stack([group.coefficients for group in estimate.groups]),
-        "covariate_scale": votes.covariate_scale,
         "spread": np.array([estimate.prior.spread]),
         "precision": np.array([estimate.prior.precision]),
         "pair": low * votes.data.n_items + high,
@@ -297,6 +297,9 @@ def _parameters(estimate: Estimate) -> dict[str, NDArray[Any]]:
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }
+    if votes.data.covariates:
+        parameters["coefficient"] = np.stack([group.coefficients for group in estimate.groups])
+        parameters["covariate_scale"] = votes.covariate_scale
     if votes.has_contexts and votes.data.context is not None and estimate.prior.spread > 0.0:
         layout = votes.layout
         effects = [group.context_effects() for group in estimate.groups]
