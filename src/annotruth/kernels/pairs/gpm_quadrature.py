@@ -50,7 +50,7 @@ def make_quadrature() -> Quadrature:
         np.concatenate([node for node, _ in rules]),
         np.concatenate([weight / weight.sum() for _, weight in rules]),
         np.append(0, np.cumsum(sizes)).astype(np.int64),
-        np.array([0.02, 0.5, 1.5, 5.0, np.inf]),
+        np.array([0.07, 0.5, 1.5, 5.0, np.inf]),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Floats, slices
-from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, Voters
+from annotruth.kernels.arrays import Codes, Floats, slices
+from annotruth.kernels.pairs.gpm_outcomes import LOST, MIN_SHOWN, HabitPrior, Outcomes, Voters
 from annotruth.kernels.pairs.gpm_quadrature import MAX_LOG_ODDS, Quadrature
 
 
@@ -145,3 +145,31 @@ def predict_votes(
         log_p[at], slopes, information = _slopes(votes, at, middle, spread, nu)
         w = votes.weight[at] * who.weight[s]
         tie_slope[at], tie_information[at] = w * slopes[1], w * information[1, 1]
+
+
+def find_favoured(
+    votes: Outcomes,
+    lo: int,
+    hi: int,
+    left: Codes,
+    right: Codes,
+    n_items: int,
+    favoured: Codes,
+    shown: Floats,
+) -> None:
+    """Find the item that each annotator ``lo:hi`` chose most one-sidedly."""
+    for s in range(lo, hi):
+        at = slice(votes.ptr[s], votes.ptr[s + 1])
+        w, y = votes.weight[at], votes.outcome[at]
+        items = np.concatenate([left[at], right[at]])
+        won = np.bincount(items, np.concatenate([w * (y == 0), w * (y == 1)]), n_items)
+        lost = np.bincount(items, np.concatenate([w * (y != 0), w * (y != 1)]), n_items)
+        one_sided = np.where(won + lost >= MIN_SHOWN, won - LOST * lost, 0.0)
+        if not (one_sided > 0.0).any():
+            continue
+        # Of equal items, the first that was shown, on the left before the right.
+        in_turn = np.stack([left[at], right[at]], axis=1).ravel()
+        best = favoured[s] = in_turn[one_sided[in_turn].argmax()]
+        own = (left[at] == best) | (right[at] == best)
+        shown[s, :3] = np.bincount(y[own], w[own], 3)
+        shown[s, 3] = won[best]

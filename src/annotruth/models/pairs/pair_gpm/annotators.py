@@ -243,7 +243,7 @@ class AnnotatorStates:
         return float((serious * _LOG_SHARPNESS).sum() / max(float(serious.sum()), 1e-9))
 
 
-def make_states(votes: PairVotes, n_groups: int) -> AnnotatorStates:
+def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorStates:
     """Return the states before anything is known of the scores."""
     outcomes = votes.outcomes
     n = votes.n_annotators
@@ -261,7 +261,7 @@ def make_states(votes: PairVotes, n_groups: int) -> AnnotatorStates:
     known[2:4], known[4] = outcomes.has_sides, outcomes.has_ties
     share = np.where(known, CLASS_PRIOR, 0.0)
     crowd = Crowd(habits, SHARPNESS_SD, share / share.sum(), np.full(n_groups, 1.0 / n_groups))
-    favours, favoured = _favours(votes, counts)
+    favours, favoured = _favours(votes, passes, counts)
     shape = (n_groups, n, len(LEVELS))
     states = AnnotatorStates(
         crowd=crowd,
@@ -322,28 +322,21 @@ def _always(counts: Floats, outcomes: Outcomes) -> Floats:
     return found
 
 
-def _favours(votes: PairVotes, counts: Floats) -> tuple[Floats, Codes]:
+def _favours(votes: PairVotes, passes: Passes, counts: Floats) -> tuple[Floats, Codes]:
     """Return the log-likelihood of those who favour the item they chose most one-sidedly, and it.
 
     A priori each item is as likely; votes on other items are random.
     """
     outcomes, n_items = votes.outcomes, votes.data.n_items
-    annotator = votes.annotator
-    keys = np.concatenate([annotator * n_items + votes.left, annotator * n_items + votes.right])
-    seen, place = np.unique(keys, return_inverse=True)
-    w, y = outcomes.weight, outcomes.outcome
-    won = np.bincount(place, np.concatenate([w * (y == LEFT), w * (y == RIGHT)]))
-    shown = np.stack([np.bincount(place, np.tile(w * (y == each), 2)) for each in range(3)], 1)
-    who = seen // n_items
-    lost = shown.sum(axis=1) - won
+    favoured = np.full(votes.n_annotators, -1, dtype=np.int64)
+    shown = np.zeros((votes.n_annotators, 4))
+    passes.by_annotator(
+        "gpm_outcomes.find_favoured",
+        *(outcomes, votes.left, votes.right, n_items, favoured, shown),
+    )
+    won, by_outcome = shown[:, 3], shown[:, :3]
+    lost = by_outcome.sum(axis=1) - won
     n_outcomes = 3 if outcomes.has_ties else 2
     value = won * math.log(FAVOURED) + lost * math.log((1.0 - FAVOURED) / (n_outcomes - 1))
-    value += _by_shares(np.maximum(counts[who] - shown, 0.0), outcomes)
-    best = np.full(votes.n_annotators, -np.inf)
-    np.maximum.at(best, who, value)
-    # Of equal items, the one with the most votes for it, so that the order of rows does not matter.
-    order = np.lexsort((won, value, who))
-    last = np.append(np.flatnonzero(np.diff(who[order])), len(order) - 1)
-    favoured = np.full(votes.n_annotators, -1, dtype=np.int64)
-    favoured[who[order[last]]] = seen[order[last]] % n_items
-    return best - math.log(n_items), favoured
+    value += _by_shares(np.maximum(counts - by_outcome, 0.0), outcomes) - math.log(n_items)
+    return np.where(favoured >= 0, value, -np.inf), favoured

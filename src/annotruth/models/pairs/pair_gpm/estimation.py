@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_outcomes import Outcomes
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
@@ -42,6 +43,7 @@ _MIN_ROUNDS = 6
 # How much of the levels of the round before is kept, from some rounds on: few annotators would take
 # turns in being the sharpest.
 _DAMPING = ((7, 0.5), (14, 0.75), (24, 0.9))
+_CLASSES = 16  # of differences, where votes are many
 _PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, which is short
 _ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are considered again
 
@@ -68,6 +70,10 @@ class Estimate:
         The differences of votes by the votes of others, of each group.
     history
         The log-likelihood after each round.
+    is_large
+        Whether annotators are judged by votes in classes of their differences, which is faster.
+    classes
+        These votes, once they are needed.
     """
 
     votes: PairVotes
@@ -81,6 +87,8 @@ class Estimate:
     left_out: list[Differences]
     history: list[float]
     converged: bool = False
+    is_large: bool = False
+    classes: Judged | None = None
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
         """Update the scores and sites of all groups."""
@@ -93,7 +101,8 @@ class Estimate:
         Annotators who count less than others, as machines do that err together, are judged without
         all of those.
         """
-        self.left_out = [group.leave_out() for group in self.groups]
+        exact, self.classes = not self.is_large, None
+        self.left_out = [group.leave_out(exact=exact) for group in self.groups]
         dependent = self.states.weight < 1.0
         if not dependent.any():
             return
@@ -107,6 +116,55 @@ class Estimate:
             group.precision[:], group.shift[:] = precision, shift
             group.solve(self.prior)
 
+    def judged(self) -> Judged:
+        """Return the votes by which annotators are judged."""
+        if self.is_large:
+            if self.classes is None:
+                self.classes = _in_classes(self)
+            return self.classes
+        n = self.votes.data.n_comparisons
+        return Judged(self.outcomes, self.left_out, self.votes.annotator, np.ones(n))
+
+
+class Judged(NamedTuple):
+    """Votes, or classes of an annotator's votes with nearly the same difference.
+
+    Examples
+    --------
+    >>> Judged._fields
+    ('outcomes', 'left_out', 'annotator', 'n_votes')
+    """
+
+    outcomes: Outcomes
+    left_out: list[Differences]
+    annotator: Codes
+    n_votes: Floats
+
+
+def _in_classes(now: Estimate) -> Judged:
+    """Return votes of equal outcome and nearly equal difference as one, at their mean difference."""
+    ((mean, variance),) = now.left_out
+    outcome, weight = now.outcomes.outcome, now.outcomes.weight
+    annotator = now.votes.annotator
+    edge = float(np.quantile(np.abs(mean[:: max(len(mean) // 100_000, 1)]), 0.98))
+    place = np.clip((mean + edge) * (_CLASSES / (2.0 * edge + 1e-12)), 0.0, _CLASSES - 1.0)
+    key = (annotator * _CLASSES + place.astype(np.int64)) * 3 + outcome
+    n_annotators = now.votes.n_annotators
+    sums = [
+        sums_at(key, values, n_annotators * _CLASSES * 3)
+        for values in (weight, weight * mean, weight * variance)
+    ]
+    used = np.flatnonzero(sums[0] > 0.0)
+    count, total, spread = (each[used] for each in sums)
+    who = used // (3 * _CLASSES)
+    outcomes = now.outcomes._replace(
+        ptr=np.searchsorted(who, np.arange(n_annotators + 1)),
+        outcome=(used % 3).astype(np.int8),
+        weight=count,
+        tie_odds=np.ones(len(used)),
+    )
+    return Judged(outcomes, [Differences(total / count, spread / count)], who, count)
+
 
 def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> Estimate:
     """Return where estimation starts: everybody is serious, and scores are equal."""
@@ -115,7 +173,7 @@ def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> Estim
         votes=votes,
         passes=passes,
         groups=[GroupScores(votes, passes) for _ in range(n_groups)],
-        states=make_states(votes, n_groups),
+        states=make_states(votes, passes, n_groups),
         prior=Prior(1.0, spread),
         outcomes=votes.outcomes,
         pair_tie=np.zeros(len(votes.pairs[0])),
@@ -145,11 +203,12 @@ def estimate(
     finish(now)
 
 
-def finish(now: Estimate) -> None:
+def finish(now: Estimate, n_sites: int = _LAST_SITES) -> None:
     """Solve once more for the scores, and judge annotators by them."""
-    now.iterate(_LAST_SITES)
+    now.iterate(n_sites)
     now.leave_out()
-    now.states.evaluate(now.outcomes, now.passes, now.left_out)
+    judged = now.judged()
+    now.states.evaluate(judged.outcomes, now.passes, judged.left_out)
     now.states.update(now.outcomes, learn=False)
 
 

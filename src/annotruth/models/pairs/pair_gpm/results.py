@@ -159,8 +159,10 @@ def _p_serious(estimate: Estimate) -> Floats:
     """Return the probability that each vote was serious: its annotator is, and it is no slip."""
     votes, states = estimate.votes, estimate.states
     n = votes.data.n_comparisons
-    total = np.zeros(n)
     annotator = votes.annotator
+    if estimate.is_large:
+        return (1.0 - SLIP) * states.p_serious[annotator]
+    total = np.zeros(n)
     p_group = states.p_group
     for g, (mean, variance) in enumerate(estimate.left_out):
         log_p, unused, other = (np.empty(n) for _ in range(3))

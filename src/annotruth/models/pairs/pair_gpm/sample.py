@@ -15,23 +15,26 @@ from annotruth.labels.encode import id_ranks
 _MAX_SORTED = 1_000_000  # comparisons of one annotator: more take too long to sort
 
 
-def sample_votes(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:
+def sample_votes(
+    data: Comparisons, n_comparisons: int, seed: int, most: int | None = None
+) -> Comparisons:
     """Return the comparisons of annotators drawn at random, about as many as asked for.
 
-    An annotator with more comparisons than that takes part with as many of them, drawn at random
-    from the first million. Otherwise the order of rows does not matter.
+    An annotator with more comparisons than ``most`` (or else than that) takes part with as many of
+    them, drawn at random from the first million. Otherwise the order of rows does not matter.
     """
+    most = n_comparisons if most is None else most
     rng = np.random.default_rng(seed)
     order = np.argsort(rng.permutation(data.n_annotators)[id_ranks(data.annotators)])
-    n_votes = np.minimum(data.comparisons_per_annotator, n_comparisons)[order].cumsum()
+    n_votes = np.minimum(data.comparisons_per_annotator, most)[order].cumsum()
     drawn = order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]
     keep = np.zeros(data.n_comparisons, dtype=np.bool_)
     for first, last in zip(data.annotator_ptr[drawn], data.annotator_ptr[drawn + 1], strict=True):
-        if last - first <= n_comparisons:
+        if last - first <= most:
             keep[first:last] = True
         else:
             votes = slice(first, min(last, first + _MAX_SORTED))
-            keep[votes.start + _draw_votes(data, votes, n_comparisons, rng)] = True
+            keep[votes.start + _draw_votes(data, votes, most, rng)] = True
     sample = data.subset(keep)
     return sample.of_annotators(sample.comparisons_per_annotator > 0)
 

@@ -79,6 +79,12 @@ class GroupScores:
         """The coefficients of standardised covariates."""
         return self.solution[self._n_items :]
 
+    def start_at(self, theta: Floats, outcomes: Outcomes, who: Voters) -> None:
+        """Compute the sites at some scores."""
+        self.solution[: self._n_items] = theta
+        self._set_differences()
+        self._update_sites(outcomes, who, 1.0)
+
     def copy_sites(self) -> tuple[Floats, Floats]:
         """Return the sites, to be put back."""
         return self.precision.copy(), self.shift.copy()
@@ -94,16 +100,14 @@ class GroupScores:
         """Solve for the scores and update the sites, some times in turns."""
         for _ in range(n_times):
             self.solve(prior)
-            self._passes.by_annotator(
-                "gpm_outcomes.update_sites",
-                outcomes,
-                *self.differences,
-                who,
-                step,
-                self.precision,
-                self.shift,
-            )
+            self._update_sites(outcomes, who, step)
         self.solve(prior)
+
+    def _update_sites(self, outcomes: Outcomes, who: Voters, step: float) -> None:
+        self._passes.by_annotator(
+            "gpm_outcomes.update_sites",
+            *(outcomes, *self.differences, who, step, self.precision, self.shift),
+        )
 
     def solve(self, prior: Prior) -> None:
         """Solve for scores and coefficients, and set the differences of votes."""
@@ -220,15 +224,16 @@ class GroupScores:
             return max(n_free - precision * self._system.centered_trace(), 0.0)
         return max(n_free - precision * float(np.trace(self.score_covariance())), 0.0)
 
-    def leave_out(self) -> Differences:
+    def leave_out(self, *, exact: bool = True) -> Differences:
         """Return the differences of votes by the votes of everybody else.
 
-        Where there are too many votes for that, by all votes but the one.
+        Where there are too many votes for that, or it need not be exact, by all votes but the one.
         """
         n = len(self.precision)
         found = Differences(self.differences.mean.copy(), np.zeros(n))
         votes = self.votes
-        if self._n_items <= MAX_DENSE_ITEMS and (votes.has_contexts or self._cost() <= _MAX_EXACT):
+        exact = exact and self._n_items <= MAX_DENSE_ITEMS
+        if exact and (votes.has_contexts or self._cost() <= _MAX_EXACT):
             self._passes.by_annotator(
                 "gpm_cavities.leave_annotators_out",
                 votes.layout,

@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.graph import sums_at
-from annotruth.models.pairs.pair_gpm.estimation import Estimate
+from annotruth.models.pairs.pair_gpm.estimation import Estimate, Judged
 from annotruth.models.pairs.pair_gpm.states import CLASSES, FAVOURS, INVERTED, SERIOUS, SHARPNESS
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 
@@ -61,22 +61,22 @@ class Agreement(NamedTuple):
 
 def measure_agreement(now: Estimate) -> Agreement:
     """Count each annotator's votes, and compare them with those of others."""
-    votes, habits = now.votes, now.states.crowd.habits
-    n_annotators, annotator = votes.n_annotators, votes.annotator
-    mean, variance = _of_likeliest_group(now)
-    tie = np.exp(habits.tie) * now.outcomes.tie_odds * now.outcomes.has_ties
-    p = outcome_probabilities(mean + habits.side, np.sqrt(variance), tie, now.outcomes.rules)
-    outcome = now.outcomes.outcome
+    habits, judged = now.states.crowd.habits, now.judged()
+    n_annotators, outcomes = now.votes.n_annotators, judged.outcomes
+    mean, variance = _of_likeliest_group(now, judged)
+    tie = np.exp(habits.tie) * outcomes.tie_odds * outcomes.has_ties
+    p = outcome_probabilities(mean + habits.side, np.sqrt(variance), tie, outcomes.rules)
+    outcome = outcomes.outcome
 
     def total(values: Floats) -> Floats:
-        return sums_at(annotator, values, n_annotators)
+        return sums_at(judged.annotator, judged.n_votes * values, n_annotators)
 
     chosen = np.array([1.0, -1.0, 0.0])[outcome]
     above = ndtr(mean / np.sqrt(np.maximum(variance, 1e-12)))
     decided = outcome != TIE
     right = np.where(outcome == LEFT, above, 1.0 - above) * decided
     n_decided = total(decided.astype(np.float64))
-    typical = outcome_probabilities(mean, np.sqrt(variance), tie, now.outcomes.rules)
+    typical = outcome_probabilities(mean, np.sqrt(variance), tie, outcomes.rules)
     better = np.where(mean > 0.0, typical[LEFT], typical[RIGHT])
     accuracy, low, high = _interval(total(right), n_decided)
     return Agreement(
@@ -86,20 +86,20 @@ def measure_agreement(now: Estimate) -> Agreement:
         expected_left=total(p[LEFT]),
         expected_ties=total(p[TIE]),
         expected=total(better),
-        z=_permuted(chosen, p[LEFT] - p[RIGHT], votes.outcomes.weight, total),
+        z=_permuted(chosen, p[LEFT] - p[RIGHT], outcomes.weight / judged.n_votes, total),
         accuracy=accuracy,
         low=low,
         high=high,
     )
 
 
-def _of_likeliest_group(now: Estimate) -> tuple[Floats, Floats]:
+def _of_likeliest_group(now: Estimate, judged: Judged) -> tuple[Floats, Floats]:
     """Return the differences of votes by others of the annotator's likeliest taste group."""
-    if len(now.left_out) == 1:
-        return now.left_out[0]
-    group = now.states.p_group.argmax(axis=1)[now.votes.annotator]
+    if len(judged.left_out) == 1:
+        return judged.left_out[0]
+    group = now.states.p_group.argmax(axis=1)[judged.annotator]
     rows = np.arange(len(group))
-    means, variances = (np.stack(each) for each in zip(*now.left_out, strict=True))
+    means, variances = (np.stack(each) for each in zip(*judged.left_out, strict=True))
     return means[group, rows], variances[group, rows]
 
 
