@@ -19,7 +19,9 @@ from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.states import MARGINAL
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import make_votes
+from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
+from annotruth.report.pairs.verdict import rank_verdict
 
 
 def spread_of(fit: at.RankFit) -> float:
@@ -136,14 +138,13 @@ def test_votes_of_rankings_are_recognised_and_count_less() -> None:
     np.testing.assert_allclose(weight, 4 * (4 - 25 / 12) / 12)
 
 
-def test_a_circle_is_no_ranking() -> None:
+def test_circles_are_no_rankings() -> None:
     data = ranked()
-    # 0 beats 1, 1 beats 2, 2 beats 0 in the first ballot.
-    first = np.flatnonzero((data.annotator_of_comparison() == 0) & (data.context == 0))
+    # 0 beats 1, 1 beats 2, 2 beats 0 for two of ten people.
     outcome = data.outcome.copy()
-    for at_row in first:
-        pair = int(data.left[at_row]), int(data.right[at_row])
-        outcome[at_row] = {(0, 1): 0, (1, 2): 0, (0, 2): 1}.get(pair, int(outcome[at_row]))
+    for row in np.flatnonzero(data.annotator_of_comparison() < 2):
+        pair = int(data.left[row]), int(data.right[row])
+        outcome[row] = {(0, 1): 0, (1, 2): 0, (0, 2): 1}.get(pair, int(outcome[row]))
     weight, is_ranked = ranking_weights(replace(data, outcome=outcome))
     assert not is_ranked
     assert (weight == 1.0).all()
@@ -170,3 +171,39 @@ def test_votes_are_predicted_in_their_context() -> None:
     unknown = model.predict_proba(*codes)[rows, outcome]
     assert np.log(known).mean() > np.log(unknown).mean() + 0.1
     np.testing.assert_allclose(model.predict_proba(*codes).sum(axis=1), 1.0)
+
+
+def test_a_ranking_that_plain_counts_contradict_is_not_to_be_trusted() -> None:
+    fit = at.rank(prompt_crowd(spread=0.0).comparisons)
+    assert contradictions(fit) == []
+    assert rank_verdict(fit).trust.word in ("Yes", "Mostly", "Partly", "No")
+    plain = -fit.scores.mean
+    wrong = replace(fit, parameters={**fit.parameters, PLAIN_SCORES: plain})
+    assert "rank correlation -1.00" in contradictions(wrong)[0]
+    assert "WARNING: the ranking differs" in wrong.summary()
+    assert rank_verdict(wrong).trust.word == "Not as it is"
+
+
+def test_a_side_bias_that_the_sides_chosen_contradict_is_said() -> None:
+    fit = at.rank(prompt_crowd(spread=0.0).comparisons)
+    wrong = replace(fit, side_bias=np.array([4.4, 4.2, 4.6]))
+    assert "+4.40 log odds, but" in contradictions(wrong)[0]
+
+
+def test_few_contexts_are_said() -> None:
+    fit = at.rank(prompt_crowd(n_contexts=3).comparisons)
+    assert "there are only 3 contexts" in fit.summary()
+
+
+def test_votes_that_agree_only_within_prompts_are_no_chance() -> None:
+    made = prompt_crowd(spread=3.0, n_contexts=10, n_annotators=30, n_items=8, seed=11)
+    data = made.comparisons
+    # Each context against its mirror image: over all contexts, no item is better.
+    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
+    table, mirrored = (each.to_arrow() for each in (data, replace(data, outcome=outcome)))
+    contexts = pa.array([f"mirrored {each}" for each in mirrored["context"].to_pylist()])
+    mirrored = mirrored.set_column(4, "context", contexts)
+    table = table.set_column(4, "context", table["context"].cast(pa.string()))
+    fit = at.rank(pa.concat_tables([table, mirrored]))
+    assert fit.verdict != "chance"
+    assert spread_of(fit) > 1.0

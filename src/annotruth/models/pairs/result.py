@@ -35,7 +35,7 @@ from annotruth.models.pairs.posterior import (
     ranking_by_part,
     tied_ranking,
 )
-from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
+from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines
 
 if TYPE_CHECKING:
     from annotruth.report.charts.rank_charts import RankCharts
@@ -202,13 +202,13 @@ class RankFit(AnnotatorResults):
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time.
 
-        Annotators with too few votes to tell are not.
+        Annotators of whom it cannot be told are not.
         """
         if self.reliability is None:
             return None
         spammer: NDArray[np.bool_] = self.reliability < SPAMMER_BELOW
         if self.behavior is not None:
-            spammer &= np.array(self.behavior) != TOO_FEW_VOTES
+            spammer &= ~np.isin(self.behavior, [TOO_FEW_VOTES, NOT_SHARED, "serious"])
         return spammer
 
     def items(self) -> Any:

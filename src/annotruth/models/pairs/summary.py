@@ -12,10 +12,17 @@ from annotruth.errors import counted, listed, shorten, shown
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
+from annotruth.models.pairs.sanity import contradictions
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
     from annotruth.models.pairs.result import RankFit
+
+SPREAD = "spread"
+"""The parameter of models whose scores differ between contexts: by how much."""
+
+MIN_CONTEXTS = 5
+"""From so many contexts on, intervals take these as a sample."""
 
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
@@ -56,8 +63,24 @@ def notices(fit: RankFit) -> list[str]:
             few = counted(n_items, "item was", "items were")
             whose = "its score" if n_items == 1 else "their scores"
             lines.append(f"{few} {text}: little is known of {whose}")
+    lines += [*contradictions(fit), *_context_notices(fit)]
     lines += [*_covariate_notices(fit), *_spelling_notices(data)]
     return lines
+
+
+def _context_notices(fit: RankFit) -> list[str]:
+    """Return what contexts and rankings do to the intervals of a model that takes part in them."""
+    data = fit.data
+    if data.contexts is None or SPREAD not in fit.parameters or fit.verdict == "chance":
+        return []
+    n = len(data.contexts)
+    if 1 < n < MIN_CONTEXTS:
+        line = (
+            f"there are only {n} contexts: intervals are those of further votes on these, not of new "
+            "contexts; compare the items in more of them"
+        )
+        return [line]
+    return []
 
 
 def _covariate_notices(fit: RankFit) -> list[str]:
@@ -163,6 +186,25 @@ def score_line(fit: RankFit) -> str:
     )
 
 
+def context_lines(fit: RankFit) -> list[str]:
+    """Return whether scores differ between contexts, and whether votes follow from rankings."""
+    data, lines = fit.data, []
+    spread = fit.parameters.get(SPREAD)
+    if data.contexts is None or spread is None or fit.verdict == "chance":
+        return []
+    n = counted(len(data.contexts), "context")
+    if spread[0] > 0.0:
+        lines.append(
+            f"{n}: which item is better depends on the context; scores are log odds in a new one, and "
+            "intervals take contexts as a sample"
+        )
+    elif "context_free" in fit.parameters:
+        lines.append(f"{n}: scores do not depend on them, as far as they are shared by annotators")
+    if "ranked" in fit.parameters:
+        lines.append("votes follow from rankings: they count less than independent ones")
+    return lines
+
+
 def side_line(fit: RankFit) -> str:
     """Return the crowd's side bias in words; empty where sides are not known."""
     if fit.side_bias is None:
@@ -246,6 +288,7 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
+    lines += context_lines(fit)
     if fit.n_groups > 1 and fit.verdict != "chance":
         lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")
         for number, (share, best) in enumerate(group_leaders(fit), start=1):

@@ -237,6 +237,14 @@ class AnnotatorStates:
         tie_sd = math.sqrt((HABIT_ANNOTATORS * TIE_SD**2 + square) / (HABIT_ANNOTATORS + n))
         self.crowd.habits = HabitPrior(mean_side, side_sd, mean_tie, tie_sd)
 
+    def serious_evidence(self) -> float:
+        """Return the log of the likelihood ratio of serious and random annotators, over all."""
+        levels = self.value[:, :, :N_SERIOUS] + np.log(self.crowd.level)
+        serious = logsumexp(
+            levels + np.log(self.crowd.group)[:, np.newaxis, np.newaxis], axis=(0, 2)
+        )
+        return float(self.weight @ (serious - self.value[0, :, -1]))
+
     def mean_log_sharpness(self) -> float:
         """Return the mean of the log sharpness of serious annotators."""
         serious = self.p_level * (self.weight * self.p_serious)[:, np.newaxis]

@@ -25,12 +25,14 @@ from annotruth.models.pairs.pair_gpm.results import make_fit
 from annotruth.models.pairs.pair_gpm.sample import sample_votes
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.states import MAX_GROUPS
-from annotruth.models.pairs.pair_gpm.votes import make_votes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, make_votes
 from annotruth.models.pairs.result import RankFit
 
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
 _BYTES_PER_COMPARISON = 250  # of what is laid out in memory
+_ROUNDS_OF_TEST = 4
+_CLEAR_EVIDENCE = 15.0  # of the log of the likelihood ratio of serious and random annotators
 _EQUAL_SCORES = 1e9  # the precision of a prior that leaves scores equal
 
 
@@ -102,8 +104,11 @@ class PairGPM(PairEstimator):
         verdict = self._judge(data)
         votes = make_votes(data)
         passes = Passes(votes, package)
-        if verdict == "chance":
+        if verdict == "chance" and not (
+            votes.has_contexts and self._agree_in_contexts(votes, passes)
+        ):
             return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
+        verdict = verdict and "informative"
         if data.n_comparisons > LARGE and self.n_groups == 1 and not votes.has_contexts:
             now = estimate_large(votes, passes, package, self.seed, progress)
         else:
@@ -119,6 +124,12 @@ class PairGPM(PairEstimator):
         if data.n_comparisons > n_tested:
             data = sample_votes(data, n_tested, self.seed)
         return judge_comparisons(data, self.seed, n_groups=self.n_groups)
+
+    def _agree_in_contexts(self, votes: PairVotes, passes: Passes) -> bool:
+        """Whether votes agree within contexts, though not over all: by those of others, once."""
+        now = start_estimate(votes, passes)
+        estimate(now, tol=self.tol, max_rounds=_ROUNDS_OF_TEST)
+        return now.states.serious_evidence() > _CLEAR_EVIDENCE
 
     def _fit_chance(self, now: Estimate) -> tuple[Estimate, History]:
         """Fit comparisons that agree no better than chance: with equal scores."""

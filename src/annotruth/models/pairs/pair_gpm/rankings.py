@@ -7,18 +7,21 @@ if each counts :math:`4 (k - H_k) / (k (k - 1))`, with :math:`H_k = 1 + 1/2 + \d
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 
-_MIN_TRIADS = 100  # of which none is circular: by independent votes that is next to impossible
+_MIN_TRIADS = 100  # by independent votes, some of so many are circular
+_MIN_RANKINGS = 0.99  # of the complete ballots: two rankings may look like a ballot with a circle
 
 
 def ranking_weights(data: Comparisons) -> tuple[Floats, bool]:
     """Return what each comparison counts, and whether comparisons follow from rankings.
 
-    Rankings are recognised by their annotators and contexts: where all pairs of three or more items
-    were compared by one annotator in one context, and no such triad of the file is circular.
+    A ballot is what one annotator compared in one context. Comparisons follow from rankings if next to
+    no ballot in which all pairs of three or more items were compared has a circle. Other ballots
+    with as many votes, such as those of two rankings, then count as rankings of the median size.
     """
     weight = np.ones(data.n_comparisons)
     if data.context is None:
@@ -30,9 +33,16 @@ def ranking_weights(data: Comparisons) -> tuple[Floats, bool]:
     n_votes = np.bincount(ballot)
     complete = (n_items >= 3) & (n_votes == n_items * (n_items - 1) // 2)
     n_triads = int((n_items * (n_items - 1) * (n_items - 2) // 6)[complete].sum())
-    if n_triads < _MIN_TRIADS or has_circles(data, ballot, complete):
+    if n_triads < _MIN_TRIADS:
         return weight, False
-    return np.where(complete[ballot], ranking_weight(n_items)[ballot], 1.0), True
+    circular = has_circles(data, ballot, complete)
+    if circular.sum() > (1.0 - _MIN_RANKINGS) * complete.sum():
+        return weight, False
+    is_ranking = complete & ~circular
+    typical = int(np.median(n_items[is_ranking]))
+    several = ~is_ranking & (n_votes >= typical * (typical - 1) // 2)
+    size = np.where(is_ranking, n_items, np.where(several, typical, 2))
+    return ranking_weight(size)[ballot], True
 
 
 def ranking_weight(n_items: Codes) -> Floats:
@@ -57,8 +67,8 @@ def _items_per_ballot(data: Comparisons, ballot: Codes) -> Codes:
     return np.bincount(seen, minlength=int(ballot.max()) + 1)
 
 
-def has_circles(data: Comparisons, ballot: Codes, complete: Codes) -> bool:
-    """Whether some complete ballot is no ranking.
+def has_circles(data: Comparisons, ballot: Codes, complete: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which complete ballots are no rankings.
 
     All pairs of a ballot are a ranking with ties if and only if the number of items that each item
     beats, counting ties half, orders all pairs as they were decided.
@@ -71,4 +81,7 @@ def has_circles(data: Comparisons, ballot: Codes, complete: Codes) -> bool:
     distinct, place = np.unique(keys, return_inverse=True)
     points = np.bincount(place, np.concatenate([won, 1.0 - won]), minlength=len(distinct))
     of_left, of_right = np.split(points[place], 2)
-    return bool((np.sign(of_left - of_right) != np.sign(won - 0.5)).any())
+    against = np.sign(of_left - of_right) != np.sign(won - 0.5)
+    found = np.zeros(len(complete), dtype=np.bool_)
+    found[group[against]] = True
+    return found

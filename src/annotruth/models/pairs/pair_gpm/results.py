@@ -12,6 +12,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import CHANCE, Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
+from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
 from annotruth.models.pairs.pair_gpm.estimation import Estimate, attenuation
 from annotruth.models.pairs.pair_gpm.states import (
@@ -31,6 +32,7 @@ from annotruth.models.pairs.pair_gpm.verdicts import (
 )
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
+from annotruth.models.pairs.sanity import PLAIN_SCORES
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 
 if TYPE_CHECKING:
@@ -299,6 +301,13 @@ def _parameters(estimate: Estimate) -> dict[str, NDArray[Any]]:
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }
+    if not estimate.is_large:
+        plain = BradleyTerry().fit(votes.data).result_
+        parameters[PLAIN_SCORES] = plain.scores.mean
+    if votes.has_contexts:
+        parameters["context_free"] = np.array([float(estimate.prior.spread == 0.0)])
+    if votes.is_ranked:
+        parameters["ranked"] = np.ones(1)
     if votes.data.covariates:
         parameters["coefficient"] = np.stack([group.coefficients for group in estimate.groups])
         parameters["covariate_scale"] = votes.covariate_scale
