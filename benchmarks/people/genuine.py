@@ -38,14 +38,14 @@ SETS: dict[str, Target | None] = {
 def genuine(options: PeopleOptions) -> list[PartTable]:
     """Fit every set of opinions."""
     rows = []
-    for folder in options.folders(tuple(SETS)):
+    for folder in options.folders(tuple(SETS), truth=False):
         labels = read_set(folder, "auto")
         for model in options.models_or():
             note(f"genuine: {folder.name}: {model}")
             fit = fit_if_supported(labels, model)
             verdicts = None if fit is None else verdicts_of(fit)
             says = MISSING if fit is None else "yes" if says_no_verdicts(fit) else "no"
-            figures = _figures(verdicts, SETS[folder.name])
+            figures = _figures(verdicts, SETS.get(folder.name))
             rows.append(((folder.name, model, str(labels.n_annotators)), [*figures, says]))
     return [
         PartTable(

@@ -22,6 +22,7 @@ from benchmarks.people.options import (
     PeopleOptions,
     figure,
     fit_if_supported,
+    has_truth,
     mean_of,
     note,
     read_set,
@@ -128,7 +129,7 @@ def injected(options: PeopleOptions) -> list[PartTable]:
     for model in options.models_or():
         rows: list[tuple[str, Case, str, Outcome]] = []
         for folder in options.folders((*CLASSES, *SCALES)):
-            scale = "scales" if folder.name in SCALES else "classes"
+            scale = "classes" if has_truth(folder) else "scales"
             crowd = load_crowd(folder)
             rows += [
                 (scale, case, folder.name, outcome)
@@ -140,7 +141,7 @@ def injected(options: PeopleOptions) -> list[PartTable]:
 
 def load_crowd(folder: Path) -> RealCrowd:
     """Read a crowd, and what its truth says about people where there is one."""
-    if folder.name in SCALES:
+    if not has_truth(folder):
         labels = read_set(folder, "ordinal")
         truth = np.full(labels.n_items, -1)
         is_fine = np.ones(labels.n_annotators, dtype=np.bool_)

@@ -39,11 +39,32 @@ class PeopleOptions:
         """Return the number of runs, or the part's default."""
         return default if self.runs is None else self.runs
 
-    def folders(self, names: tuple[str, ...]) -> list[Path]:
-        """Return the folders of those sets of a part that are there, and chosen."""
-        chosen = names if self.sets is None else tuple(n for n in names if n in self.sets)
-        found = [path for n in chosen if (path := self.data_dir / n / "labels.csv").exists()]
-        return [path.parent for path in found]
+    def folders(self, names: tuple[str, ...], *, truth: bool | None = None) -> list[Path]:
+        """Return the folders of a part's sets that are there.
+
+        With ``sets``, these are those of the part and others, which have a truth if ``truth``, or
+        none if it is False.
+        """
+        if self.sets is None:
+            return [path for name in names if has_labels(path := self.data_dir / name)]
+        missing = [name for name in self.sets if not has_labels(self.data_dir / name)]
+        if missing:
+            raise InputError(f"no labels.csv in {self.data_dir} for {', '.join(missing)}")
+        return [
+            path
+            for path in (self.data_dir / name for name in self.sets)
+            if path.name in names or truth in (None, has_truth(path))
+        ]
+
+
+def has_labels(folder: Path) -> bool:
+    """Return whether a folder is a set of labels."""
+    return (folder / "labels.csv").exists()
+
+
+def has_truth(folder: Path) -> bool:
+    """Return whether classes or scores of a set's items are known."""
+    return (folder / "truth.csv").exists()
 
 
 def read_set(folder: Path, scale: ScaleKind) -> Labels:

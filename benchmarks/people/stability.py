@@ -43,6 +43,7 @@ NOTHING = Target(high=0.0)
 SAME_CONFIDENCE = Target(high=1e-4)
 
 N_WEEKS = 10
+ITEMS_PER_WEEK = 60
 STEADY = Target(low=0.95)
 CAMPAIGN_RUNS = 5
 N_ANNOTATORS = 40
@@ -64,9 +65,9 @@ def stability(options: PeopleOptions) -> list[PartTable]:
 
 def all_sets(options: PeopleOptions) -> Iterator[tuple[str, Labels]]:
     """Return the sets of classes and of opinions, by name."""
-    for folder in options.folders(truth.SETS):
-        yield folder.name, read_set(folder, "nominal")
-    for folder in options.folders(tuple(genuine.SETS)):
+    for found in truth.class_sets(options):
+        yield found.name, found.labels
+    for folder in options.folders(tuple(genuine.SETS), truth=False):
         yield folder.name, read_set(folder, "auto")
 
 
@@ -118,9 +119,9 @@ def removal_table(options: PeopleOptions, model: str) -> PartTable:
     runs = options.runs_or(DEFAULT_RUNS)
     rows = []
     total = np.zeros(3)
-    for folder in options.folders(truth.SETS):
-        labels = read_set(folder, "nominal")
-        note(f"stability: {model}: labels removed: {folder.name}")
+    for classes in truth.class_sets(options):
+        labels = classes.labels
+        note(f"stability: {model}: labels removed: {classes.name}")
         full = fit_model(labels, model)
         found = np.zeros(3)
         for run in range(runs):
@@ -128,7 +129,7 @@ def removal_table(options: PeopleOptions, model: str) -> PartTable:
             kept = rng.random(labels.n_labels) >= REMOVED
             found += measure_removal(full, labels.subset(kept), labels.subset(~kept), model)
         total += found
-        rows.append(((folder.name,), _removal_cells(found / runs, None)))
+        rows.append(((classes.name,), _removal_cells(found / runs, None)))
     if rows:
         rows.append((("all",), _removal_cells(total / runs, FLIPS)))
     return PartTable(
@@ -319,7 +320,10 @@ def update_figures(fit: Fit, chain: Fit) -> list[TargetFigure | str]:
 def careless_crowd(n_classes: int, rng: np.random.Generator) -> Labels:
     """Return labels of constant people with confusions of their own, some of whom are careless."""
     design = Design(
-        n_items=60 * N_WEEKS, n_annotators=N_ANNOTATORS, n_classes=n_classes, labels_per_item=5
+        n_items=ITEMS_PER_WEEK * N_WEEKS,
+        n_annotators=N_ANNOTATORS,
+        n_classes=n_classes,
+        labels_per_item=5,
     )
     rows = dawid_skene_rows(design, rng, low=0.6)
     rows[: round(CARELESS_SHARE * N_ANNOTATORS)] = 1 / n_classes
@@ -330,7 +334,7 @@ def careless_crowd(n_classes: int, rng: np.random.Generator) -> Labels:
 def opinion_crowd(rng: np.random.Generator) -> Labels:
     """Return opinions on five categories; some of the people answer at random."""
     return at.simulate.crowd(
-        n_items=60 * N_WEEKS,
+        n_items=ITEMS_PER_WEEK * N_WEEKS,
         n_annotators=N_ANNOTATORS,
         labels_per_item=5,
         spammer_share=CARELESS_SHARE,
@@ -397,8 +401,8 @@ def campaign_table(options: PeopleOptions, model: str) -> PartTable:
         title=f"A campaign of {N_WEEKS} weeks: {model}",
         description=(
             f"{runs} simulated crowd(s) each of {N_ANNOTATORS} people who never change, "
-            f"{CARELESS_SHARE:.0%} of them careless: 60 new items with 5 labels each are added every "
-            "week by `update`. The shares of people whose verdict (`keep`) changes at most once and "
+            f"{CARELESS_SHARE:.0%} of them careless: {ITEMS_PER_WEEK} new items with 5 labels each are "
+            "added every week by `update`. The shares of people whose verdict (`keep`) changes at most once and "
             "never, the mean number of changes, and the same shares of the flags. Target: "
             f"{STEADY} change at most once."
         ),

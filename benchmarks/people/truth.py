@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,14 +24,14 @@ from benchmarks.people.options import (
     share,
 )
 from benchmarks.people.verdicts import TOO_FEW, Verdicts, posterior_at_labels, verdicts_of
-from benchmarks.truth.sets import load_set
+from benchmarks.truth.sets import TruthSet, load_set, why_left_out
 
 SETS = (
     "duck", "rte", "web", "product", "ms", "sp", "labelme", "leaves", "med_treat", "med_cause",
     "adult", "face", "dog", "cf", "cifar10s", "fact", "hate-speech",
 )  # fmt: skip
 MODELS = ("robust-gpm", "dawid-skene", "bwa", "ebcc", "mace")
-MAJORITY, MAJORITY_OF_ALL = "majority of others", "majority"
+OTHERS, ALL = "agreement with others", "agreement with all"
 POSTERIOR = "mean posterior"
 """The mean probability, by the first model, of the labels that somebody gave."""
 
@@ -70,21 +70,20 @@ def truth(options: PeopleOptions) -> list[PartTable]:
     """Fit every set with known classes by every model."""
     models = options.models_or(MODELS)
     measured = []
-    for folder in options.folders(SETS):
-        found = load_set(folder, "nominal")
+    for found in class_sets(options):
         labels = found.labels
-        note(f"truth: {folder.name}: {found.describe()}")
+        note(f"truth: {found.name}: {found.describe()}")
         fits = {model: fit_if_supported(labels, model) for model in models}
         first = fits[models[0]]
         measured.append(
             MeasuredSet(
-                name=folder.name,
+                name=found.name,
                 known=known_people(found),
                 n_labels=labels.labels_per_annotator,
                 agreement={
                     POSTERIOR: None if first is None else posterior_at_labels(first),
-                    MAJORITY: majority_agreement(labels, with_own=False),
-                    MAJORITY_OF_ALL: majority_agreement(labels, with_own=True),
+                    OTHERS: majority_agreement(labels, with_own=False),
+                    ALL: majority_agreement(labels, with_own=True),
                 },
                 verdicts={m: None if fit is None else verdicts_of(fit) for m, fit in fits.items()},
             )
@@ -99,6 +98,17 @@ def truth(options: PeopleOptions) -> list[PartTable]:
         if any(v.measure == "accuracy" for one in of_model if (v := one.verdicts[model])):
             tables.append(interval_table(of_model, model))
     return tables
+
+
+def class_sets(options: PeopleOptions) -> Iterator[TruthSet]:
+    """Return the sets of known classes."""
+    for folder in options.folders(SETS, truth=True):
+        found = load_set(folder, "nominal")
+        reason = why_left_out(found)
+        if reason is None:
+            yield found
+        else:
+            note(f"{folder.name} is left out: {reason}")
 
 
 def rank_correlation(known: KnownPeople, quality: Floats | None) -> float | None:
@@ -130,7 +140,7 @@ def rank_table(measured: list[MeasuredSet], models: Sequence[str]) -> PartTable:
         # Only a model that claims to estimate people's accuracy has a target.
         if not any(_claims_accuracy(one, name) for one in measured):
             return None
-        majority = [v for m in (MAJORITY, MAJORITY_OF_ALL) if (v := values[m]) is not None]
+        majority = [v for m in (OTHERS, ALL) if (v := values[m]) is not None]
         return Target(low=max(majority) - BELOW_MAJORITY) if majority else None
 
     used = {m: {v.measure for one in measured if (v := one.verdicts[m])} for m in models}
@@ -142,7 +152,7 @@ def rank_table(measured: list[MeasuredSet], models: Sequence[str]) -> PartTable:
         "Spearman's correlation, over people with 10 or more labels of known items, of what a model "
         f"says ({ranked}), of the mean probability that {models[0]} gives their labels, or of the share "
         "of labels that are the majority's (ties of t count 1/t), with the share that is right. "
-        f"Target of `accuracy`: at most {BELOW_MAJORITY} below both majorities in every set, "
+        f"Target of `accuracy`: at most {BELOW_MAJORITY} below both kinds of agreement in every set, "
         f"{MEAN_RANK} in the mean.",
         rank_correlation,
         target,
@@ -177,7 +187,7 @@ def _compare(
     target: Callable[[str, dict[str, float | None]], Target | None],
     mean_target: Target | None,
 ) -> PartTable:
-    columns = (*models, POSTERIOR, MAJORITY, MAJORITY_OF_ALL)
+    columns = (*models, POSTERIOR, OTHERS, ALL)
     rows: list[Row] = []
     values: dict[str, list[float | None]] = {name: [] for name in columns}
     for one in measured:
