@@ -64,8 +64,10 @@ def short(monkeypatch):
 
 @pytest.mark.usefixtures("short")
 def test_one_command_measures_every_part(data, tmp_path, capsys):
-    file = tmp_path / "figures.json"
-    assert main(["--data-dir", str(data), "--runs", "1", "--json", str(file)]) == 0
+    file, page = tmp_path / "figures.json", tmp_path / "fairness.md"
+    page.write_text((ROOT / "docs" / "fairness.md").read_text("utf-8"), "utf-8")
+    arguments = ["--data-dir", str(data), "--runs", "1", "--json", str(file)]
+    assert main([*arguments, "--docs", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     assert "injected: robust-gpm: ftv: colluding, 50%, as crowd" in printed.err
     figures = json.loads(file.read_text())
@@ -87,6 +89,7 @@ def test_one_command_measures_every_part(data, tmp_path, capsys):
     added = figures["Added people by set: robust-gpm"]
     assert {row["set"] for row in added} == {"dog", "ftv"}
     assert {row["added"] for row in added} == {*injected.LABELLINGS, injected.COPYING}
+    assert "| opinion-hsbrexit | robust-gpm | 5 " in page.read_text("utf-8")
     assert all(row["items"] <= 1e-9 for row in figures["Rows shuffled: robust-gpm"])
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from time import perf_counter
 
 from annotruth.errors import InputError
+from annotruth.models.registry import DEFAULT_MODEL
 from benchmarks import machine
 from benchmarks.honesty.options import PartTable
+from benchmarks.pages import replace_tables
 from benchmarks.panel.__main__ import known_models, positive
 from benchmarks.people.genuine import genuine
 from benchmarks.people.injected import injected
 from benchmarks.people.options import PeopleOptions, records
-from benchmarks.people.stability import stability
+from benchmarks.people.stability import N_WEEKS, REMOVED, stability
 from benchmarks.people.truth import truth
 from benchmarks.truth.__main__ import names
 
@@ -26,6 +28,17 @@ PARTS: dict[str, Callable[[PeopleOptions], list[PartTable]]] = {
     "injected": injected,
     "stability": stability,
 }
+
+DOCS = {
+    "ranks": "Rank correlation with real accuracy",
+    "flags": f"Flags: {DEFAULT_MODEL}",
+    "intervals": f"Interval of the accuracy: {DEFAULT_MODEL}",
+    "genuine": "Genuine raters",
+    "added": f"Added people: {DEFAULT_MODEL}",
+    "removed": f"{REMOVED:.0%} of the labels removed: {DEFAULT_MODEL}",
+    "campaign": f"A campaign of {N_WEEKS} weeks: {DEFAULT_MODEL}",
+}
+"""The tables of docs/fairness.md by place, and their titles."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--seed", type=int, default=PeopleOptions.seed, help="(default: %(default)s)"
     )
+    parser.add_argument(
+        "--docs", type=Path, help="docs folder whose fairness.md is brought up to date"
+    )
     parser.add_argument("--json", type=Path, help="file for all figures")
     given = parser.parse_args(arguments)
     options = PeopleOptions(
@@ -52,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not given.data_dir.is_dir():
         parser.error(f"no folder {given.data_dir}")
     print(machine.describe())
-    written = {}
+    measured: dict[str, PartTable] = {}
     for name in given.part or PARTS:
         start = perf_counter()
         try:
@@ -61,10 +77,16 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"{name}: {error}")
         for table in tables:
             print(f"\n{table.to_markdown()}", flush=True)
-            written[table.title] = list(records(table))
+            measured[table.title] = table
         print(f"\n{name}: {perf_counter() - start:.0f} s, first seed {options.seed}", flush=True)
     if given.json is not None:
-        given.json.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
+        figures = {title: list(records(table)) for title, table in measured.items()}
+        given.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    if given.docs is not None:
+        places = {
+            name: measured[title].table() for name, title in DOCS.items() if title in measured
+        }
+        replace_tables(given.docs / "fairness.md", places)
     return 0
 
 
