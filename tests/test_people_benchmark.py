@@ -291,7 +291,7 @@ def test_consistently_wrong_people_exchange_labels():
 def test_copies_are_of_one_fine_person_each(monkeypatch):
     monkeypatch.setattr(kinds, "COPY_NOISE", 0.0)
     crowd = real_crowd(ordinal=False)
-    added = kinds.add_copies(crowd, np.full(10, 30), np.random.default_rng(0))
+    added = kinds.add_copies(crowd, np.full(40, 30), np.random.default_rng(0))
     labels = crowd.labels
     label = dict(
         zip(
@@ -300,7 +300,7 @@ def test_copies_are_of_one_fine_person_each(monkeypatch):
             strict=True,
         )
     )
-    for person in range(10):
+    for person in range(40):
         own = added.person == person
         pairs = list(zip(added.item[own].tolist(), added.category[own].tolist(), strict=True))
         same = [sum(label.get((s, i)) == n for i, n in pairs) for s in range(8)]
