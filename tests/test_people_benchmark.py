@@ -137,7 +137,7 @@ def test_real_accuracy_and_information_by_hand():
     assert found.labels.annotators.to_pylist() == ["right", "repeats", "wrong", "few"]
     assert known.n_known.tolist() == [12, 12, 12, 9]
     assert known.accuracy == pytest.approx([1, 10 / 12, 0, 0])
-    assert known.is_judged.tolist() == [True, True, True, False]
+    assert known.is_evaluated.tolist() == [True, True, True, False]
     assert known.is_bad.tolist() == [False, False, True, False]
     # Repeating the frequent class is accurate, and says nothing.
     assert known.is_uninformative.tolist() == [False, True, True, False]
@@ -201,7 +201,7 @@ def test_columns_are_read_where_a_model_has_them():
     assert posterior_at_labels(at.fit(labels, "majority")) == pytest.approx([2 / 3, 2 / 3, 1 / 3])
 
 
-def test_only_the_first_line_says_that_nobody_is_judged():
+def test_only_the_first_line_says_that_nobody_is_evaluated():
     said = "WARNING: two camps of equal size, no verdicts on people"
     assert says_no_verdicts(fit_like({}, f"{said}\nmore"))
     assert not says_no_verdicts(fit_like({}, f"robust-gpm\n{said}"))
@@ -278,14 +278,14 @@ def test_consistently_wrong_people_exchange_labels():
     labels = labels_of(items)
     code = np.arange(40) % 4
     crowd = kinds.RealCrowd(labels, np.ones(3, dtype=bool), code, code)
-    for kind, n_ways in (("consistently wrong", 4), ("consistently wrong, alike", 1)):
+    for kind, n_least in (("consistently wrong", 4), ("consistently wrong, alike", 1)):
         added = kinds.add_people(crowd, injected.LABELLINGS[kind], np.full(6, 40), rng)
         exchanged = np.zeros((6, 4), dtype=int)
         exchanged[added.person, code[added.item]] = added.category
         assert (exchanged[added.person, code[added.item]] == added.category).all()
         assert (exchanged != np.arange(4)).all()
-        assert len(np.unique(exchanged, axis=0)) >= n_ways
-        assert n_ways > 1 or len(np.unique(exchanged, axis=0)) == 1
+        assert len(np.unique(exchanged, axis=0)) >= n_least
+        assert n_least > 1 or len(np.unique(exchanged, axis=0)) == 1
 
 
 def test_copies_are_of_one_fine_person_each(monkeypatch):

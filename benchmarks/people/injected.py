@@ -89,7 +89,7 @@ class Outcome:
     f1
         Of the flags.
     no_verdicts
-        Whether the first line says that nobody can be judged.
+        Whether the first line says that there are no verdicts.
     added_labels, wrong_labels
         The shares of all labels that are of added people, and that are wrong (of items of known
         class; None without any).
@@ -283,7 +283,7 @@ def summary_table(rows: Rows, model: str, options: PeopleOptions) -> PartTable:
             "they are this share of all. Flagged and noticed (flagged, or said to be of low accuracy "
             "or partly careless): shares of the added. False alarms and false notices: shares of "
             "the real people who are not known to be uninformative. No verdicts: share of fits whose "
-            "first line says that nobody can be judged. Added labels: share of all labels; wrong "
+            "first line says that there are no verdicts. Added labels: share of all labels; wrong "
             "labels: share of the labels of items of known class. Strict and lenient people are "
             "serious, and must not be flagged."
         ),

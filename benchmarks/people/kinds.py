@@ -77,11 +77,11 @@ def serious(crowd: RealCrowd, item: Codes, person: Codes, rng: np.random.Generat
 
 def mixed(crowd: RealCrowd, item: Codes, person: Codes, rng: np.random.Generator) -> Codes:
     """Half of the people random, half repeated; on scales a third each of these and inverted."""
-    ways: list[Labelling] = [random, repeated]
+    behaviors: list[Labelling] = [random, repeated]
     if crowd.labels.scale.is_ordinal:
-        ways.append(inverted)
-    labels = [way(crowd, item, person, rng) for way in ways]
-    return np.choose(person % len(ways), labels)
+        behaviors.append(inverted)
+    labels = [behavior(crowd, item, person, rng) for behavior in behaviors]
+    return np.choose(person % len(behaviors), labels)
 
 
 def inverted(crowd: RealCrowd, item: Codes, person: Codes, rng: np.random.Generator) -> Codes:

@@ -33,9 +33,9 @@ class KnownPeople:
     accuracy
         The share of these that are right; nan without any.
     is_bad
-        Accuracy below chance + 0.1, of those who are judged.
+        Accuracy below chance + 0.1, of those who are evaluated.
     is_uninformative
-        Bad, or a kappa below 0.1, of those who are judged.
+        Bad, or a kappa below 0.1, of those who are evaluated.
     """
 
     n_known: Codes
@@ -44,7 +44,7 @@ class KnownPeople:
     is_uninformative: Bools
 
     @property
-    def is_judged(self) -> Bools:
+    def is_evaluated(self) -> Bools:
         """Whether there are enough known items to say how accurate somebody is."""
         return self.n_known >= LEAST_KNOWN
 
@@ -68,9 +68,9 @@ def known_people(found: TruthSet) -> KnownPeople:
         accuracy = right / n_known
         shuffled = (given * true[:, :k]).sum(axis=1) / n_known.astype(np.float64) ** 2
         kappa = (accuracy - shuffled) / (1.0 - shuffled)
-    is_judged = n_known >= LEAST_KNOWN
-    is_bad = is_judged & (accuracy < 1.0 / k + ABOVE_CHANCE)
-    return KnownPeople(n_known, accuracy, is_bad, is_bad | (is_judged & (kappa < LEAST_KAPPA)))
+    is_evaluated = n_known >= LEAST_KNOWN
+    is_bad = is_evaluated & (accuracy < 1.0 / k + ABOVE_CHANCE)
+    return KnownPeople(n_known, accuracy, is_bad, is_bad | (is_evaluated & (kappa < LEAST_KAPPA)))
 
 
 def majority_agreement(labels: Labels, *, with_own: bool) -> Floats:

@@ -115,7 +115,7 @@ def rank_correlation(known: KnownPeople, quality: Floats | None) -> float | None
     """Return Spearman's correlation with the real accuracy; None if one of them is constant."""
     if quality is None:
         return None
-    both = known.is_judged & ~np.isnan(quality)
+    both = known.is_evaluated & ~np.isnan(quality)
     x, y = quality[both], known.accuracy[both]
     if x.size < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
@@ -126,7 +126,7 @@ def area_for_worst(known: KnownPeople, quality: Floats | None) -> float | None:
     """Return how well low quality finds those who are bad; None without both kinds of people."""
     if quality is None:
         return None
-    both = known.is_judged & ~np.isnan(quality)
+    both = known.is_evaluated & ~np.isnan(quality)
     is_bad = known.is_bad[both]
     if is_bad.all() or not is_bad.any():
         return None
@@ -194,9 +194,9 @@ def _compare(
         here = {name: measure(one.known, one.ranked(name)) for name in columns}
         for name, value in here.items():
             values[name].append(value)
-        n_judged = str(np.count_nonzero(one.known.is_judged))
+        n_evaluated = str(np.count_nonzero(one.known.is_evaluated))
         rows.append(
-            ((one.name, n_judged), [figure(here[name], target(name, here)) for name in columns])
+            ((one.name, n_evaluated), [figure(here[name], target(name, here)) for name in columns])
         )
     of_mean = {
         name: mean_target if any(_claims_accuracy(one, name) for one in measured) else None
@@ -259,17 +259,17 @@ def flag_table(measured: list[MeasuredSet], model: str) -> PartTable:
 def flag_counts(one: MeasuredSet, verdicts: Verdicts | None) -> list[int]:
     """Return the numbers of people in the order of the table's columns."""
     assert verdicts is not None
-    known, judged = one.known, one.known.is_judged
-    nobody = np.zeros_like(judged)
-    flagged = nobody if verdicts.flagged is None else verdicts.flagged & judged
-    noticed = nobody if verdicts.noticed is None else verdicts.noticed & judged
-    median = np.median(known.accuracy[judged]) if judged.any() else np.nan
+    known, evaluated = one.known, one.known.is_evaluated
+    nobody = np.zeros_like(evaluated)
+    flagged = nobody if verdicts.flagged is None else verdicts.flagged & evaluated
+    noticed = nobody if verdicts.noticed is None else verdicts.noticed & evaluated
+    median = np.median(known.accuracy[evaluated]) if evaluated.any() else np.nan
     with np.errstate(invalid="ignore"):
         above = known.accuracy >= median
     many_bad = known.is_bad & (one.n_labels >= MANY_LABELS)
-    too_few = nobody if verdicts.flagged is None else verdicts.behaves(TOO_FEW) & judged
+    too_few = nobody if verdicts.flagged is None else verdicts.behaves(TOO_FEW) & evaluated
     people = (
-        judged,
+        evaluated,
         known.is_bad,
         known.is_uninformative,
         flagged,
@@ -319,14 +319,14 @@ def interval_table(measured: list[MeasuredSet], model: str) -> PartTable:
 
 def interval_figures(known: KnownPeople, verdicts: Verdicts) -> Floats:
     """Return coverage, width, absolute error and the number of people."""
-    judged = known.is_judged
-    real, n = known.accuracy[judged], np.count_nonzero(judged)
+    evaluated = known.is_evaluated
+    real, n = known.accuracy[evaluated], np.count_nonzero(evaluated)
     figures = np.array([np.nan, np.nan, np.nan, n])
     if not n or verdicts.quality is None:
         return figures
-    figures[2] = np.abs(verdicts.quality[judged] - real).mean()
+    figures[2] = np.abs(verdicts.quality[evaluated] - real).mean()
     if verdicts.low is not None and verdicts.high is not None:
-        low, high = verdicts.low[judged], verdicts.high[judged]
+        low, high = verdicts.low[evaluated], verdicts.high[evaluated]
         figures[0] = np.mean((low <= real) & (real <= high))
         figures[1] = np.mean(high - low)
     return figures

@@ -94,6 +94,6 @@ def posterior_at_labels(fit: Fit) -> Floats:
 
 
 def says_no_verdicts(fit: Fit) -> bool:
-    """Return whether the summary's first line says that no person can be judged."""
+    """Return whether the summary's first line says that there are no verdicts on people."""
     first = fit.summary().partition("\n")[0]
     return first.startswith("WARNING:") and "no verdicts on people" in first
