@@ -151,10 +151,16 @@ def test_agreement_with_the_majority_by_hand():
     assert majority_agreement(labels, with_own=False) == pytest.approx([0.5, 1, 1, 0])
 
 
-def measured_set(verdicts):
+def measured_set(verdicts, name="s"):
     found = known_set()
     known = known_people(found)
-    return truth.MeasuredSet("s", known, found.labels.labels_per_annotator, {}, {"m": verdicts})
+    agreement = {
+        truth.POSTERIOR: None,
+        truth.OTHERS: majority_agreement(found.labels, with_own=False),
+        truth.ALL: majority_agreement(found.labels, with_own=True),
+    }
+    n_labels = found.labels.labels_per_annotator
+    return truth.MeasuredSet(name, known, n_labels, agreement, {"m": verdicts})
 
 
 def test_flags_are_counted_against_what_people_are():
@@ -177,6 +183,21 @@ def test_flags_are_counted_against_what_people_are():
     assert truth.rank_correlation(one.known, verdicts.quality) == pytest.approx(1)
     assert truth.area_for_worst(one.known, verdicts.quality) == 1
     assert truth.rank_correlation(one.known, np.ones(4)) is None
+    sets = [one, measured_set(verdicts, "med_cause")]
+    table = list(records(truth.interval_table(sets, "m")))
+    assert [(row["set"], row["people"]) for row in table] == [
+        ("s", 3),
+        ("med_cause", 3),
+        ("mean of sets", 3),
+        ("all people", 3),
+    ]
+    assert table[3]["covered"] == pytest.approx(2 / 3)
+    assert len(truth.interval_table(sets[1:], "m").rows) == 1
+    (*_, mean) = records(truth.rank_table(sets, ["m"]))
+    assert mean["m"] == pytest.approx(1)
+    assert mean[truth.POSTERIOR] is None
+    (*_, in_all, shares) = records(truth.flag_table(sets, "m"))
+    assert (in_all["flagged"], shares["flagged, uninformative"]) == (2, 1)
 
 
 def fit_like(columns, summary=""):

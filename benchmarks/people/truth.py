@@ -293,17 +293,16 @@ def interval_table(measured: list[MeasuredSet], model: str) -> PartTable:
         verdicts = one.verdicts[model]
         assert verdicts is not None
         figures = interval_figures(one.known, verdicts)
-        is_expert = one.name in EXPERT_SETS
-        if not is_expert:
+        if one.name not in EXPERT_SETS and figures[3]:
             pooled.append(figures)
         rows.append(((one.name,), _interval_cells(figures, None)))
-    n = np.concatenate([each[3:] for each in pooled])
-    if n.sum():
-        every = np.array([each[:3] for each in pooled])
-        weighted = np.nansum(every * n[:, np.newaxis], axis=0) / n.sum()
-        mean = [mean_of(every[:, column].tolist()) for column in range(3)]
-        rows.append((("mean of sets",), _interval_cells([*mean, n.sum()], COVERAGE)))
-        rows.append((("all people",), _interval_cells([*weighted, n.sum()], COVERAGE)))
+    if pooled:
+        every = np.array(pooled)
+        n = every[:, 3]
+        mean, of_people = every.mean(axis=0), np.average(every, axis=0, weights=n)
+        mean[3] = of_people[3] = n.sum()
+        rows.append((("mean of sets",), _interval_cells(mean, COVERAGE)))
+        rows.append((("all people",), _interval_cells(of_people, COVERAGE)))
     return PartTable(
         title=f"Interval of the accuracy: {model}",
         description=(
@@ -332,8 +331,6 @@ def interval_figures(known: KnownPeople, verdicts: Verdicts) -> Floats:
     return figures
 
 
-def _interval_cells(
-    figures: Sequence[float | None] | Floats, target: Target | None
-) -> list[TargetFigure | str]:
-    covered, width, error, n = figures
+def _interval_cells(figures: Floats, target: Target | None) -> list[TargetFigure | str]:
+    covered, width, error, n = figures.tolist()
     return [figure(covered, target), figure(width), figure(error), count(n)]
