@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from annotruth.labels import LabelSummary
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
 from annotruth.models.fits.further import HOW_TO_GET, FurtherResults
+from annotruth.models.fits.notes import WITHHELD_LINE, Note, VoteCounts, notes_of, to_dicts
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -34,24 +36,6 @@ SPAMMER_BELOW = 0.5
 
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
-
-CHANCE = "agree no better than chance"
-"""What is said of labels and of comparisons with the verdict "chance"."""
-
-CHANCE_LINE = f"labels {CHANCE}: labels and reliabilities below say next to nothing"
-"""What the summary and the report say about labels of chance."""
-
-ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
-"""What they say where nobody else labelled anything."""
-
-ONE_CATEGORY_LINE = (
-    "all labels are equal: they say nothing about items or annotators; list all categories "
-    "(`--categories`) if there are others"
-)
-"""What they say where there is one category."""
-
-ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
-"""What they say where every item has one label."""
 
 READOUTS: Mapping[Readout, str] = {
     "right": "probabilities of the right label",
@@ -313,15 +297,29 @@ class BaseFit(AnnotatorResults):
             return None
         return self.reliability < SPAMMER_BELOW
 
+    @cached_property
+    def vote_counts(self) -> VoteCounts | None:
+        """Results beside plain counts of votes; None where items are not in this process, or few."""
+        return None
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What limits the results, which is said before them; empty if nothing is known."""
+        return notes_of(self)
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a note is critical: results mean next to nothing, and nobody is judged by them."""
+        return any(note.severity == "critical" for note in self.notes)
+
+    @property
+    def withholds_figures(self) -> bool:
+        """Whether figures would reassure against what the notes say."""
+        return self.is_void or any(note.kind == "other model" for note in self.notes)
+
     def notice(self) -> str:
-        """Return why the results say little, which is said before them; empty if nothing is known."""
-        if self.data.n_annotators == 1:
-            return ONE_ANNOTATOR_LINE
-        if self.data.n_categories == 1:
-            return ONE_CATEGORY_LINE
-        if self.data.n_labels == self.data.n_items:
-            return ONE_LABEL_LINE
-        return CHANCE_LINE if self.verdict == "chance" else ""
+        """Return the notes in one line; empty if there are none."""
+        return "; ".join(note.sentence for note in self.notes)
 
     def heading_lines(self) -> list[str]:
         """Return the first lines of the summary: the notice, then the model and the data."""
@@ -338,7 +336,9 @@ class BaseFit(AnnotatorResults):
         if data.n_repeated:
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "label")
-        if self.reliability is not None:
+        if self.withholds_figures:
+            lines.append(WITHHELD_LINE)
+        elif self.reliability is not None:
             lines.append(self.annotator_line())
         return lines
 
@@ -367,6 +367,7 @@ class BaseFit(AnnotatorResults):
             "frame": data.frame,
             "readout": self.readout,
             "verdict": self.verdict,
+            "notes": to_dicts(self.notes),
             **self.history_entries(),
             **self.further_entries(),
         }

@@ -13,7 +13,8 @@ from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import CHANCE, READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice
 from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
 from annotruth.agreement import pair_agreement
-from annotruth.models.base_fit import CHANCE
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow

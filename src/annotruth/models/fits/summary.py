@@ -18,7 +18,7 @@ def summary_of(fit: Fit) -> str:
     """Return a few lines: the data, convergence, annotators, items and labels."""
     data = fit.data
     lines = fit.heading_lines()
-    if fit.chosen is not None:
+    if fit.chosen is not None and "instead_of" not in fit.chosen:  # the first line says that
         lines.append(f"chosen: {fit.chosen['why']}")
     if data.read_as:
         lines.append(f"read as: {data.read_as}")
@@ -39,12 +39,26 @@ def summary_of(fit: Fit) -> str:
         lines.append(f"classifier: {judge_classifier(fit).describe()}")
     if fit.distribution is not None:
         lines.append(fit.readout_line())
+    if not fit.withholds_figures:
+        lines += _figures(fit)
+    return "\n".join([*lines, *fit.further_lines()])
+
+
+def _figures(fit: Fit) -> list[str]:
+    """Return the lines on items, scores and labels."""
+    data, lines = fit.data, []
+    if fit.distribution is not None:
         n_sure = np.count_nonzero(fit.distribution.confidence() > 0.9)
         lines.append(
             f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% "
             f"{'probability' if fit.readout == 'right' else 'of opinion'}; "
             f"mean difficulty (entropy) {fit.distribution.entropy().mean():.2f} "
             f"of at most {math.log(len(data.scale)):.2f}"
+        )
+    if fit.disputed is not None and (n_disputed := np.count_nonzero(fit.disputed)):
+        are = "is" if n_disputed == 1 else "are"
+        lines.append(
+            f"items: {n_disputed:,} {are} disputed: at most one vote in ten supports the label"
         )
     if fit.expectation is not None:
         low, median, high = np.quantile(fit.expectation, [0.0, 0.5, 1.0])
@@ -54,4 +68,4 @@ def summary_of(fit: Fit) -> str:
             np.count_nonzero(fit.p_serious[rows] < SPAMMER_BELOW) for rows in slices(data.n_labels)
         )
         lines.append(f"labels: {n_irregular:,} of {data.n_labels:,} are probably not serious")
-    return "\n".join([*lines, *fit.further_lines()])
+    return lines
