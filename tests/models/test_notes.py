@@ -219,6 +219,24 @@ def test_chance_does_not_reassure():
     assert not any(phrase in summary for phrase in REASSURING)
 
 
+def test_a_test_that_finds_chance_where_votes_agree_is_said_first():
+    fit = replace(at.fit(HEALTHY), verdict="chance")
+    assert kinds(fit) == ["chance test"]
+    assert not fit.is_void
+    first, *others = fit.summary().splitlines()
+    assert first.startswith(
+        "WARNING: robust-gpm cannot tell these labels from labels of chance, although"
+    )
+    assert not any(phrase in line for phrase in REASSURING for line in others)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "n_pairs", "is_above"), [(0.2, 100, False), (0.2, 400, True), (0.09, 10**6, False)]
+)
+def test_alpha_is_above_chance_by_standard_errors(alpha, n_pairs, is_above):
+    assert notes.VoteCounts(alpha, 0.6, 0.5, 2.0, n_pairs).is_above_chance == is_above
+
+
 def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path):
     labels = as_classes(noisy_classes(717, 0.18))
     with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):

@@ -315,7 +315,8 @@ class BaseFit(AnnotatorResults):
     @property
     def withholds_figures(self) -> bool:
         """Whether figures would reassure against what the notes say."""
-        return self.is_void or any(note.kind == "other model" for note in self.notes)
+        kinds = {note.kind for note in self.notes}
+        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
 
     def notice(self) -> str:
         """Return the notes in one line; empty if there are none."""

@@ -54,11 +54,17 @@ WITHHELD_LINE = (
 DISPUTED = 0.1
 """Items are disputed if at most this share of their votes supports the label."""
 
+DISPUTED_RULE = "at most one vote in ten supports the label"
+"""The rule in words."""
+
 REJECTED = 0.1
 """The share of items with a label that most votes reject, above which it is said."""
 
 CHANCE_BELOW = 0.05
 """Labels with a lower alpha count as labels of chance, for models that do not test it."""
+
+CHANCE_ERRORS = 3.0
+"""Standard errors above 0 from which an alpha contradicts a test that finds chance."""
 
 LOW_ALPHA, LOW_SAME = 0.1, 0.8
 """Agreement is low if alpha and the share of equal pairs of votes are below these."""
@@ -74,6 +80,34 @@ SURE, FEW_VOTES = 0.9, 10
 
 MORE_OFTEN, MORE_ITEMS = 2.0, 0.05
 """A class is not found so many times as often as votes say, on this share of the items more."""
+
+NOTE_RULES = {
+    "chance": f"Models that do not test for chance: alpha below {CHANCE_BELOW:g}.",
+    "chance test": (
+        f"The model finds labels no better than chance, but alpha is {LOW_ALPHA:g} or more, and at "
+        f"least {CHANCE_ERRORS:g} standard errors (1 / root of the number of pairs of votes)."
+    ),
+    "other model": "Labels are too many for the default model.",
+    "reliability": (
+        f"The median reliability or accuracy is {RELIABLE:g} or more at low agreement (alpha below "
+        f"{LOW_ALPHA:g} and fewer than {LOW_SAME:.0%} of pairs of votes equal), or below "
+        f"{UNRELIABLE:g} although equal pairs of votes reach {HIGH_AGREEMENT:.0%} of what chance leaves."
+    ),
+    "confidence": (
+        f"More than half of the items have a confidence above {SURE:g} at low agreement (alpha below "
+        f"{LOW_ALPHA:g} and fewer than {LOW_SAME:.0%} of pairs of votes equal) and fewer than "
+        f"{FEW_VOTES} votes per item."
+    ),
+    "rejected labels": (
+        f"More than {REJECTED:.0%} of the items have a label with fewer than half of the votes of the "
+        "top-voted one; on scales, a disputed one."
+    ),
+    "shares of labels": (
+        f"A class is the label of {MORE_OFTEN:g} times as many items as its shares of votes and of "
+        f"majorities say, and of at least {MORE_ITEMS:.0%} of the items more."
+    ),
+}
+"""The rule behind each kind of note that compares results with votes."""
 
 _LEAST_ITEMS = 20  # with two votes: of fewer, nothing is compared
 _MOST_VOTES = 1_000_000  # of more, every second or k-th item is compared
@@ -113,8 +147,8 @@ class VoteCounts:
         Krippendorff's alpha, with the metric that suits the scale.
     same, same_by_chance
         How often two votes on one item are equal, and how often they would be by chance.
-    votes_per_item
-        The mean number of votes.
+    votes_per_item, n_pairs
+        The mean number of votes, and the number of pairs of votes on one item.
     sure
         The share of items with a confidence above `SURE`, here and below without known truths.
     rejected
@@ -135,6 +169,7 @@ class VoteCounts:
     same: float
     same_by_chance: float
     votes_per_item: float
+    n_pairs: int
     sure: float = 0.0
     rejected: float = 0.0
     category: str = ""
@@ -145,6 +180,11 @@ class VoteCounts:
     def is_low(self) -> bool:
         """Whether agreement is low, and not because nearly all votes are equal."""
         return self.alpha < LOW_ALPHA and self.same < LOW_SAME
+
+    @property
+    def is_above_chance(self) -> bool:
+        """Whether alpha is clearly higher than by chance."""
+        return self.alpha >= max(LOW_ALPHA, CHANCE_ERRORS / math.sqrt(self.n_pairs))
 
     @property
     def above_chance(self) -> float:
@@ -193,9 +233,15 @@ def _too_little(fit: BaseFit) -> list[Note]:
 
 def _contradictions(fit: BaseFit) -> list[Note]:
     """Return where results contradict plain counts; the counts need items in this process."""
-    if fit.verdict == "chance":
-        return [Note("chance", "critical", CHANCE_LINE)]
     counts = fit.vote_counts
+    if fit.verdict == "chance":
+        if counts is None or not counts.is_above_chance:
+            return [Note("chance", "critical", CHANCE_LINE)]
+        sentence = (
+            f"{fit.model} cannot tell these labels from labels of chance, although "
+            f"{counts.describe()}: it needs more labels"
+        )
+        return [Note("chance test", "warning", sentence)]
     if counts is None:
         return []
     if fit.verdict is None and counts.alpha < CHANCE_BELOW:
@@ -255,7 +301,9 @@ def count_votes(fit: Fit) -> VoteCounts | None:
     several = votes.labels_per_item > 1
     if math.isnan(alpha) or np.count_nonzero(several) < _LEAST_ITEMS:
         return None
-    agreement = (alpha, *pair_agreement(votes), float(votes.labels_per_item[several].mean()))
+    n = votes.labels_per_item[several]
+    n_pairs = int((n * (n - 1)).sum()) // 2
+    agreement = (alpha, *pair_agreement(votes), float(n.mean()), n_pairs)
     which = several & (fit.data.known[item] < 0)
     if fit.label is None or fit.distribution is None or not which.any():
         return VoteCounts(*agreement)

@@ -9,6 +9,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import slices
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.fits.notes import DISPUTED_RULE
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
@@ -57,9 +58,7 @@ def _figures(fit: Fit) -> list[str]:
         )
     if fit.disputed is not None and (n_disputed := np.count_nonzero(fit.disputed)):
         are = "is" if n_disputed == 1 else "are"
-        lines.append(
-            f"items: {n_disputed:,} {are} disputed: at most one vote in ten supports the label"
-        )
+        lines.append(f"items: {n_disputed:,} {are} disputed: {DISPUTED_RULE}")
     if fit.expectation is not None:
         low, median, high = np.quantile(fit.expectation, [0.0, 0.5, 1.0])
         lines.append(f"scores: {low:.2f} to {high:.2f}, median {median:.2f}")
