@@ -201,7 +201,7 @@ def test_the_next_command_is_escaped(fits):
 def test_labels_of_chance_do_not_reassure(fits):
     page = report_page(fits["chance"])
     first = first_screen(page)
-    assert re.search("Reliable annotators \N{EN DASH} not judged", first)
+    assert re.search("Reliable annotators \N{EN DASH} not known", first)
     assert "Which items to relabel? Not known." in first
     assert "Nothing yet: check the task and its instructions before you buy labels." in first
     for reassuring in ("to ask for more", "annotruth next", "need labels", "no more labels"):

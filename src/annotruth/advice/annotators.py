@@ -153,7 +153,7 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
 
 
 def why_void(fit: Fit) -> str:
-    """Return why nobody can be judged by a fit."""
+    """Return why a fit says nothing about people."""
     return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
 
 

@@ -309,7 +309,7 @@ class BaseFit(AnnotatorResults):
 
     @property
     def is_void(self) -> bool:
-        """Whether a note is critical: results mean next to nothing, and nobody is judged by them."""
+        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
         return any(note.severity == "critical" for note in self.notes)
 
     @property

@@ -263,7 +263,7 @@ def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, st
         ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
         ("Above chance", above, equal),
         ("Annotators to keep" if fit.reliability is None else "Reliable annotators",
-         reliable, "not judged" if fit.is_void else ", ".join(rest)),
+         reliable, "not known" if fit.is_void else ", ".join(rest)),
         ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
          f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average"),
     ]  # fmt: skip

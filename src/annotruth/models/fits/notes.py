@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from annotruth.models.result import Fit
 
 Severity: TypeAlias = Literal["critical", "warning"]
-"""Critical: figures of annotators and items mean next to nothing, and nobody is judged by them."""
+"""Critical: figures of annotators and items mean next to nothing, and say nothing about people."""
 
 CHANCE = "agree no better than chance"
 """What is said of labels and of comparisons with the verdict "chance"."""
@@ -162,7 +162,7 @@ class VoteCounts:
     >>> import annotruth as at
     >>> fit = at.fit(at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels, "majority")
     >>> round(fit.vote_counts.alpha, 2), fit.vote_counts.rejected
-    (0.32, 0.0)
+    (0.23, 0.0)
     """
 
     alpha: float

@@ -137,7 +137,7 @@ def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
     if agreement is not None:
         rows.append(("Agreement", f"{agreement:.2f}", "1 is full agreement, 0 is chance"))
     n_spammers = _number(summary.get("n_spammers"))
-    note = "not judged" if n_spammers is None else "no spammers"
+    note = "not known" if n_spammers is None else "no spammers"
     if n_spammers:
         note = counted(int(n_spammers), "spammer")
     rows.append(("Annotators", f"{_whole(summary.get('n_annotators')):,}", note))
