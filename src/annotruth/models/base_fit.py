@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from annotruth.labels import LabelSummary
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
 from annotruth.models.fits.further import HOW_TO_GET, FurtherResults
+from annotruth.models.fits.notes import WITHHELD_LINE, Note, VoteCounts, notes_of, to_dicts
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -45,35 +47,11 @@ LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION = "low accuracy", "partly careless"
 NO_VERDICT = "no verdict"
 """The behavior of annotators where nobody can be judged."""
 
-CAMPS_LINE = (
-    "about half of the annotators contradict the others and agree with one another: no verdicts on people, "
-    "and labels may be those of the wrong side"
-)
-"""What the summary and the report say where it is open which of two sides is right."""
-
 ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
 """The probability that a label of an annotator is right, with its 95% interval."""
 
 FLAGGED = "flagged"
 """The column of annotators who are flagged, which is shown as ``spammer``."""
-
-CHANCE = "agree no better than chance"
-"""What is said of labels and of comparisons with the verdict "chance"."""
-
-CHANCE_LINE = f"labels {CHANCE}: labels and reliabilities below say next to nothing"
-"""What the summary and the report say about labels of chance."""
-
-ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
-"""What they say where nobody else labelled anything."""
-
-ONE_CATEGORY_LINE = (
-    "all labels are equal: they say nothing about items or annotators; list all categories "
-    "(`--categories`) if there are others"
-)
-"""What they say where there is one category."""
-
-ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
-"""What they say where every item has one label."""
 
 READOUTS: Mapping[Readout, str] = {
     "right": "probabilities of the right label",
@@ -361,15 +339,30 @@ class BaseFit(AnnotatorResults):
             return np.asarray(self.annotator_columns[FLAGGED], dtype=np.bool_)
         return self.reliability < SPAMMER_BELOW
 
+    @cached_property
+    def vote_counts(self) -> VoteCounts | None:
+        """Results beside plain counts of votes; None where items are not in this process, or few."""
+        return None
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What limits the results, which is said before them; empty if nothing is known."""
+        return notes_of(self)
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
+        return any(note.severity == "critical" for note in self.notes)
+
+    @property
+    def withholds_figures(self) -> bool:
+        """Whether figures would reassure against what the notes say."""
+        kinds = {note.kind for note in self.notes}
+        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
+
     def notice(self) -> str:
-        """Return why the results say little, which is said before them; empty if nothing is known."""
-        if self.data.n_annotators == 1:
-            return ONE_ANNOTATOR_LINE
-        if self.data.n_categories == 1:
-            return ONE_CATEGORY_LINE
-        if self.data.n_labels == self.data.n_items:
-            return ONE_LABEL_LINE
-        return {"chance": CHANCE_LINE, "camps": CAMPS_LINE}.get(self.verdict or "", "")
+        """Return the notes in one line; empty if there are none."""
+        return "; ".join(note.sentence for note in self.notes)
 
     def heading_lines(self) -> list[str]:
         """Return the first lines of the summary: the notice, then the model and the data."""
@@ -386,7 +379,9 @@ class BaseFit(AnnotatorResults):
         if data.n_repeated:
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "label")
-        if self.reliability is not None:
+        if self.withholds_figures:
+            lines.append(WITHHELD_LINE)
+        elif self.reliability is not None:
             lines.append(self.annotator_line())
         return lines
 
@@ -415,6 +410,7 @@ class BaseFit(AnnotatorResults):
             "frame": data.frame,
             "readout": self.readout,
             "verdict": self.verdict,
+            "notes": to_dicts(self.notes),
             **self.history_entries(),
             **self.further_entries(),
         }

@@ -243,7 +243,8 @@ def serious_weights(posterior: AnnotatorPosterior, people: People | None) -> Flo
     allowed |= ~differ[:, np.newaxis]
     chosen = np.asarray(allowed, like=weights)
     kept: Floats = (weights + _LEAST_WEIGHT) * chosen
-    return kept / kept.sum(axis=1, keepdims=True)
+    kept /= kept.sum(axis=1, keepdims=True)
+    return kept
 
 
 def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floats]:
