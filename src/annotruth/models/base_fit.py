@@ -42,6 +42,7 @@ TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
 
 LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION = "low accuracy", "partly careless", "another opinion"
+UNCLEAR = "unclear"
 """The behaviors of annotators who are noticed, but not flagged."""
 
 NO_VERDICT = "no verdict"

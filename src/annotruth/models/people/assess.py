@@ -17,6 +17,7 @@ from annotruth.models.base_fit import (
     PARTLY_CARELESS,
     SPAMMER_BELOW,
     TOO_FEW,
+    UNCLEAR,
 )
 from annotruth.models.people.passes import ItemStates, PeoplePasses
 from annotruth.models.people.posterior import PeoplePosterior, people_posterior
@@ -76,6 +77,7 @@ class People(NamedTuple):
         careless = np.where(posterior.groups[:, WRONG] > 0.5, wrong, careless)
         found = np.where(verdicts.too_few, TOO_FEW, lean)
         for mask, name in (
+            (verdicts.unclear, UNCLEAR),
             (verdicts.partly_careless, PARTLY_CARELESS),
             (verdicts.low_accuracy, LOW_ACCURACY),
             (verdicts.other_opinion, OTHER_OPINION),

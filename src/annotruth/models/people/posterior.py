@@ -160,7 +160,8 @@ def people_posterior(
 
 
 def _totals(counts: Floats) -> Floats:
-    return np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    totals: Floats = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return totals
 
 
 def _level_prior(annotator_prior: Floats | None) -> Floats:

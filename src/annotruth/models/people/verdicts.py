@@ -46,8 +46,12 @@ _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
 _LOW_SHARE = 2.0 / 3.0
 _SURE, _OPEN = 0.9, 0.1
+_LEAST_LABELS = 3
 _Z_95 = 1.96
 _VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
+
+MANY_LABELS = 30
+"""With as many labels, an open question is not one of too few labels."""
 
 SHARED_ERROR = 0.3
 """Standard deviation, on the logit scale, of the error of accuracies that all people of a crowd share.
@@ -78,8 +82,10 @@ class Verdicts(NamedTuple):
     low_accuracy, partly_careless
         Notices.
     too_few
-        Too few labels to tell: less than three labels that can be compared, or the probability of being
-        careless is between 0.1 and that of a flag.
+        Fewer than three labels that can be compared, or fewer than `MANY_LABELS` and the probability of being
+        careless is 0.1 or more.
+    unclear
+        The same with more labels: they follow the items too weakly to tell.
     undecided
         Whether nobody can be judged, since it is open which of two sides is right.
     correlation
@@ -91,6 +97,7 @@ class Verdicts(NamedTuple):
     low_accuracy: Mask
     partly_careless: Mask
     too_few: Mask
+    unclear: Mask
     undecided: bool
     correlation: Floats
 
@@ -151,13 +158,15 @@ def judge(
     judged = not undecided
     low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & judged
     partly = (posterior.p_partly > _SURE) & ~flagged & ~low & judged
-    few = (with_others.n_labels < 3) | ((posterior.p_careless >= _OPEN) & ~low & ~partly)
+    is_open = (posterior.p_careless >= _OPEN) & ~(flagged | other_opinion | low | partly)
+    few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
     return Verdicts(
         flagged=flagged,
         other_opinion=other_opinion & suspect & judged,
         low_accuracy=low,
         partly_careless=partly,
-        too_few=few & ~flagged & ~other_opinion,
+        too_few=few & ~(flagged | low | partly),
+        unclear=is_open & ~few & judged,
         undecided=undecided,
         correlation=with_others.correlation,
     )
@@ -168,7 +177,7 @@ def _ignores_items(passes: PeoplePasses, posterior: PeoplePosterior) -> Mask:
     counts, evidence = passes.compared, posterior.item_evidence
     n_labels = counts.sum(axis=1)
     one_label = (counts.max(axis=1) >= _ONE_LABEL * n_labels) & (n_labels >= _FEW_LABELS)
-    ignores = (evidence >= _ITEM_EVIDENCE) | (one_label & (evidence > _NO_ITEM_EVIDENCE))
+    ignores: Mask = (evidence >= _ITEM_EVIDENCE) | (one_label & (evidence > _NO_ITEM_EVIDENCE))
     if not passes.labels.scale.is_ordinal:
         ignores |= posterior.evidence >= _STRONG_EVIDENCE
     return ignores
