@@ -143,12 +143,6 @@ class Steps(Protocol[P]):
     def start(self) -> P:
         """Return the parameters that a fit starts with."""
 
-    def resume(self, previous: Any) -> P:
-        """Return the parameters of a previous fit, as the start of a fit to more labels.
-
-        The items and annotators of the previous fit come first among those of the session.
-        """
-
     def step(self, parameters: P) -> tuple[P, Monitor]:
         """Pass over the labels once and return the updated parameters."""
 
@@ -157,6 +151,24 @@ class Steps(Protocol[P]):
 
     def acceleration(self) -> Acceleration[P]:
         """Return how to extrapolate the steps."""
+
+
+class ResumableSteps(Steps[P], Protocol[P]):
+    """Steps that can start from the parameters of a previous fit.
+
+    Examples
+    --------
+    >>> from annotruth.models.em import ResumableSteps
+    >>> from annotruth.models.gpm.steps import GPMSteps
+    >>> hasattr(GPMSteps, "resume")
+    True
+    """
+
+    def resume(self, previous: Any) -> P:
+        """Return the parameters of a previous fit, as the start of a fit to more labels.
+
+        The items and annotators of the previous fit come first among those of the session.
+        """
 
 
 @dataclass(frozen=True, eq=False)

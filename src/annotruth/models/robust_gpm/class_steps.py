@@ -348,12 +348,6 @@ class ClassSteps:
             np.full(n_strategies, 1.0 / n_strategies),
         )
 
-    def resume(self, previous: ClassParameters) -> ClassParameters:
-        """Return the parameters of a previous fit; new annotators are as in a start."""
-        start = self.session.to_host(self.start().confusion)
-        confusion = self.session.to_engine(with_new_rows(previous.confusion, start))
-        return previous._replace(confusion=confusion)
-
     def start_beside(self, people: ClassParameters) -> ClassParameters:
         """Return the parameters of a fit of some annotators, and others compared with its items.
 

@@ -193,7 +193,11 @@ class RobustGPM(EMEstimator):
 
     name: ClassVar[str] = "robust-gpm"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        annotator_prior=True, classifier=True, out_of_core=True, distributed=True
+        annotator_prior=True,
+        classifier=True,
+        out_of_core=True,
+        distributed=True,
+        warm_start=False,
     )
     parameter_axes: ClassVar[Mapping[str, str] | None] = {
         # of items with one right label
@@ -269,7 +273,9 @@ class RobustGPM(EMEstimator):
         whether labels agree better than chance, is not asked again: labels that depend on one another
         would predict each other.
         """
-        found = self._fit(labels, progress, people)
+        self._check(labels)
+        with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
+            found = self._fit_weighted(labels, session, people, progress)
         assert isinstance(found, Fit)
         return self.load_fit(found).result_
 
@@ -286,30 +292,28 @@ class RobustGPM(EMEstimator):
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
     ) -> BaseFit:
         self._check(labels)
+        if labels.annotator_weight is not None:
+            raise InputError("labels that count less than others are fitted by fit_beside only")
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            if labels.annotator_weight is not None:
-                return self._fit_weighted(labels, session, previous, progress)
             folds = Folds.of(labels)
             hashes = assign_folds(labels, session, folds)
             verdict = judge_agreement(labels, sampled_items(session, folds), hashes)
-            if not self._has_one_truth(labels, session, previous):
+            if not self._has_one_truth(labels, session):
                 _refuse_classifier(labels)
-                return self._fit_opinions(labels, session, verdict, previous, progress)
+                return self._fit_opinions(labels, session, verdict, None, progress)
             # A classifier that predicts the labels shows that they are not drawn by chance.
             if verdict == "chance" and labels.classifier is None:
                 return self._fit_chance(labels, session)
-            return self._fit_classes(labels, session, folds, verdict, previous, progress)
+            return self._fit_classes(labels, session, folds, verdict, progress)
 
     def _fit_weighted(
         self,
         labels: Labels,
         session: Session,
-        people: Fit | None,
+        people: Fit,
         progress: ProgressCallback | None,
     ) -> BaseFit:
         """Fit labels of which some count less, as `fit_beside` does."""
-        if people is None:
-            raise InputError("labels that count less than others are fitted by fit_beside only")
         if not is_class_fit(people):
             return self._fit_opinions(labels, session, people.verdict, people, progress)
         if people.verdict == "chance":
@@ -323,15 +327,13 @@ class RobustGPM(EMEstimator):
         state = final_state(steps, parameters, before.choice, before.verdict)
         return self._make_class_fit(steps, state, history)
 
-    def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
+    def _has_one_truth(self, labels: LabelSummary, session: Session) -> bool:
         """Whether items have one right label: as the option says, or as the labels do."""
         if self.truth != "auto":
             return self.truth == "class"
         if not labels.scale.is_ordinal or labels.n_categories <= 2:
             return True
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
-            return False
-        if previous is not None and previous.readout == "opinion":
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())
@@ -344,24 +346,17 @@ class RobustGPM(EMEstimator):
         session: Session,
         folds: Folds,
         verdict: Verdict | None,
-        previous: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
         """Fit items with one right label."""
         # Loaded only where items have one right label.
         from annotruth.models.robust_gpm.choice import choose
-        from annotruth.models.robust_gpm.class_results import ClassState, final_state
+        from annotruth.models.robust_gpm.class_results import final_state
 
         sampled = sampled_items(session, folds)
         choice, alternative = choose(labels, sampled, folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
-        start = _class_start(steps, verdict)
-        if previous is not None and is_class_fit(previous) and verdict is not None:
-            before = ClassState.from_fit(previous)
-            if before.choice.candidate == choice.candidate:
-                start = steps.resume(before.parameters)
-
-        parameters, history = self._run_class_em(steps, start, progress)
+        parameters, history = self._run_class_em(steps, _class_start(steps, verdict), progress)
         state = final_state(steps, parameters, choice, verdict)
         if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
             others = alternative.candidate.steps(labels, session)
@@ -415,14 +410,14 @@ class RobustGPM(EMEstimator):
         labels: LabelSummary,
         session: Session,
         verdict: Verdict | None,
-        previous: Fit | None,
+        people: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
-        """Fit items on which opinions differ."""
+        """Fit items on which opinions differ, starting from a fit of some annotators if there is one."""
         steps = opinion_steps(OpinionShapes(labels), session, self.tol)
         start = steps.start()
-        if previous is not None and not is_class_fit(previous):
-            start = steps.resume(OpinionState.from_fit(previous).parameters)
+        if people is not None:
+            start = steps.start_beside(OpinionState.from_fit(people).parameters)
         parameters, history = self._run_em(steps, start, progress)
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         return make_opinion_fit(
