@@ -264,7 +264,8 @@ class BaseFit(AnnotatorResults):
         "chance" if the labels agree no better than chance, "informative" if they agree better; None
         for models that do not test it.
     chosen
-        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
+        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
+        fitted because the default could not be: ``model``, ``why`` and ``instead_of``.
     further
         Results on annotators who depend on one another, on groups of annotators, over time, and on
         machines, by kind; empty where there are none.
@@ -321,7 +322,14 @@ class BaseFit(AnnotatorResults):
             return ONE_CATEGORY_LINE
         if self.data.n_labels == self.data.n_items:
             return ONE_LABEL_LINE
-        return CHANCE_LINE if self.verdict == "chance" else ""
+        if self.verdict == "chance":
+            return CHANCE_LINE
+        return str(self.chosen["why"]) if self.chosen and self.is_fallback else ""
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the default model could not be fitted, and this one was fitted instead."""
+        return self.chosen is not None and "instead_of" in self.chosen
 
     def heading_lines(self) -> list[str]:
         """Return the first lines of the summary: the notice, then the model and the data."""
@@ -338,7 +346,7 @@ class BaseFit(AnnotatorResults):
         if data.n_repeated:
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "label")
-        if self.reliability is not None:
+        if self.reliability is not None and not self.is_fallback:
             lines.append(self.annotator_line())
         return lines
 

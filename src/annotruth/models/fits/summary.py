@@ -18,7 +18,7 @@ def summary_of(fit: Fit) -> str:
     """Return a few lines: the data, convergence, annotators, items and labels."""
     data = fit.data
     lines = fit.heading_lines()
-    if fit.chosen is not None:
+    if fit.chosen is not None and not fit.is_fallback:
         lines.append(f"chosen: {fit.chosen['why']}")
     if data.read_as:
         lines.append(f"read as: {data.read_as}")

@@ -35,10 +35,16 @@ from annotruth.models.robust_gpm.opinion_results import (
     predict_opinion_labels,
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
-from annotruth.models.robust_gpm.opinions import (
-    OpinionShapes,
-    adjacent_ratio,
+from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
+from annotruth.models.robust_gpm.pooling import (
+    GROUP,
+    PREFIX,
+    PooledLabels,
+    fit_of_merged,
     max_states,
+    merge_categories,
+    needs_pooling,
+    pooled_labels,
     size_problem,
 )
 from annotruth.models.robust_gpm.resampling import (
@@ -60,6 +66,17 @@ _MAX_ADJACENT_RATIO = 0.5
 _MAX_ORDINAL_CLASSES = 12  # on ordinal scales of more categories, opinions differ in any case
 
 _LEAST_WEIGHT = 0.01  # of the alternative to the model that held-out labels choose
+
+
+def _with_merged_categories(axes: dict[str, str]) -> dict[str, str]:
+    """Return the axes of parameters, and those of the same parameters of merged categories."""
+    merged = {
+        PREFIX + name: axis.partition(" -> ")[0]
+        .replace("category", "group")
+        .replace("state", "group_state")
+        for name, axis in axes.items()
+    }
+    return {**axes, **merged, GROUP: "category"}
 
 
 @dataclass(kw_only=True)
@@ -130,6 +147,9 @@ class RobustGPM(EMEstimator):
     standard errors) fewer than half of those on it, in a fit with one right label; with 3 and 4
     categories, fewer than in the shapes of opinion, where they are 0.30 and 0.42 of those on it.
 
+    **Many categories.** With more than 32 classes and few labels per class, and with more than 128
+    categories, these are merged for the fit (`annotruth.models.robust_gpm.pooling`).
+
     **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
     drawn by chance (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
     of the two the labels are, or None if there are too few to tell. If labels are those of chance and
@@ -199,32 +219,45 @@ class RobustGPM(EMEstimator):
         distributed=True,
         warm_start=False,
     )
-    parameter_axes: ClassVar[Mapping[str, str] | None] = {
-        # of items with one right label
-        "state_prior": "state",
-        "serious": "category state",
-        "strategy_prior": "strategy",
-        "counts": "annotator category state",
-        "pseudo_counts": "annotator category state",
-        "choice": "field",
-        "loo_log_likelihood": "annotator strategy",
-        "repeated_label": "annotator -> category",
-        # of items on which opinions differ
-        "weights": "annotator strategy",
-        "prior": "shape",
-        "always": "share",
-        "support": "annotator strategy",
-        "repeated": "annotator -> category",
-        # with a classifier
-        "classifier_exponent": "field",
-        "classifier_likelihood": "category category",
-    }
+    parameter_axes: ClassVar[Mapping[str, str] | None] = _with_merged_categories(
+        {
+            # of items with one right label
+            "state_prior": "state",
+            "serious": "category state",
+            "strategy_prior": "strategy",
+            "counts": "annotator category state",
+            "pseudo_counts": "annotator category state",
+            "choice": "field",
+            "loo_log_likelihood": "annotator strategy",
+            "repeated_label": "annotator -> category",
+            # of items on which opinions differ
+            "weights": "annotator strategy",
+            "prior": "shape",
+            "always": "share",
+            "support": "annotator strategy",
+            "repeated": "annotator -> category",
+            # with a classifier
+            "classifier_exponent": "field",
+            "classifier_likelihood": "category category",
+        }
+    )
 
     truth: Truth = "auto"
 
-    def latent_classes(self) -> LatentClasses:
-        """Return the latent classes and the annotators' confusion, from the fitted parameters."""
+    _pools: ClassVar[bool] = True
+
+    def without_pooling(self) -> RobustGPM:
+        """Return the same model with tables of all categories, however many there are."""
+        return _UnpooledRobustGPM(**self.get_params())
+
+    def latent_classes(self) -> LatentClasses | None:
+        """Return the latent classes and the annotators' confusion, from the fitted parameters.
+
+        None if categories were merged.
+        """
         fit = self._local_result()
+        if GROUP in fit.parameters:
+            return None
         with one_blas_thread():
             if not is_class_fit(fit):
                 return opinion_latent_classes(fit)
@@ -238,17 +271,27 @@ class RobustGPM(EMEstimator):
         None where opinions differ. The odds are those of `class_log_odds`.
         """
         fit = self._local_result()
+        pooled = pooled_labels(fit)
+        if pooled is not None:
+            fit = fit_of_merged(fit, pooled.labels)
+            first, second = pooled.group[first], pooled.group[second]
         if not is_class_fit(fit):
             return None
         from annotruth.models.robust_gpm.label_likelihoods import class_log_odds
 
-        return class_log_odds(fit, first, second)
+        odds = class_log_odds(fit, first, second)
+        return odds if pooled is None else pooled.in_original_order(odds)
 
-    def label_evidence(self) -> LabelEvidence:
-        """Return how probable each label is if it is serious and if it is not."""
+    def label_evidence(self) -> LabelEvidence | None:
+        """Return how probable each label is if it is serious and if it is not.
+
+        None if categories were merged.
+        """
         from annotruth.models.robust_gpm.evidence import class_evidence, opinion_evidence
 
         fit, engine = self._local_result(), get_engine(self.engine)
+        if GROUP in fit.parameters:
+            return None
         with one_blas_thread():
             return (class_evidence if is_class_fit(fit) else opinion_evidence)(fit, engine)
 
@@ -281,6 +324,10 @@ class RobustGPM(EMEstimator):
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
+        pooled = pooled_labels(fit)
+        if pooled is not None:
+            merged = self.without_pooling().load_fit(fit_of_merged(fit, pooled.labels))
+            return pooled.predict(merged.predict_proba(item, annotator), item)
         with one_blas_thread():
             if not is_class_fit(fit):
                 return predict_opinion_labels(fit, engine, item, annotator)
@@ -294,6 +341,11 @@ class RobustGPM(EMEstimator):
         self._check(labels)
         if labels.annotator_weight is not None:
             raise InputError("labels that count less than others are fitted by fit_beside only")
+        if self._pools and needs_pooling(labels):
+            pooled = PooledLabels.of(labels, merge_categories(labels))
+            merged = self.without_pooling()._fit(pooled.labels, progress, None)
+            assert isinstance(merged, Fit)
+            return pooled.expanded(merged)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)
             hashes = assign_folds(labels, session, folds)
@@ -436,11 +488,17 @@ class RobustGPM(EMEstimator):
             raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
         if self.truth == "opinions":
             check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
-        if problem := size_problem(labels):
+        if problem := size_problem(labels, pools=self._pools):
             raise InputError(
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
             )
+
+
+class _UnpooledRobustGPM(RobustGPM):
+    """RobustGPM with tables of all categories, however many there are."""
+
+    _pools: ClassVar[bool] = False
 
 
 def _class_start(steps: ClassSteps, verdict: Verdict | None) -> ClassParameters:
