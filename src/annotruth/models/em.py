@@ -39,7 +39,9 @@ class Monitor(NamedTuple):
     log_likelihood: float
     """Observed-data log-likelihood of the parameters the step began with."""
     objective: float
-    """What the stopping rule compares between steps, such as Q after the step."""
+    """What steps raise, such as Q after the step."""
+    compared: float | None = None
+    """What the stopping rule compares between steps, if it is not the objective."""
 
 
 class Progress(NamedTuple):
@@ -138,7 +140,7 @@ class Steps(Protocol[P]):
     """
 
     objective_name: str
-    """The name of the objective in messages."""
+    """The name of what the stopping rule compares, in messages."""
 
     def start(self) -> P:
         """Return the parameters that a fit starts with."""
@@ -280,6 +282,8 @@ def run_em(
 ) -> tuple[P, History]:
     """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
 
+    If a `Monitor` names another number to compare, the change is that of this number.
+
     Reaching ``max_iter`` is not convergence and warns.
 
     With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
@@ -314,7 +318,7 @@ def run_em(
                 )
             )
         if accepted:
-            rule.add(monitor.objective)
+            rule.add(monitor.objective if monitor.compared is None else monitor.compared)
         monitors.append(monitor)
         if progress is not None:
             progress(Progress(len(monitors), max_iter, monitor.log_likelihood, rule.change))
@@ -331,7 +335,7 @@ def run_em(
         )
     if acceleration is not None:
         parameters = acceleration.finish(parameters)
-    before, objective = (np.array(column) for column in zip(*monitors, strict=True))
+    before, objective = (np.array(column) for column in list(zip(*monitors, strict=True))[:2])
     return parameters, History(
         log_likelihood=np.append(before, steps.finalize(parameters)),
         objective=objective,

@@ -112,8 +112,9 @@ class RobustGPM(EMEstimator):
         v_{s,z} \sim \mathrm{Dirichlet}\Bigl(c \sum_g q_{s,g} a_g(\cdot \mid z)\Bigr), \quad
         L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
 
-    EM updates all of these, and stops when the log-likelihood per label changes by less than ten times
-    ``tol`` (`annotruth.models.robust_gpm.class_steps`). *Held-out labels* choose the rest: whether
+    A fixed-point iteration of EM steps updates all of these, and stops when the log-likelihood per label
+    changes by less than ten times ``tol``. What every step raises, and the history has as the
+    objective, is derived in `annotruth.models.robust_gpm.class_steps.ClassSteps`. *Held-out labels* choose the rest: whether
     :math:`\theta` is learned or serious labels are right; M, 1 or 3; and c, 4, 16 or 1024. Among candidates
     within one standard error of the best the simplest is taken. :math:`\rho`, the correlation of an item's
     labels within its state, is the posterior mean over 8 values from 0 to 0.8, by the likelihood of held-out
