@@ -10,6 +10,7 @@ import annotruth as at
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits import notes
 from annotruth.models.fits.notes import CHANCE_LINE, WITHHELD_LINE, support_of
+from annotruth.models.robust_gpm import pooling
 
 REASSURING = ("median reliability", "above 90%", "probably not serious", "spammers")
 
@@ -193,10 +194,18 @@ def test_accuracy_is_compared_where_a_model_gives_it():
 def test_unreliable_annotators_whose_votes_agree_are_said_first():
     fit = at.fit(HEALTHY)
     assert fit.vote_counts.above_chance > 0.5
-    found = replace(fit, reliability=np.full(20, 0.3))
+    columns = {**fit.annotator_columns, "accuracy": np.full(20, 0.3)}
+    found = replace(fit, annotator_columns=columns)
     assert kinds(found) == ["reliability"]
-    assert "the median reliability is 0.30, but votes agree far better" in found.notice()
-    assert "median reliability 0.30" in found.summary()
+    assert "the median accuracy is 0.30, but votes agree far better" in found.notice()
+    assert "median accuracy 0.30" in found.summary()
+
+
+def test_two_camps_are_said_first():
+    found = replace(at.fit(HEALTHY), verdict="camps")
+    assert kinds(found) == ["camps"]
+    assert found.summary().splitlines()[0].startswith("WARNING: about half of the annotators")
+    assert "no verdicts on people" in found.summary()
 
 
 def test_certain_labels_of_few_votes_that_hardly_agree_are_said_first():
@@ -237,8 +246,9 @@ def test_alpha_is_above_chance_by_standard_errors(alpha, n_pairs, is_above):
     assert notes.VoteCounts(alpha, 0.6, 0.5, 2.0, n_pairs).is_above_chance == is_above
 
 
-def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path):
+def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path, monkeypatch):
     labels = as_classes(noisy_classes(717, 0.18))
+    monkeypatch.setattr(pooling, "MAX_BYTES", 10.0)
     with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
         fit = at.fit(labels)
     assert 0.01 < fit.vote_counts.alpha < 0.05
@@ -253,8 +263,17 @@ def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path):
     assert "other model" in kinds(again)
 
 
-def test_another_model_is_said_first_also_of_labels_that_agree():
+def test_hundreds_of_classes_of_noise_are_not_reassured_by_the_default_model():
+    fit = at.fit(as_classes(noisy_classes(717, 0.18)))
+    assert fit.model == "robust-gpm"
+    first, *others = fit.summary().splitlines()
+    assert first.startswith("WARNING: ")
+    assert not any(phrase in line for phrase in REASSURING for line in others)
+
+
+def test_another_model_is_said_first_also_of_labels_that_agree(monkeypatch):
     rows = [(e, s, e % 200) for e in range(400) for s in range(3)]
+    monkeypatch.setattr(pooling, "MAX_BYTES", 10.0)
     with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
         fit = at.fit(as_classes(rows))
     assert kinds(fit) == ["other model"]
