@@ -140,6 +140,13 @@ def test_a_rare_class_that_few_people_see_is_no_contradiction(model, share):
     assert "confidence" not in kinds(at.fit(rows, model))
 
 
+@pytest.mark.parametrize(("same", "is_low"), [(0.79, True), (0.81, False)])
+def test_agreement_is_not_low_where_nearly_all_votes_are_equal(same, is_low):
+    counts = notes.VoteCounts(0.09, same, same - 0.01, 5.0, 1000)
+    assert counts.is_low == is_low
+    assert not notes.VoteCounts(0.11, 0.5, 0.4, 5.0, 1000).is_low
+
+
 def test_labels_that_most_votes_reject_are_said_first():
     fit = at.fit(HEALTHY, "majority")
     few, many = fit.label.copy(), fit.label.copy()
