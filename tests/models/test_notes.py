@@ -165,7 +165,6 @@ def test_a_class_found_twice_as_often_as_votes_say_is_said_first():
         fit.data.item_of_label(), fit.data.category_of_label() == 1, fit.data.n_items
     )
     assert kinds(fit) == []
-    found = with_labels(fit, (positive >= 2).astype(int))
     half = with_labels(fit, (positive >= 3).astype(int))
     assert kinds(half) == []
     found = with_labels(fit, (positive >= 1).astype(int))
