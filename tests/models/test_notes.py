@@ -215,6 +215,21 @@ def test_certain_labels_of_few_votes_that_hardly_agree_are_said_first():
     assert not any(phrase in line for phrase in REASSURING for line in others)
 
 
+def test_labels_that_are_certain_because_one_class_prevails_are_no_contradiction():
+    """Votes of which a fifth is spam, on items of which nine in ten are of one class."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for e in range(300):
+        right = 0 if rng.random() < 0.9 else rng.integers(1, 10)
+        for s in rng.choice(30, 5, replace=False):
+            is_wrong = s < 6 or rng.random() < 0.25
+            rows.append((e, int(s), f"c{rng.integers(10) if is_wrong else right}"))
+    fit = at.fit(rows)
+    assert fit.vote_counts.is_low
+    assert fit.vote_counts.sure > 0.5
+    assert "confidence" not in kinds(fit)
+
+
 def test_chance_does_not_reassure():
     rng = np.random.default_rng(1)
     fit = at.fit([(e, s, "abc"[rng.integers(3)]) for e in range(100) for s in range(5)])
