@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.advice.flags import RULES, has_flags, verdicts_by_flags
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
@@ -121,7 +122,8 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
         return np.full(n, "unsure"), [why_void(fit)] * n
     if isinstance(fit, Fit) and fit.reliability is None:
         return _verdicts_by_matches(fit)
-    verdict, reasons = _verdicts_by_reliability(fit)
+    judge = verdicts_by_flags if has_flags(fit) else _verdicts_by_reliability
+    verdict, reasons = judge(fit)
     if "over_time" in fit.further:
         from annotruth.advice.over_time import with_changes  # few fits have times
 
@@ -139,6 +141,8 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
             "unsure": "matches them far less often than the median annotator",
             "too few labels": f"fewer than {FEW_LABELS} labels",
         }
+    if has_flags(fit):
+        return dict(RULES)
     interval = "reliability" if fit.low is None else "whole 95% interval of the reliability"
     rules = {
         "keep": f"{interval} {SPAMMER_BELOW} or more",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,14 +29,30 @@ Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 Readout: TypeAlias = Literal["right", "opinion"]
 """What items' probabilities are: of the right label, or the shares of serious opinion."""
 
-Verdict: TypeAlias = Literal["informative", "chance"]
-"""Whether labels or comparisons agree better than chance, or no better."""
+Verdict: TypeAlias = Literal["informative", "chance", "camps"]
+"""Whether labels or comparisons agree better than chance, or no better.
+
+"camps": they do, but about half of the annotators contradict the others.
+"""
 
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
 
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
+
+LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION = "low accuracy", "partly careless", "another opinion"
+UNCLEAR = "unclear"
+"""The behaviors of annotators who are noticed, but not flagged."""
+
+NO_VERDICT = "no verdict"
+"""The behavior of annotators where nobody can be judged."""
+
+ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
+"""The probability that a label of an annotator is right, with its 95% interval."""
+
+FLAGGED = "flagged"
+"""The column of annotators who are flagged, which is shown as ``spammer``."""
 
 READOUTS: Mapping[Readout, str] = {
     "right": "probabilities of the right label",
@@ -123,6 +140,8 @@ class AnnotatorResults(HasHistory, ABC):
         the others says that they may be none.
         """
         assert self.reliability is not None
+        if FLAGGED in self.annotator_columns:
+            return self._flag_line()
         line = f"annotators: median reliability {np.median(self.reliability):.2f}"
         has_too_few = np.array(self.behavior or [""] * len(self.reliability)) == self.too_few[1]
         if self.spammer is not None:
@@ -140,6 +159,24 @@ class AnnotatorResults(HasHistory, ABC):
         if n_few := int(has_too_few.sum()):
             line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {self.too_few[1]}"
         return line
+
+    def _flag_line(self) -> str:
+        """Return the line of the summary on annotators, for a model that flags them."""
+        n_flagged, n = self.n_spammers or 0, len(self.behavior or ())
+        line = "annotators:"
+        if "accuracy" in self.annotator_columns:
+            line += f" median accuracy {np.median(self.annotator_columns['accuracy']):.2f};"
+        if NO_VERDICT in (self.behavior or ()):
+            return f"{line} no verdicts on people"
+        are = "is a spammer" if n_flagged == 1 else "are spammers"
+        line += f" {n_flagged:,} of {n:,} {are} (careless or consistently wrong)"
+        counts = Counter(self.behavior or ())
+        for name in (LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION, self.too_few[1]):
+            if counts[name]:
+                line += f"; {counts[name]:,} {'has' if counts[name] == 1 else 'have'} {name}"
+        return line.replace(f"have {PARTLY_CARELESS}", f"are {PARTLY_CARELESS}").replace(
+            f"has {PARTLY_CARELESS}", f"is {PARTLY_CARELESS}"
+        )
 
     def parameter(self, name: str, *shape: int) -> NDArray[Any]:
         """Return one of ``parameters``; raise if it is missing or has another shape."""
@@ -203,13 +240,16 @@ class AnnotatorResults(HasHistory, ABC):
 
     def annotator_values(self) -> dict[str, Column | Sequence[str]]:
         """Return the estimates per annotator: the columns of their table, without the ids."""
+        own = dict(self.annotator_columns)
+        own.pop(FLAGGED, None)
         columns = {
+            **{name: own.pop(name) for name in ACCURACY_COLUMNS if name in own},
             "reliability": self.reliability,
             "low": self.low,
             "high": self.high,
             "spammer": self.spammer,
             "behavior": self.behavior,
-            **self.annotator_columns,
+            **own,
         }
         return {name: column for name, column in columns.items() if column is not None}
 
@@ -289,13 +329,16 @@ class BaseFit(AnnotatorResults):
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time.
+        """Whether each annotator is a spammer: flagged, or serious less than half of the time.
 
-        None for models that do not separate serious labels from others: an annotator who is often
-        wrong is not necessarily a spammer.
+        RobustGPM flags annotators whose labels show that they are careless or consistently wrong. None for
+        models that do not separate serious labels from others: an annotator who is often wrong is not
+        necessarily a spammer.
         """
         if self.reliability is None or not self.knows_serious:
             return None
+        if FLAGGED in self.annotator_columns:
+            return np.asarray(self.annotator_columns[FLAGGED], dtype=np.bool_)
         return self.reliability < SPAMMER_BELOW
 
     @cached_property

@@ -45,6 +45,12 @@ ONE_CATEGORY_LINE = (
 ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
 """What they say where every item has one label."""
 
+CAMPS_LINE = (
+    "about half of the annotators contradict the others and agree with one another: no verdicts on "
+    "people, and labels may be those of the wrong side"
+)
+"""What they say where it is open which of two sides is right."""
+
 WITHHELD_LINE = (
     "figures on annotators, items and labels are left out because of the warning; the tables have "
     "them"
@@ -245,6 +251,8 @@ def _contradictions(fit: BaseFit) -> list[Note]:
             f"{counts.describe()}: it needs more labels"
         )
         return [Note("chance test", "warning", sentence)]
+    if fit.verdict == "camps":
+        return [Note("camps", "warning", CAMPS_LINE)]
     if counts is None:
         return []
     if fit.verdict is None and counts.alpha < CHANCE_BELOW:
