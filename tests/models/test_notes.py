@@ -199,7 +199,7 @@ def test_accuracy_is_compared_where_a_model_gives_it():
 def test_unreliable_annotators_whose_votes_agree_are_said_first():
     fit = at.fit(HEALTHY)
     assert fit.vote_counts.above_chance > 0.5
-    found = replace(fit, reliability=np.full(20, 0.3))
+    found = replace(at.fit(HEALTHY, "gpm"), reliability=np.full(20, 0.3))
     assert kinds(found) == ["reliability"]
     assert "the median reliability is 0.30, but votes agree far better" in found.notice()
     assert "median reliability 0.30" in found.summary()
