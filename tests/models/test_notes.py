@@ -10,6 +10,7 @@ import annotruth as at
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits import notes
 from annotruth.models.fits.notes import CHANCE_LINE, WITHHELD_LINE, support_of
+from annotruth.models.robust_gpm import pooling
 
 REASSURING = ("median reliability", "above 90%", "probably not serious", "spammers")
 
@@ -258,31 +259,32 @@ def test_alpha_is_above_chance_by_standard_errors(alpha, n_pairs, is_above):
     assert notes.VoteCounts(alpha, 0.6, 0.5, 2.0, n_pairs).is_above_chance == is_above
 
 
-def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path):
-    labels = as_classes(noisy_classes(717, 0.18))
-    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
-        fit = at.fit(labels)
+@pytest.mark.parametrize("model", [None, "gpm"])
+def test_hundreds_of_classes_of_noise_do_not_reassure(model, tmp_path):
+    fit = at.fit(as_classes(noisy_classes(717, 0.18)), model)
     assert 0.01 < fit.vote_counts.alpha < 0.05
-    assert kinds(fit) == ["chance", "other model"]
+    assert kinds(fit) == ["chance"]
     first, *others = fit.summary().splitlines()
-    assert first.startswith("WARNING: labels hardly agree (Krippendorff's alpha is 0.03)")
-    assert "gpm was fitted instead of robust-gpm: 60 annotators and 7" in first
+    alpha = "labels hardly agree (Krippendorff's alpha is 0.03)"
+    assert first.startswith(f"WARNING: {CHANCE_LINE if model is None else alpha}")
     assert not any(phrase in line for phrase in REASSURING for line in others)
     fit.save(tmp_path / "fit")
     assert at.load(tmp_path / "fit").notes == fit.notes
+
+
+@pytest.mark.parametrize("right", [0.1, 0.95])
+def test_another_model_is_said_first_also_of_labels_that_agree(right, monkeypatch):
+    labels = as_classes(noisy_classes(200, right))
+    monkeypatch.setattr(pooling, "MAX_BYTES", 10.0)
+    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
+        fit = at.fit(labels)
+    assert kinds(fit) == [*["chance"] * (right < 0.5), "other model"]
+    first, *others = fit.summary().splitlines()
+    assert "200 categories are too many for robust-gpm: gpm was fitted instead" in first
+    assert not any(phrase in line for phrase in REASSURING for line in others)
     again = at.update(fit, [("new", 1, "class 3"), ("new", 2, "class 3")])
     assert "other model" in kinds(again)
-
-
-def test_another_model_is_said_first_also_of_labels_that_agree():
-    rows = [(e, s, e % 200) for e in range(400) for s in range(3)]
-    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
-        fit = at.fit(as_classes(rows))
-    assert kinds(fit) == ["other model"]
-    first, *others = fit.summary().splitlines()
-    assert first.startswith("WARNING: gpm was fitted instead of robust-gpm")
-    assert not any(phrase in line for phrase in REASSURING for line in others)
-    assert kinds(at.fit(as_classes(rows), "gpm")) == []
+    assert "other model" not in kinds(at.fit(labels, "gpm"))
 
 
 def test_fit_json_lists_the_notes():

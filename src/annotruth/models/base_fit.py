@@ -289,7 +289,7 @@ class BaseFit(AnnotatorResults):
         for models that do not test it.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
-        that was fitted because labels are too many for the default: ``model``, ``why``, ``instead_of``.
+        fitted because the default could not be: ``model``, ``why`` and ``instead_of``.
     further
         Results on annotators who depend on one another, on groups of annotators, over time, and on
         machines, by kind; empty where there are none.

@@ -222,7 +222,7 @@ def _replaced_model(fit: BaseFit) -> list[Note]:
     if fit.chosen is None or "instead_of" not in fit.chosen:
         return []
     sentence = (
-        f"{fit.model} was fitted instead of {fit.chosen['instead_of']}: {fit.chosen['why']}; it does "
+        f"{fit.chosen['why']} for {fit.chosen['instead_of']}: {fit.model} was fitted instead, which does "
         "not test whether labels agree better than chance"
     )
     return [Note("other model", "warning", sentence)]
