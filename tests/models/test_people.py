@@ -90,7 +90,7 @@ def test_strict_people_are_serious(seed):
 
 def test_somebody_who_says_the_frequent_label_to_easy_items_is_not_accused():
     """Nobody is flagged whose agreement is clearly above that of the own labels shuffled."""
-    rows, _, rng = crowd(n_items=300, n_classes=2)
+    rows, truth, rng = crowd(n_items=300, n_classes=2)
     lazy = [(e, "new", truth[e] if rng.random() < 0.4 else 0) for e in range(300)]
     new = row_of(fit_of([*rows, *lazy]), "new")
     assert new.agreement > 0.1
@@ -188,7 +188,7 @@ def test_at_most_a_twentieth_of_the_flagged_is_expected_to_be_fine():
 
 def test_agreement_is_that_of_shuffled_labels_on_average():
     """Mean and variance of the agreement over all permutations of the own labels, as by shuffling."""
-    rows, truth, rng = crowd(n_items=30, n_people=5, per_item=4)
+    rows, _, rng = crowd(n_items=30, n_people=5, per_item=4)
     labels = at.Labels.of([(e, who, CLASSES[label]) for e, who, label in rows])
     n = labels.n_categories
     states = ItemStates(

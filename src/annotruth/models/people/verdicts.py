@@ -46,7 +46,7 @@ _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
 _LOW_SHARE = 2.0 / 3.0
 _SURE, _OPEN = 0.9, 0.1
-_LEAST_LABELS = 3
+_LEAST_LABELS = 5
 _LITTLE_EVIDENCE = 0.5
 _Z_95 = 1.96
 _VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
@@ -83,7 +83,7 @@ class Verdicts(NamedTuple):
     low_accuracy, partly_careless
         Notices.
     too_few
-        Fewer than three labels that can be compared, or fewer than `MANY_LABELS` and it is open whether they are
+        Fewer than five labels that can be compared, or fewer than `MANY_LABELS` and it is open whether they are
         careless: a probability of 0.1 or more, or evidence of less than :math:`10^{1/2}` to one against it.
     unclear
         The same with more labels: they follow the items too weakly to tell.
