@@ -9,9 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import CHANCE, Column, Verdict, now
+from annotruth.models.base_fit import Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
 from annotruth.models.pairs.pair_gpm.estimation import Estimate, attenuation
