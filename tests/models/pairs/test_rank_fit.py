@@ -13,7 +13,7 @@ from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
-from annotruth.models.pairs.summary import notices, score_line
+from annotruth.models.pairs.summary import notices, score_line, tie_group_line, tie_groups
 from annotruth.report.pairs.page import rank_report_page
 
 COLUMNS = ("left", "right", "annotator", "winner")
@@ -318,3 +318,12 @@ def test_groups_name_items_of_one_part_only():
     of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
     assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]
     assert all(f"of annotators; {line}" in rank_report_page(fit) for line in of_groups)
+
+
+def test_items_that_cannot_be_told_apart_are_listed_together():
+    votes = at.simulate.comparers(n_items=4, n_annotators=10, seed=1).comparisons
+    fit = at.rank(votes, "bradley-terry")
+    scores = ScorePosterior(np.array([0.0, 2.0, 0.05, -2.0]), np.eye(4) / 100)
+    assert tie_groups(replace(fit, scores=scores)) == [["2"], ["3", "1"], ["4"]]
+    line = tie_group_line(replace(fit, scores=scores))
+    assert line == "order: 2 leads; then 3, 1 cannot be told apart; then 4"

@@ -12,6 +12,7 @@ from annotruth.errors import counted, listed, shorten, shown
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.sanity import contradictions
 
@@ -36,6 +37,7 @@ CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next 
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
 
 _MAX_NAMES = 5
+_MAX_GROUPED, _MAX_TIE_GROUPS = 60, 4  # items, and groups of these, that are listed in words
 _LEVEL = 0.05  # of significance
 _DEPENDENT = 1e-10  # of a direction of standardised covariates: its share of their squares
 _TAKES_PART = 1e-3  # of a covariate in such a direction
@@ -159,6 +161,51 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
         f"tied for first: {', '.join(names)}{more} (1 is in the 95% intervals of their ranks); "
         f"{names[0]} is best with probability {fit.ranking.p_best[best]:.2f}"
     )
+
+
+def tie_groups(fit: RankFit, part: int = 0) -> list[list[str]]:
+    """Return the items of a part, best first, in groups that cannot be told apart.
+
+    A group ends where the best of it and the next item are separated: the 95% interval of the
+    difference of their scores does not have 0.
+    """
+    members = np.flatnonzero(fit.part == part)
+    order = members[np.argsort(-fit.scores.mean[members], kind="stable")]
+    groups: list[list[int]] = []
+    for item in order.tolist():
+        if groups and not _separated(fit, groups[-1][0], item):
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    names = fit.data.items
+    return [[shorten(str(names[k].as_py()), 40) for k in group] for group in groups]
+
+
+def _separated(fit: RankFit, better: int, worse: int) -> bool:
+    """Whether two items differ: the 95% interval of the difference of their scores is above 0."""
+    covariance, sd = fit.scores.covariance, fit.scores.sd
+    variance = float(sd[better] ** 2 + sd[worse] ** 2)
+    if covariance.ndim == 2:
+        variance -= 2.0 * float(covariance[better, worse])
+    difference = float(fit.scores.mean[better] - fit.scores.mean[worse])
+    return difference > Z_95 * float(np.sqrt(max(variance, 0.0)))
+
+
+def tie_group_line(fit: RankFit) -> str:
+    """Return the first groups of items in words, such as "A leads; B and C cannot be told apart"."""
+    if fit.n_parts > 1 or fit.verdict == "chance" or not 2 < fit.data.n_items <= _MAX_GROUPED:
+        return ""
+    groups = tie_groups(fit)
+    words = []
+    for number, group in enumerate(groups[:_MAX_TIE_GROUPS]):
+        if len(group) == 1:
+            words.append(f"{group[0]} leads" if number == 0 else f"then {group[0]}")
+        else:
+            start = "" if number == 0 else "then "
+            words.append(f"{start}{listed(group)} cannot be told apart")
+    if len(groups) > len(words):
+        words.append(f"and {counted(len(groups) - len(words), 'further group')}")
+    return f"order: {'; '.join(words)}"
 
 
 def preference(fit: RankFit, difference: float) -> float:
@@ -289,6 +336,8 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
+    if line := tie_group_line(fit):
+        lines.append(line)
     lines += context_lines(fit)
     if fit.n_groups > 1 and fit.verdict != "chance":
         lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")

@@ -28,6 +28,7 @@ MAX_SERIOUS = 0.2  # nobody is called a spammer whose probability of being serio
 DECIDED = 0.8  # nor serious with a lower one
 DECIDED_INVERTED = 0.9  # nor inverted: that is more than careless
 _CLEARLY = 1.645  # standard deviations above the agreement of own votes permuted: 5%
+_AGAINST = 1.0  # standard deviations below it, of those who are called inverted
 _INFORMATIVE = np.log(3.0)  # of the likelihood ratio of serious and random votes
 
 
@@ -133,7 +134,7 @@ def name_behaviors(now: Estimate, agreement: Agreement) -> list[str]:
 
     Spammers are as many as keep the expected share of serious ones among them at 5%. Nobody is called
     random or said to choose always the same whose votes clearly go with those of others, and
-    nobody inverted whose votes do not clearly go against them.
+    nobody inverted whose votes do not go against them.
     """
     states, votes = now.states, now.votes
     p_serious = states.p_serious
@@ -143,7 +144,7 @@ def name_behaviors(now: Estimate, agreement: Agreement) -> list[str]:
     likeliest = np.array(CLASSES[1:])[p_class.argmax(axis=1)]
     accused = p_serious <= MAX_SERIOUS
     accused &= votes.data.comparisons_per_annotator >= MIN_VOTES
-    accused &= np.where(likeliest == INVERTED, agreement.z < -_CLEARLY, True)
+    accused &= np.where(likeliest == INVERTED, agreement.z < -_AGAINST, True)
     accused &= np.isin(likeliest, [INVERTED, FAVOURS]) | (agreement.z < _CLEARLY)
     accused = control_discoveries(p_serious, accused)
     serious = (p_serious >= DECIDED) & ~accused
