@@ -327,3 +327,24 @@ def test_items_that_cannot_be_told_apart_are_listed_together():
     assert tie_groups(replace(fit, scores=scores)) == [["2"], ["3", "1"], ["4"]]
     line = tie_group_line(replace(fit, scores=scores))
     assert line == "order: 2 leads; then 3, 1 cannot be told apart; then 4"
+
+
+def test_preferences_are_the_decided_votes_with_their_weights(run, tmp_path):
+    rows = [
+        {"left": "a", "right": "b", "annotator": "x", "winner": "right", "prompt": "p"},
+        {"left": "a", "right": "b", "annotator": "y", "winner": "tie", "prompt": "q"},
+        {"left": "c", "right": "a", "annotator": "y", "winner": "left", "prompt": "q"},
+    ]
+    fit = at.rank(rows, "bradley-terry")
+    assert fit.preference_table().to_pydict() == {
+        "prompt": ["p", "q"],
+        "chosen": ["b", "c"],
+        "rejected": ["a", "a"],
+        "weight": [1.0, 1.0],
+    }
+    (tmp_path / "votes.json").write_text(json.dumps(rows))
+    path = tmp_path / "preferences.csv"
+    code, _, _ = run("rank", str(tmp_path / "votes.json"), "--preferences", str(path), "--quiet")
+    assert code == 0
+    head = path.read_text().splitlines()[0].replace(chr(34), "")
+    assert head == "prompt,chosen,rejected,weight"
