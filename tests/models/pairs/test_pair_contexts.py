@@ -89,11 +89,13 @@ def test_random_voters_are_found_by_others_votes_on_the_same_prompts() -> None:
 
 
 def test_whose_prompts_nobody_shares_cannot_be_judged() -> None:
-    made = prompt_crowd(own_contexts=True, n_contexts=400, n_votes=20, spread=3.0, seed=1)
+    made = prompt_crowd(own_contexts=True, n_contexts=400, n_votes=20, spread=0.5, seed=1)
     fit = at.rank(made.comparisons)
-    if fit.verdict != "chance":
-        assert NOT_SHARED in fit.behavior
+    assert fit.verdict != "chance"
+    assert NOT_SHARED in fit.behavior
     assert not fit.spammer.any()
+    cannot = np.array(fit.behavior) == NOT_SHARED
+    assert np.isnan(np.asarray(fit.annotator_columns["accuracy"])[cannot]).all()
 
 
 def test_shuffled_rows_change_nothing() -> None:

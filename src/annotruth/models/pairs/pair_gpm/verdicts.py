@@ -148,7 +148,9 @@ def name_behaviors(now: Estimate, agreement: Agreement) -> list[str]:
     accused &= np.isin(likeliest, [INVERTED, FAVOURS]) | (agreement.z < _CLEARLY)
     accused = control_discoveries(p_serious, accused)
     serious = (p_serious >= DECIDED) & ~accused
-    behavior = np.where(accused, likeliest, np.where(serious, SERIOUS, TOO_FEW_VOTES))
+    behavior = np.where(accused, likeliest, np.where(serious, SERIOUS, TOO_FEW_VOTES)).astype(
+        object
+    )
     behavior[votes.data.comparisons_per_annotator < MIN_VOTES] = TOO_FEW_VOTES
     if votes.context is not None:
         ratio = states.value[:, :, : len(SHARPNESS)].max(axis=(0, 2)) - states.value[0, :, -1]
