@@ -88,7 +88,7 @@ def test_random_voters_are_found_by_others_votes_on_the_same_prompts() -> None:
     assert accuracy[4:].min() > accuracy[:4].max()
 
 
-def test_whose_prompts_nobody_shares_cannot_be_judged() -> None:
+def test_whose_prompts_nobody_shares_are_unknown() -> None:
     made = prompt_crowd(own_contexts=True, n_contexts=400, n_votes=20, spread=0.5, seed=1)
     fit = at.rank(made.comparisons)
     assert fit.verdict != "chance"

@@ -320,13 +320,13 @@ def test_groups_name_items_of_one_part_only():
     assert all(f"of annotators; {line}" in rank_report_page(fit) for line in of_groups)
 
 
-def test_items_that_cannot_be_told_apart_are_listed_together():
+def test_items_that_cannot_be_separated_are_listed_together():
     votes = at.simulate.comparers(n_items=4, n_annotators=10, seed=1).comparisons
     fit = at.rank(votes, "bradley-terry")
     scores = ScorePosterior(np.array([0.0, 2.0, 0.05, -2.0]), np.eye(4) / 100)
     assert tie_groups(replace(fit, scores=scores)) == [["2"], ["3", "1"], ["4"]]
     line = tie_group_line(replace(fit, scores=scores))
-    assert line == "order: 2 leads; then 3, 1 cannot be told apart; then 4"
+    assert line == "order: 2 leads; then 3, 1 cannot be separated; then 4"
 
 
 def test_preferences_are_the_decided_votes_with_their_weights(run, tmp_path):

@@ -166,12 +166,12 @@ def fit_habits(
             tie[s, j] = h + min(max(move_h, -1.0), 1.0)
 
 
-class Voters(NamedTuple):
+class VoterHabits(NamedTuple):
     """What annotators are taken for: sharpness, side bias, log tie rate, and the weight of their votes.
 
     Examples
     --------
-    >>> Voters._fields
+    >>> VoterHabits._fields
     ('sharpness', 'side', 'tie', 'weight')
     """
 
@@ -188,7 +188,7 @@ def update_sites(
     hi: int,
     mean: Floats,
     variance: Floats,
-    who: Voters,
+    who: VoterHabits,
     step: float,
     precision: Floats,
     shift: Floats,
@@ -233,7 +233,7 @@ def predict_votes(
     hi: int,
     mean: Floats,
     variance: Floats,
-    who: Voters,
+    who: VoterHabits,
     log_p: Floats,
     tie_slope: Floats,
     tie_information: Floats,

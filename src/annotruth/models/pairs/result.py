@@ -203,7 +203,7 @@ class RankFit(AnnotatorResults):
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time.
 
-        Annotators of whom it cannot be told are not.
+        Annotators of whom it is unknown are not.
         """
         if self.reliability is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,4 +89,6 @@ def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None 
             squares + inner(a, a),
             others + inner(b, b),
         )
-    return round(product / np.sqrt(squares * others), 12) if squares * others > 0.0 else 1.0
+    if squares * others == 0.0:
+        return 1.0
+    return round(product / math.sqrt(squares * others), 12)

@@ -29,8 +29,8 @@ MIN_CONTEXTS = 5
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
 
-NOT_SHARED = "cannot be told: nobody judged the same prompts"
-"""The behavior of annotators whose contexts nobody else judged, and who may be serious or not."""
+NOT_SHARED = "unknown: nobody else compared on the same prompts"
+"""The behavior of annotators whose contexts nobody else evaluated, and who may be serious or not."""
 
 CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next to nothing"
 
@@ -164,7 +164,7 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
 
 
 def tie_groups(fit: RankFit, part: int = 0) -> list[list[str]]:
-    """Return the items of a part, best first, in groups that cannot be told apart.
+    """Return the items of a part, best first, in groups that cannot be separated.
 
     A group ends where the best of it and the next item are separated: the 95% interval of the
     difference of their scores does not have 0.
@@ -192,7 +192,7 @@ def _separated(fit: RankFit, better: int, worse: int) -> bool:
 
 
 def tie_group_line(fit: RankFit) -> str:
-    """Return the first groups of items in words, such as "A leads; B and C cannot be told apart"."""
+    """Return the first groups of items in words, such as "A leads; B and C cannot be separated"."""
     if fit.n_parts > 1 or fit.verdict == "chance" or not 2 < fit.data.n_items <= _MAX_GROUPED:
         return ""
     groups = tie_groups(fit)
@@ -202,7 +202,7 @@ def tie_group_line(fit: RankFit) -> str:
             words.append(f"{group[0]} leads" if number == 0 else f"then {group[0]}")
         else:
             start = "" if number == 0 else "then "
-            words.append(f"{start}{listed(group)} cannot be told apart")
+            words.append(f"{start}{listed(group)} cannot be separated")
     if len(groups) > len(words):
         words.append(f"and {counted(len(groups) - len(words), 'further group')}")
     return f"order: {'; '.join(words)}"

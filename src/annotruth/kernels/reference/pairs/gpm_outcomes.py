@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.kernels.pairs.gpm_outcomes import LOST, MIN_SHOWN, HabitPrior, Outcomes, Voters
+from annotruth.kernels.pairs.gpm_outcomes import LOST, MIN_SHOWN, HabitPrior, Outcomes, VoterHabits
 from annotruth.kernels.pairs.gpm_quadrature import MAX_LOG_ODDS, Quadrature
 
 
@@ -101,7 +101,7 @@ def update_sites(
     hi: int,
     mean: Floats,
     variance: Floats,
-    who: Voters,
+    who: VoterHabits,
     step: float,
     precision: Floats,
     shift: Floats,
@@ -132,7 +132,7 @@ def predict_votes(
     hi: int,
     mean: Floats,
     variance: Floats,
-    who: Voters,
+    who: VoterHabits,
     log_p: Floats,
     tie_slope: Floats,
     tie_information: Floats,

@@ -1,4 +1,4 @@
-"""The latent class, sharpness and habits of each annotator, judged by the votes of everybody else."""
+"""The latent class, sharpness and habits of each annotator, evaluated by the votes of everybody else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy.special import gammaln, logsumexp
 
 from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, Voters
+from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, VoterHabits
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.passes import Passes
-from annotruth.models.pairs.pair_gpm.scores import Differences
+from annotruth.models.pairs.pair_gpm.scores import VoteDifferences
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS,
     CLASS_PRIOR,
@@ -67,7 +67,7 @@ class Crowd:
 def _level_shares(counts: Floats) -> Floats:
     """Return the probabilities of levels: two halves of normal densities of log sharpness.
 
-    The spread above 1 says nothing about that below, where the blunt are told from the random; there
+    The spread above 1 says nothing about that below, where the blunt are separated from the random; there
     it is not below the prior's.
     """
     sd = np.empty(N_SERIOUS)
@@ -134,19 +134,19 @@ class AnnotatorStates:
         group: Floats = self.p_level.sum(axis=2).T
         return group
 
-    def voters(self, group: int) -> Voters:
+    def voters(self, group: int) -> VoterHabits:
         """Return what annotators are taken for while the scores of a group are estimated."""
         level = self.p_level[group]
         p_group = level.sum(axis=1)
         share = level / np.maximum(p_group, 1e-300)[:, np.newaxis]
         habits = (each[group, :, :N_SERIOUS] for each in (self.side, self.tie))
         side, tie = ((share * each).sum(axis=1) for each in habits)
-        return Voters(
+        return VoterHabits(
             share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group
         )
 
     def evaluate(
-        self, outcomes: Outcomes, passes: Passes, by_group: list[Differences], n_steps: int = 1
+        self, outcomes: Outcomes, passes: Passes, by_group: list[VoteDifferences], n_steps: int = 1
     ) -> None:
         """Take steps on the habits at each active level, given differences by others' votes."""
         self.scale = 1.0

@@ -1,7 +1,7 @@
 r"""The estimation of PairGPM: scores, annotators, ties of pairs and the spread over contexts in turns.
 
 Each round solves for the scores and updates the sites of votes, judges annotators by the differences that
-the votes of all others imply, and then updates the priors. Annotators' own votes would follow them: judged
+the votes of all others imply, and then updates the priors. Annotators' own votes would follow them: evaluated
 by these, everybody looks serious.
 """
 
@@ -20,7 +20,7 @@ from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
 from annotruth.models.pairs.pair_gpm.passes import Passes
-from annotruth.models.pairs.pair_gpm.scores import Differences, GroupScores, Prior
+from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior, VoteDifferences
 from annotruth.models.pairs.pair_gpm.states import (
     MARGINAL,
     MAX_SPREAD,
@@ -49,7 +49,7 @@ _ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are consid
 
 
 @dataclass
-class Estimate:
+class PairEstimate:
     """What is estimated, as it is after some rounds.
 
     Attributes
@@ -71,7 +71,7 @@ class Estimate:
     history
         The log-likelihood after each round.
     is_large
-        Whether annotators are judged by votes in classes of their differences, which is faster.
+        Whether annotators are evaluated by votes in classes of their differences, which is faster.
     classes
         These votes, once they are needed.
     """
@@ -84,11 +84,11 @@ class Estimate:
     outcomes: Outcomes
     pair_tie: Floats
     pair_tie_variance: float
-    left_out: list[Differences]
+    left_out: list[VoteDifferences]
     history: list[float]
     converged: bool = False
     is_large: bool = False
-    classes: Judged | None = None
+    classes: EvaluatedVotes | None = None
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
         """Update the scores and sites of all groups."""
@@ -98,7 +98,7 @@ class Estimate:
     def leave_out(self) -> None:
         """Compute the differences by the votes of others.
 
-        Annotators who count less than others, as machines do that err together, are judged without
+        Annotators who count less than others, as machines do that err together, are evaluated without
         all of those.
         """
         exact, self.classes = not self.is_large, None
@@ -116,32 +116,32 @@ class Estimate:
             group.precision[:], group.shift[:] = precision, shift
             group.solve(self.prior)
 
-    def judged(self) -> Judged:
-        """Return the votes by which annotators are judged."""
+    def evaluated(self) -> EvaluatedVotes:
+        """Return the votes by which annotators are evaluated."""
         if self.is_large:
             if self.classes is None:
                 self.classes = _in_classes(self)
             return self.classes
         n = self.votes.data.n_comparisons
-        return Judged(self.outcomes, self.left_out, self.votes.annotator, np.ones(n))
+        return EvaluatedVotes(self.outcomes, self.left_out, self.votes.annotator, np.ones(n))
 
 
-class Judged(NamedTuple):
+class EvaluatedVotes(NamedTuple):
     """Votes, or classes of an annotator's votes with nearly the same difference.
 
     Examples
     --------
-    >>> Judged._fields
+    >>> EvaluatedVotes._fields
     ('outcomes', 'left_out', 'annotator', 'n_votes')
     """
 
     outcomes: Outcomes
-    left_out: list[Differences]
+    left_out: list[VoteDifferences]
     annotator: Codes
     n_votes: Floats
 
 
-def _in_classes(now: Estimate) -> Judged:
+def _in_classes(now: PairEstimate) -> EvaluatedVotes:
     """Return votes of equal outcome and nearly equal difference as one, at their mean difference."""
     ((mean, variance),) = now.left_out
     outcome, weight = now.outcomes.outcome, now.outcomes.weight
@@ -163,13 +163,13 @@ def _in_classes(now: Estimate) -> Judged:
         weight=count,
         tie_odds=np.ones(len(used)),
     )
-    return Judged(outcomes, [Differences(total / count, spread / count)], who, count)
+    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
 
 
-def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> Estimate:
+def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:
     """Return where estimation starts: everybody is serious, and scores are equal."""
     spread = FIRST_SPREAD if votes.has_contexts else 0.0
-    return Estimate(
+    return PairEstimate(
         votes=votes,
         passes=passes,
         groups=[GroupScores(votes, passes) for _ in range(n_groups)],
@@ -184,14 +184,14 @@ def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> Estim
 
 
 def estimate(
-    now: Estimate, *, tol: float, max_rounds: int, progress: ProgressCallback | None = None
+    now: PairEstimate, *, tol: float, max_rounds: int, progress: ProgressCallback | None = None
 ) -> None:
     """Run rounds until scores and probabilities of classes change by less than ``tol``."""
     now.iterate(_FIRST_SITES)
-    before = _watched(now)
+    before = _monitored(now)
     for number in range(max_rounds):
         one_round(now, number)
-        after = _watched(now)
+        after = _monitored(now)
         change = max(float(np.abs(a - b).max()) for a, b in zip(after, before, strict=True))
         before = after
         if progress is not None:
@@ -203,16 +203,16 @@ def estimate(
     finish(now)
 
 
-def finish(now: Estimate, n_sites: int = _LAST_SITES) -> None:
+def finish(now: PairEstimate, n_sites: int = _LAST_SITES) -> None:
     """Solve once more for the scores, and judge annotators by them."""
     now.iterate(n_sites)
     now.leave_out()
-    judged = now.judged()
-    now.states.evaluate(judged.outcomes, now.passes, judged.left_out)
+    evaluated = now.evaluated()
+    now.states.evaluate(evaluated.outcomes, now.passes, evaluated.left_out)
     now.states.update(now.outcomes, learn=False)
 
 
-def _watched(now: Estimate) -> tuple[Floats, ...]:
+def _monitored(now: PairEstimate) -> tuple[Floats, ...]:
     """Return what must not change any more: scores in a new context, and probabilities of classes.
 
     Changes of scores are relative to these, if they are large.
@@ -226,7 +226,7 @@ def attenuation(spread: float) -> float:
     return float(1.0 / np.sqrt(1.0 + MARGINAL * spread**2))
 
 
-def one_round(now: Estimate, number: int) -> None:
+def one_round(now: PairEstimate, number: int) -> None:
     """Update everything once."""
     now.iterate(_SITES, _STEP)
     if now.votes.has_contexts and number in _SPREAD_ROUNDS:
@@ -241,13 +241,13 @@ def one_round(now: Estimate, number: int) -> None:
     now.states.p_level = kept * before + (1.0 - kept) * now.states.p_level
     now.states.choose_levels()
     _update_pair_ties(now)
-    # Within contexts that decide nearly everything, scale and spread can hardly be told apart.
+    # Within contexts that decide nearly everything, scale and spread can hardly be separated.
     may_scale = not now.votes.has_contexts or number <= max(_SPREAD_ROUNDS)
     _update_scale(now, _SCALE_STEP if may_scale else 0.0)
     now.history.append(now.states.log_likelihood)
 
 
-def _update_scale(now: Estimate, step: float) -> None:
+def _update_scale(now: PairEstimate, step: float) -> None:
     """Move the scale of scores to that of a typical annotator, and update the prior of scores."""
     factor = math.exp(step * now.states.mean_log_sharpness())
     if now.prior.spread > 0.0:
@@ -262,7 +262,7 @@ def _update_scale(now: Estimate, step: float) -> None:
     now.prior = Prior(old * (precision / old) ** _PRIOR_STEP, now.prior.spread * factor)
 
 
-def _update_pair_ties(now: Estimate) -> None:
+def _update_pair_ties(now: PairEstimate) -> None:
     """Take two Newton steps on the log tie rates of pairs, which have mean 0 over votes."""
     if not now.outcomes.has_ties:
         return
@@ -296,7 +296,7 @@ def _update_pair_ties(now: Estimate) -> None:
     now.pair_tie_variance = total / (PAIR_TIE_PAIRS + n_pairs)
 
 
-def choose_spread(now: Estimate, factor: float) -> None:
+def choose_spread(now: PairEstimate, factor: float) -> None:
     """Choose the spread over contexts by which votes of others predict best.
 
     With a factor of 0 the candidates are a coarse grid; otherwise the neighbours of the present
@@ -345,7 +345,7 @@ def _top_of_parabola(x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.exp(logs[1] + top))
 
 
-def _prediction(now: Estimate) -> float:
+def _prediction(now: PairEstimate) -> float:
     """Return the log-probability of serious annotators' votes by the votes of others."""
     now.leave_out()
     n, total = now.votes.data.n_comparisons, 0.0

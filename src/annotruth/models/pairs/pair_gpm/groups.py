@@ -14,7 +14,7 @@ import numpy as np
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.directions import deviations_by_item, leading_directions
-from annotruth.models.pairs.pair_gpm.estimation import Estimate, one_round, start_estimate
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, one_round, start_estimate
 from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.votes import PairVotes
 
@@ -25,14 +25,14 @@ _MEMBER = 0.9  # the probability of a start's group
 _KMEANS_STEPS = 30
 
 
-def start_with_groups(votes: PairVotes, passes: Passes, n_groups: int, seed: int) -> Estimate:
+def start_with_groups(votes: PairVotes, passes: Passes, n_groups: int, seed: int) -> PairEstimate:
     """Return an estimate in which groups of annotators have scores of their own."""
     consensus = start_estimate(votes, passes)
     consensus.iterate(_SITES_PER_START)
     rng = np.random.default_rng(seed)
     coordinates = _deviations(votes.data, consensus.groups[0].theta, n_groups, rng)
     starts = _distinct([_k_means(coordinates, n_groups, rng) for _ in range(_N_STARTS)])
-    best: Estimate | None = None
+    best: PairEstimate | None = None
     for member in starts:
         now = start_estimate(votes, passes, n_groups)
         other = (1.0 - _MEMBER) / max(n_groups - 1, 1)

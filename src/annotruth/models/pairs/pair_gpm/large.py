@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.pair_gpm.estimation import Estimate, estimate, finish, start_estimate
+from annotruth.models.pairs.pair_gpm.estimation import (
+    PairEstimate,
+    estimate,
+    finish,
+    start_estimate,
+)
 from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.sample import sample_votes
 from annotruth.models.pairs.pair_gpm.scores import Prior
@@ -21,7 +26,7 @@ _FIRST_HABITS = 3
 
 def estimate_large(
     votes: PairVotes, passes: Passes, package: str, seed: int, progress: ProgressCallback | None
-) -> Estimate:
+) -> PairEstimate:
     """Return an estimate: one round over all votes, with the crowd of a sample of the annotators.
 
     Scores start from those of Bradley and Terry's model.
@@ -39,10 +44,10 @@ def estimate_large(
     now.groups[0].start_at(scores, now.outcomes, states.voters(0))
     now.iterate(_SITES - 1)
     now.leave_out()
-    judged = now.judged()
-    states.evaluate(judged.outcomes, passes, judged.left_out)
+    evaluated = now.evaluated()
+    states.evaluate(evaluated.outcomes, passes, evaluated.left_out)
     states.choose_levels()
-    states.evaluate(judged.outcomes, passes, judged.left_out, n_steps=_FIRST_HABITS - 1)
+    states.evaluate(evaluated.outcomes, passes, evaluated.left_out, n_steps=_FIRST_HABITS - 1)
     states.update(now.outcomes)
     now.history.append(states.log_likelihood)
     if progress is not None:

@@ -16,7 +16,7 @@ from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.chance import judge_comparisons
-from annotruth.models.pairs.pair_gpm.estimation import Estimate, estimate, start_estimate
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, estimate, start_estimate
 from annotruth.models.pairs.pair_gpm.groups import start_with_groups
 from annotruth.models.pairs.pair_gpm.large import LARGE, estimate_large
 from annotruth.models.pairs.pair_gpm.passes import Passes, kernel_package
@@ -51,12 +51,12 @@ class PairGPM(PairEstimator):
 
     with the sharpness b of the annotator, the side bias :math:`\gamma` and the tie rate :math:`\nu`,
     which are habits, the tie rate :math:`\zeta` of the pair and covariates x. Effects of contexts are
-    estimated from five contexts on that two annotators judged; :math:`\tau` is 0 where contexts do not
+    estimated from five contexts on that two annotators evaluated; :math:`\tau` is 0 where contexts do not
     matter. Reported scores are :math:`\theta / \sqrt{1 + 0.692 \tau^2}`, the log odds that a typical
     annotator prefers an item in a *new* context; their intervals take contexts as a sample.
 
     Annotators are serious (:math:`b > 0`), inverted (:math:`b < 0`), random (:math:`b = 0`, or with
-    shares of outcomes of their own), always choose left, right or tie, or favour one item. Each is judged
+    shares of outcomes of their own), always choose left, right or tie, or favour one item. Each is evaluated
     by the differences D that the votes of everybody else imply. Spammers are named so that at most 5% of
     them are expected to be serious, and never against what can be counted: whose votes go with those of
     others clearly more than when permuted is none. Where sides are not known, there is no gamma, and
@@ -83,7 +83,7 @@ class PairGPM(PairEstimator):
     >>> crowd = simulate.comparers(n_items=10, n_annotators=30, behavior="always left")
     >>> fit = PairGPM().fit(crowd.comparisons).result_
     >>> int(fit.spammer.sum()), sorted(set(fit.behavior))
-    (6, ['always left', 'serious'])
+    (5, ['always left', 'serious'])
     """
 
     name: ClassVar[str] = "pair-gpm"
@@ -131,7 +131,7 @@ class PairGPM(PairEstimator):
         estimate(now, tol=self.tol, max_rounds=_ROUNDS_OF_TEST)
         return now.states.serious_evidence() > _CLEAR_EVIDENCE
 
-    def _fit_chance(self, now: Estimate) -> tuple[Estimate, History]:
+    def _fit_chance(self, now: PairEstimate) -> tuple[PairEstimate, History]:
         """Fit comparisons that agree no better than chance: with equal scores."""
         precision = now.prior.precision
         now.prior = Prior(_EQUAL_SCORES, 0.0)
@@ -145,7 +145,7 @@ class PairGPM(PairEstimator):
         now.converged = True
         return now, self._history(now)
 
-    def _history(self, now: Estimate) -> History:
+    def _history(self, now: PairEstimate) -> History:
         """Return the history; warn where the rounds did not converge."""
         objective = np.array(now.history)
         reason = f"change of scores and classes below {self.tol:g}"

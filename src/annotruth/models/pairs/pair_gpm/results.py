@@ -15,7 +15,7 @@ from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
-from annotruth.models.pairs.pair_gpm.estimation import Estimate, attenuation
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS_TIE,
     FAVOURS,
@@ -27,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.states import (
 )
 from annotruth.models.pairs.pair_gpm.verdicts import (
     DECIDED,
-    Agreement,
+    VoteAgreement,
     measure_agreement,
     name_behaviors,
 )
@@ -44,7 +44,7 @@ _FIXED = slice(2, 5)  # the classes that always choose one outcome
 
 
 def make_fit(
-    model: PairGPM, estimate: Estimate, history: History, verdict: Verdict | None
+    model: PairGPM, estimate: PairEstimate, history: History, verdict: Verdict | None
 ) -> RankFit:
     """Return the results of an estimate."""
     votes, data = estimate.votes, estimate.votes.data
@@ -83,7 +83,7 @@ def make_fit(
     )
 
 
-def _forget_seriousness(estimate: Estimate) -> None:
+def _forget_seriousness(estimate: PairEstimate) -> None:
     """Set the posterior of annotators whose votes agree no better than chance.
 
     With equal scores, votes say who always votes for a side or a tie, but not who else is serious.
@@ -96,7 +96,7 @@ def _forget_seriousness(estimate: Estimate) -> None:
     p_class[:, 0], p_class[:, 1] = rest * _CHANCE_RELIABILITY, rest * (1.0 - _CHANCE_RELIABILITY)
 
 
-def _chance_behaviors(estimate: Estimate) -> list[str]:
+def _chance_behaviors(estimate: PairEstimate) -> list[str]:
     """Return who always votes for a side or a tie; of others nothing is known."""
     fixed = estimate.states.p_class[:, _FIXED]
     named = np.array([*SIDES, ALWAYS_TIE])[fixed.argmax(axis=1)]
@@ -104,7 +104,7 @@ def _chance_behaviors(estimate: Estimate) -> list[str]:
 
 
 def _interval(reliability: Floats, behavior: list[str]) -> tuple[Floats, Floats]:
-    """Return the 95% interval of the reliability: from 0 to 1 where it cannot be told."""
+    """Return the 95% interval of the reliability: from 0 to 1 where it is unknown."""
     names = np.array(behavior)
     undecided = np.isin(names, [TOO_FEW_VOTES, NOT_SHARED])
     serious = names == SERIOUS
@@ -113,7 +113,7 @@ def _interval(reliability: Floats, behavior: list[str]) -> tuple[Floats, Floats]
 
 
 def _scores(
-    estimate: Estimate, *, is_chance: bool
+    estimate: PairEstimate, *, is_chance: bool
 ) -> tuple[ScorePosterior, dict[str, NDArray[Any]]]:
     """Return the scores of the whole crowd, and those of taste groups.
 
@@ -158,7 +158,7 @@ def _scores(
     }
 
 
-def _p_serious(estimate: Estimate) -> Floats:
+def _p_serious(estimate: PairEstimate) -> Floats:
     """Return the probability that each vote was serious: its annotator is, and it is no slip."""
     votes, states = estimate.votes, estimate.states
     n = votes.data.n_comparisons
@@ -179,7 +179,7 @@ def _p_serious(estimate: Estimate) -> Floats:
     return serious
 
 
-def _side_bias(estimate: Estimate) -> Floats:
+def _side_bias(estimate: PairEstimate) -> Floats:
     """Return the crowd's side bias with its 95% interval."""
     states, habits = estimate.states, estimate.states.crowd.habits
     variance = (states.p_level * states.side_variance[:, :, : len(SHARPNESS)]).sum(axis=(0, 2))
@@ -187,7 +187,7 @@ def _side_bias(estimate: Estimate) -> Floats:
     return with_interval(habits.side, 1.0 / np.sqrt(max(float(known.sum()), 1e-12)))
 
 
-def _coefficients(estimate: Estimate) -> dict[str, Floats]:
+def _coefficients(estimate: PairEstimate) -> dict[str, Floats]:
     """Return the coefficients of covariates with their 95% intervals, in log odds in a new context."""
     votes, share = estimate.votes, estimate.states.crowd.group
     factor = attenuation(estimate.prior.spread)
@@ -201,7 +201,7 @@ def _coefficients(estimate: Estimate) -> dict[str, Floats]:
 
 
 def _annotator_columns(
-    estimate: Estimate, agreement: Agreement, behavior: list[str]
+    estimate: PairEstimate, agreement: VoteAgreement, behavior: list[str]
 ) -> dict[str, Column]:
     states, votes = estimate.states, estimate.votes
     level = states.p_level
@@ -229,7 +229,7 @@ def _annotator_columns(
 
 
 def _evidence(
-    estimate: Estimate, at: Agreement, behavior: list[str], verdict: Verdict | None
+    estimate: PairEstimate, at: VoteAgreement, behavior: list[str], verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
     data = estimate.votes.data
@@ -265,11 +265,11 @@ def _evidence(
     return lines
 
 
-def _context_words(estimate: Estimate) -> str:
+def _context_words(estimate: PairEstimate) -> str:
     return " (consensus of the others in the same context)" if estimate.votes.has_contexts else ""
 
 
-def _votes_for(estimate: Estimate, annotator: int, item: int) -> tuple[int, int]:
+def _votes_for(estimate: PairEstimate, annotator: int, item: int) -> tuple[int, int]:
     """Return how often an annotator voted for an item, and how often it was shown."""
     votes = estimate.votes
     own = slice(*votes.outcomes.ptr[annotator : annotator + 2])
@@ -279,7 +279,7 @@ def _votes_for(estimate: Estimate, annotator: int, item: int) -> tuple[int, int]
     return int(won.sum()), int((left | right).sum())
 
 
-def _parameters(estimate: Estimate) -> dict[str, NDArray[Any]]:
+def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
     """Return what predictions need."""
     votes, states, crowd = estimate.votes, estimate.states, estimate.states.crowd
     outcomes = votes.outcomes

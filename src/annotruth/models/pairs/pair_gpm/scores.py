@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextPosterior
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Voters
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes, VoterHabits
 from annotruth.labels.layout import kernels_for
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
@@ -34,7 +34,7 @@ _MAX_EXACT = 3e10  # operations; with more, only each vote itself is left out, a
 _DENSE_PARTS = 8  # ranges of contexts, each with sums of its own
 
 
-class Differences(NamedTuple):
+class VoteDifferences(NamedTuple):
     """The mean and variance of each vote's difference."""
 
     mean: Floats
@@ -56,7 +56,7 @@ class GroupScores:
         self.votes, self._passes = votes, passes
         n = votes.data.n_comparisons
         self.precision, self.shift = np.zeros(n), np.zeros(n)
-        self.differences = Differences(np.zeros(n), np.zeros(n))
+        self.differences = VoteDifferences(np.zeros(n), np.zeros(n))
         q = votes.covariates.shape[1]
         layout = votes.layout
         n_local = len(layout.items)
@@ -79,7 +79,7 @@ class GroupScores:
         """The coefficients of standardised covariates."""
         return self.solution[self._n_items :]
 
-    def start_at(self, theta: Floats, outcomes: Outcomes, who: Voters) -> None:
+    def start_at(self, theta: Floats, outcomes: Outcomes, who: VoterHabits) -> None:
         """Compute the sites at some scores."""
         self.solution[: self._n_items] = theta
         self._set_differences()
@@ -95,7 +95,7 @@ class GroupScores:
         self.shift /= factor
 
     def iterate(
-        self, outcomes: Outcomes, who: Voters, prior: Prior, n_times: int, step: float = 1.0
+        self, outcomes: Outcomes, who: VoterHabits, prior: Prior, n_times: int, step: float = 1.0
     ) -> None:
         """Solve for the scores and update the sites, some times in turns."""
         for _ in range(n_times):
@@ -103,7 +103,7 @@ class GroupScores:
             self._update_sites(outcomes, who, step)
         self.solve(prior)
 
-    def _update_sites(self, outcomes: Outcomes, who: Voters, step: float) -> None:
+    def _update_sites(self, outcomes: Outcomes, who: VoterHabits, step: float) -> None:
         self._passes.by_annotator(
             "gpm_outcomes.update_sites",
             *(outcomes, *self.differences, who, step, self.precision, self.shift),
@@ -224,13 +224,13 @@ class GroupScores:
             return max(n_free - precision * self._system.centered_trace(), 0.0)
         return max(n_free - precision * float(np.trace(self.score_covariance())), 0.0)
 
-    def leave_out(self, *, exact: bool = True) -> Differences:
+    def leave_out(self, *, exact: bool = True) -> VoteDifferences:
         """Return the differences of votes by the votes of everybody else.
 
         Where there are too many votes for that, or it need not be exact, by all votes but the one.
         """
         n = len(self.precision)
-        found = Differences(self.differences.mean.copy(), np.zeros(n))
+        found = VoteDifferences(self.differences.mean.copy(), np.zeros(n))
         votes = self.votes
         exact = exact and self._n_items <= MAX_DENSE_ITEMS
         if exact and (votes.has_contexts or self._cost() <= _MAX_EXACT):

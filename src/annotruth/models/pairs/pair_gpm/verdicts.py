@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.graph import sums_at
-from annotruth.models.pairs.pair_gpm.estimation import Estimate, Judged
+from annotruth.models.pairs.pair_gpm.estimation import EvaluatedVotes, PairEstimate
 from annotruth.models.pairs.pair_gpm.states import CLASSES, FAVOURS, INVERTED, SERIOUS, SHARPNESS
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 
@@ -32,7 +32,7 @@ _AGAINST = 1.0  # standard deviations below it, of those who are called inverted
 _INFORMATIVE = np.log(3.0)  # of the likelihood ratio of serious and random votes
 
 
-class Agreement(NamedTuple):
+class VoteAgreement(NamedTuple):
     """Counts of each annotator's votes, beside what is expected by the votes of others.
 
     Attributes
@@ -60,17 +60,17 @@ class Agreement(NamedTuple):
     high: Floats
 
 
-def measure_agreement(now: Estimate) -> Agreement:
+def measure_agreement(now: PairEstimate) -> VoteAgreement:
     """Count each annotator's votes, and compare them with those of others."""
-    habits, judged = now.states.crowd.habits, now.judged()
-    n_annotators, outcomes = now.votes.n_annotators, judged.outcomes
-    mean, variance = _of_likeliest_group(now, judged)
+    habits, evaluated = now.states.crowd.habits, now.evaluated()
+    n_annotators, outcomes = now.votes.n_annotators, evaluated.outcomes
+    mean, variance = _of_likeliest_group(now, evaluated)
     tie = np.exp(habits.tie) * outcomes.tie_odds * outcomes.has_ties
     p = outcome_probabilities(mean + habits.side, np.sqrt(variance), tie, outcomes.rules)
     outcome = outcomes.outcome
 
     def total(values: Floats) -> Floats:
-        return sums_at(judged.annotator, judged.n_votes * values, n_annotators)
+        return sums_at(evaluated.annotator, evaluated.n_votes * values, n_annotators)
 
     chosen = np.array([1.0, -1.0, 0.0])[outcome]
     above = ndtr(mean / np.sqrt(np.maximum(variance, 1e-12)))
@@ -80,27 +80,27 @@ def measure_agreement(now: Estimate) -> Agreement:
     typical = outcome_probabilities(mean, np.sqrt(variance), tie, outcomes.rules)
     better = np.where(mean > 0.0, typical[LEFT], typical[RIGHT])
     accuracy, low, high = _interval(total(right), n_decided)
-    return Agreement(
+    return VoteAgreement(
         left=total((outcome == LEFT).astype(np.float64)),
         ties=total((outcome == TIE).astype(np.float64)),
         agreed=total(((chosen * mean) > 0.0).astype(np.float64)),
         expected_left=total(p[LEFT]),
         expected_ties=total(p[TIE]),
         expected=total(better),
-        z=_permuted(chosen, p[LEFT] - p[RIGHT], outcomes.weight / judged.n_votes, total),
+        z=_permuted(chosen, p[LEFT] - p[RIGHT], outcomes.weight / evaluated.n_votes, total),
         accuracy=accuracy,
         low=low,
         high=high,
     )
 
 
-def _of_likeliest_group(now: Estimate, judged: Judged) -> tuple[Floats, Floats]:
+def _of_likeliest_group(now: PairEstimate, evaluated: EvaluatedVotes) -> tuple[Floats, Floats]:
     """Return the differences of votes by others of the annotator's likeliest taste group."""
-    if len(judged.left_out) == 1:
-        return judged.left_out[0]
-    group = now.states.p_group.argmax(axis=1)[judged.annotator]
+    if len(evaluated.left_out) == 1:
+        return evaluated.left_out[0]
+    group = now.states.p_group.argmax(axis=1)[evaluated.annotator]
     rows = np.arange(len(group))
-    means, variances = (np.stack(each) for each in zip(*judged.left_out, strict=True))
+    means, variances = (np.stack(each) for each in zip(*evaluated.left_out, strict=True))
     return means[group, rows], variances[group, rows]
 
 
@@ -129,8 +129,8 @@ def _interval(right: Floats, n: Floats) -> tuple[Floats, Floats, Floats]:
     return share, np.maximum(center - margin, 0.0), np.minimum(center + margin, 1.0)
 
 
-def name_behaviors(now: Estimate, agreement: Agreement) -> list[str]:
-    """Return each annotator's behavior: serious, that of a spammer, or why it cannot be told.
+def name_behaviors(now: PairEstimate, agreement: VoteAgreement) -> list[str]:
+    """Return each annotator's behavior: serious, that of a spammer, or why it is unknown.
 
     Spammers are as many as keep the expected share of serious ones among them at 5%. Nobody is called
     random or said to choose always the same whose votes clearly go with those of others, and

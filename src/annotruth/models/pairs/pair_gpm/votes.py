@@ -48,7 +48,7 @@ class PairVotes:
     covariates, covariate_scale
         The covariates divided by their root mean squares, and these.
     is_shared
-        Whether each annotator judged a context that somebody else judged, too; all, without contexts.
+        Whether each annotator evaluated a context that somebody else evaluated, too; all, without contexts.
     n_shared
         How many contexts have two annotators or more.
     is_ranked
