@@ -334,14 +334,14 @@ def _estimator_for(
         return make_estimator(choice.model, {}), choice.to_dict()
     is_default = request.model is None and request.options.keys() <= {"engine"}
     if is_default and not request.special() and not _room_for_default(labels):
-        why = (
-            f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
-            f"many for {DEFAULT_MODEL}: gpm was fitted instead, whose reliabilities may be close to 1 "
-            "also where annotators are not reliable"
+        too_many = f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too many"
+        warnings.warn(
+            f"{too_many} for {DEFAULT_MODEL}: gpm was fitted instead",
+            AnnotruthWarning,
+            stacklevel=_CALLER + 1,
         )
-        warnings.warn(why, AnnotruthWarning, stacklevel=_CALLER + 1)
-        gpm = make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")})
-        return gpm, {"model": gpm.name, "why": why, "instead_of": DEFAULT_MODEL}
+        other = make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")})
+        return other, {"model": other.name, "why": too_many, "instead_of": DEFAULT_MODEL}
     return estimator, None
 
 

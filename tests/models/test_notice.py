@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.models.base_fit import (
+from annotruth.models.base_fit import TOO_FEW
+from annotruth.models.fits.notes import (
     CHANCE_LINE,
     ONE_ANNOTATOR_LINE,
     ONE_CATEGORY_LINE,
     ONE_LABEL_LINE,
-    TOO_FEW,
 )
 
 RNG = np.random.default_rng(1)

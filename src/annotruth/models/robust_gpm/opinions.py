@@ -54,7 +54,7 @@ _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
 # Of the second differences of log-shares, along the means of the broad shapes.
 _SHARE_DEVIATION = 0.5
 
-_MAX_NEWTON_STEPS = 20
+_MAX_NEWTON_STEPS = 50
 # Twice the rise of the log-posterior in a Newton step, per item: near the solution, and there.
 _NEWTON_NEAR, _NEWTON_TOL = 1e-6, 1e-14
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import FLAGGED
 from annotruth.models.em import run_em
 from annotruth.models.label_evidence import PartedFit, Parts
 from annotruth.models.result import Fit
@@ -142,7 +143,11 @@ def _merge(
         high=np.minimum(mean + above, 1.0),
         behavior=[parted.behavior[part] for part in last.tolist()],
         annotator_columns={
-            name: parts.total(column) if name == "evidence" else parts.mean(column)
+            name: column[last]
+            if name == FLAGGED
+            else parts.total(column)
+            if name == "evidence"
+            else parts.mean(column)
             for name, column in columns.items()
         },
     )
