@@ -185,7 +185,9 @@ def _fit_opinions(
         history=history,
         parameters=state.to_arrays(),
         **results._asdict(),
-        **annotator_results(final.items, final.posterior, final.classes.prior, people=people),
+        **annotator_results(
+            final.items, final.posterior, final.classes.prior, state.repeated_label, people=people
+        ),
     )
     return GroupModel(
         *(labels, group, crowd, fit, parameters, messages, posterior, confusion, opinions),
@@ -243,7 +245,9 @@ def _fit_classes(
         history=history,
         parameters=state.to_arrays(),
         **results._asdict(),
-        **annotator_results(items, annotators, parameters.crowd.state_prior, people=people),
+        **annotator_results(
+            items, annotators, parameters.crowd.state_prior, state.repeated_label, people=people
+        ),
     )
     confusion = parameters.crowd.confusion
     return GroupModel(

@@ -24,6 +24,9 @@ from annotruth.models.people.posterior import PeoplePosterior, people_posterior
 from annotruth.models.people.strategies import BEHAVIORS, WRONG
 from annotruth.models.people.verdicts import Accuracy, Verdicts, accuracy_of, judge
 
+SURE, CLEAR_EVIDENCE = 0.9, 1.0
+"""The probability and the evidence (ten to one) from which what labels say about somebody is clear."""
+
 
 class People(NamedTuple):
     """What labels say about the people who gave them.
@@ -36,11 +39,14 @@ class People(NamedTuple):
         The posterior of response strategies.
     verdicts
         Who is flagged or noticed.
+    one_truth
+        Whether every item has one right label.
     """
 
     accuracy: Accuracy
     posterior: PeoplePosterior
     verdicts: Verdicts
+    one_truth: bool
 
     def reliability(self, mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
         """Return reliabilities and their intervals, given those of a model without own tendencies.
@@ -57,14 +63,25 @@ class People(NamedTuple):
         )
 
     def differ(self, reliability: Floats) -> NDArray[np.bool_]:
-        """Return for whom reliabilities of a model without own tendencies say the opposite."""
-        differ: NDArray[np.bool_] = (reliability < SPAMMER_BELOW) != (
-            self.posterior.p_careless > SPAMMER_BELOW
-        )
-        return differ
+        """Return for whom reliabilities of a model without own tendencies say the opposite of clear evidence.
 
-    def behaviors(self, labels: LabelSummary, lean: NDArray[np.object_]) -> list[str]:
-        """Return a short description of how each annotator labels; ``lean`` is that of the serious."""
+        Nobody where opinions differ: that model has shifts of the annotator's own.
+        """
+        p_careless, evidence = self.posterior.p_careless, self.posterior.evidence
+        differ: NDArray[np.bool_] = np.where(
+            reliability < SPAMMER_BELOW,
+            (p_careless < 1.0 - SURE) & (evidence < -CLEAR_EVIDENCE),
+            (p_careless > SURE) & (evidence > CLEAR_EVIDENCE),
+        )
+        return differ & self.one_truth
+
+    def behaviors(
+        self, labels: LabelSummary, lean: NDArray[np.object_], irregular: NDArray[np.object_]
+    ) -> list[str]:
+        """Return a short description of how each annotator labels.
+
+        ``lean`` is that of serious annotators, ``irregular`` that of careless ones, empty where it is open.
+        """
         verdicts, posterior = self.verdicts, self.posterior
         if verdicts.undecided:
             return [NO_VERDICT] * len(lean)
@@ -73,6 +90,7 @@ class People(NamedTuple):
         careless = np.array(BEHAVIORS, dtype=object)[likeliest]
         repeats = likeliest == BEHAVIORS.index("repeated")
         careless = np.where(repeats, "repeated " + names[posterior.careless.repeated], careless)
+        careless = np.where(irregular != "", irregular, careless)
         wrong = "inverted" if labels.scale.is_ordinal else "consistently wrong"
         careless = np.where(posterior.groups[:, WRONG] > 0.5, wrong, careless)
         found = np.where(verdicts.too_few, TOO_FEW, lean)
@@ -98,4 +116,5 @@ def assess_people(
     cavities = passes.cavities()
     posterior = people_posterior(passes, cavities, reliability)
     accuracy = accuracy_of(cavities, labels.labels_per_annotator.astype(np.float64))
-    return People(accuracy, posterior, judge(passes, cavities, posterior, accuracy))
+    verdicts = judge(passes, cavities, posterior, accuracy)
+    return People(accuracy, posterior, verdicts, states.one_truth)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Session
-from annotruth.kernels.arrays import Floats, map_slices
+from annotruth.kernels.arrays import Codes, Floats, map_slices
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import (
     ACCURACY_COLUMNS,
@@ -38,6 +38,7 @@ from annotruth.models.base_fit import (
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
 from annotruth.models.robust_gpm.strategies import (
     ALWAYS_SERIOUS,
+    NO_LABEL,
     ResponseStrategies,
     normalise_log_weights,
 )
@@ -179,6 +180,7 @@ def annotator_results(
     items: ItemModel,
     posterior: AnnotatorPosterior,
     class_prior: Floats,
+    repeated_label: Codes,
     *,
     people: People | None,
     for_intervals: AnnotatorPosterior | None = None,
@@ -212,7 +214,9 @@ def annotator_results(
         "reliability": reliability,
         "low": low,
         "high": high,
-        "behavior": people.behaviors(items.labels, _lean(items, posterior)),
+        "behavior": people.behaviors(
+            items.labels, _lean(items, posterior), _irregular(items, posterior, repeated_label)
+        ),
         "annotator_columns": {
             **accuracy,
             FLAGGED: people.verdicts.flagged,
@@ -389,6 +393,23 @@ def annotator_bias(
     crowd = items.crowd_shifts(posterior, tempered=True) @ moves
     shift = posterior.strategies.shift
     return {"bias": posterior.mean(moves[shift], tempered=True) - crowd}
+
+
+def _irregular(
+    items: ItemModel, posterior: AnnotatorPosterior, repeated_label: Codes
+) -> NDArray[np.object_]:
+    """Return the name of each annotator's irregular behavior; empty if none is likelier than not."""
+    strategies = posterior.strategies
+    by_behavior = posterior.mean(np.eye(len(strategies.behaviors))[strategies.behavior])
+    is_clear, likeliest = by_behavior.max(axis=1) > 0.5, by_behavior.argmax(axis=1)
+    irregular = np.full(len(by_behavior), "", dtype=object)
+    labels = np.array(items.labels.scale.names, dtype=object)
+    for code, behavior in enumerate(strategies.behaviors):
+        name = behavior.name
+        names = (f"{name} " + labels)[repeated_label] if behavior.shows_label else name
+        names = np.where(repeated_label == NO_LABEL, name, names)
+        irregular = np.where(is_clear & (likeliest == code), names, irregular)
+    return irregular
 
 
 def _lean(items: ItemModel, posterior: AnnotatorPosterior) -> NDArray[Any]:

@@ -339,6 +339,7 @@ def make_class_fit(
             steps.items,
             posterior,
             state.parameters.state_prior,
+            state.repeated_label,
             people=people,
             for_intervals=(
                 None if averaged is None else replace(posterior, loo_log_likelihood=averaged)

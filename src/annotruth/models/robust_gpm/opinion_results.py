@@ -272,6 +272,7 @@ def make_opinion_fit(
             final.items,
             final.posterior,
             classes.prior,
+            state.repeated_label,
             people=people,
             for_intervals=for_intervals,
         ),
