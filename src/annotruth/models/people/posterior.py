@@ -199,6 +199,7 @@ def _strategy_priors(
     joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - reliability[own])
     tilted = variant > 0
     joint[:, tilted] += (serious.log_prior + np.log(skills))[:, variant[tilted] - 1]
+    joint[:, GROUP[level] != CARELESS] += np.log(0.5)  # with a tilt, or without one
     return joint
 
 

@@ -13,7 +13,8 @@ half of each, or the person's own shares of labels. People who are *consistently
 
 Priors, which are weak: :math:`\log \alpha` is Gaussian with mean 0 and standard deviation 0.4, worth four
 people, and t has the standard deviation 0.5, worth four people and never less; both are learned from the people
-whose labels clearly follow the items.
+whose labels clearly follow the items. Half of the serious label as the crowd does, without a skill or tilt of
+their own.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def list_strategies() -> Strategies:
             listed += [(AS_CROWD, b, level, reliability) for b in range(len(BEHAVIORS))]
             continue
         behaviors = range(1 if level == len(LEVELS) - 1 else len(BEHAVIORS))
-        listed += [(v, b, level, reliability) for v in range(1, len(SKILLS) + 1) for b in behaviors]
+        listed += [(v, b, level, reliability) for v in range(len(SKILLS) + 1) for b in behaviors]
     listed += [(BROAD, OWN_SHARES, -1, reliability) for reliability in LEVELS[-3:].tolist()]
     listed.append((N_VARIANTS, 0, -1, _WRONG_RELIABILITY))
     variant, behavior, level_of, eps = zip(*listed, strict=True)
