@@ -206,6 +206,13 @@ def test_unreliable_annotators_whose_votes_agree_are_said_first():
     assert "median reliability 0.30" in found.summary()
 
 
+def test_two_camps_are_said_first():
+    found = replace(at.fit(HEALTHY), verdict="camps")
+    assert kinds(found) == ["camps"]
+    assert found.summary().splitlines()[0].startswith("WARNING: about half of the annotators")
+    assert "no verdicts on people" in found.summary()
+
+
 def test_certain_labels_of_few_votes_that_hardly_agree_are_said_first():
     fit = replace(at.fit(as_classes(noisy_classes(20, 0.3)), "majority"), verdict="informative")
     sure = with_labels(fit, fit.label)
