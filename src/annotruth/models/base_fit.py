@@ -129,6 +129,12 @@ class AnnotatorResults(HasHistory, ABC):
         """Return the settings, counts, history, stop reason and versions, as JSON types."""
 
     @property
+    def accuracy(self) -> Floats | None:
+        """The probability that a label of each annotator is right; None if the model does not estimate it."""
+        accuracy = self.annotator_columns.get("accuracy")
+        return None if accuracy is None else np.asarray(accuracy, dtype=np.float64)
+
+    @property
     def n_spammers(self) -> int | None:
         """The number of spammers; None where `spammer` is."""
         return None if self.spammer is None else int(self.spammer.sum())
@@ -359,7 +365,7 @@ class BaseFit(AnnotatorResults):
     def withholds_figures(self) -> bool:
         """Whether figures would reassure against what the notes say."""
         kinds = {note.kind for note in self.notes}
-        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
+        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
 
     def notice(self) -> str:
         """Return the notes in one line; empty if there are none."""
