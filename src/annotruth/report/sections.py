@@ -322,7 +322,8 @@ def _matching_pairs(n_pairs: int) -> str:
 def _why_nobody(fit: Fit, n_reliable: int) -> str:
     """Return why nobody has the verdict drop."""
     if NO_VERDICT in (fit.behavior or ()):
-        return ": it is open which of two sides is right"
+        sides = "it is open which of two sides is right"
+        return f": {sides if fit.verdict == 'camps' else 'there are no verdicts on people'}"
     if has_flags(fit):
         return ": nobody is flagged as careless or consistently wrong"
     if "drop" in verdict_rules(fit):
