@@ -343,3 +343,22 @@ def test_the_command_line_writes_tables_and_the_report(run, tmp_path):
     code, _, error = run("fit", labels, "--by", "group")
     assert code == 2
     assert "--annotators FILE" in error
+
+
+@pytest.mark.parametrize("truth", ["opinions", "class"])
+def test_people_of_groups_are_judged_alike_by_engines(simulated, truth):
+    # The session's known truths number pairs of item and group: the table of classes has fewer rows.
+    memory, reference = (
+        at.fit(
+            simulated.crowd.labels,
+            annotators=simulated.annotators,
+            by="group",
+            truth=truth,
+            engine=engine,
+        )
+        for engine in ("memory", "reference")
+    )
+    np.testing.assert_allclose(memory.accuracy, reference.accuracy, atol=1e-9)
+    assert memory.behavior == reference.behavior
+    counted = memory.further_table("groups", "group_summary")["n_spammers"].to_pylist()
+    assert sum(counted) == memory.n_spammers
