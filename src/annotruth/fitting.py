@@ -157,8 +157,8 @@ def fit(
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model
         that predicts held-out labels best, and says why in the summary (see `choose`). Without
-        one it is that of ``warm_start``, else robust-gpm, or gpm where there are too many
-        categories for that.
+        one it is that of ``warm_start``, else robust-gpm, or gpm where there is no room for its
+        tables, which the summary then says first.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
     annotator_prior
@@ -417,6 +417,6 @@ def _many_numbers(found: BaseFit) -> str:
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.opinions import has_room  # loaded only if no model is named
+    from annotruth.models.robust_gpm.pooling import has_room  # loaded only if no model is named
 
     return has_room(labels)

@@ -10,6 +10,7 @@ import annotruth as at
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits import notes
 from annotruth.models.fits.notes import CHANCE_LINE, WITHHELD_LINE, support_of
+from annotruth.models.robust_gpm import pooling
 
 REASSURING = ("median reliability", "above 90%", "probably not serious", "spammers")
 
@@ -140,6 +141,13 @@ def test_a_rare_class_that_few_people_see_is_no_contradiction(model, share):
     assert "confidence" not in kinds(at.fit(rows, model))
 
 
+@pytest.mark.parametrize(("same", "is_low"), [(0.79, True), (0.81, False)])
+def test_agreement_is_not_low_where_nearly_all_votes_are_equal(same, is_low):
+    counts = notes.VoteCounts(0.09, same, same - 0.01, 5.0, 1000)
+    assert counts.is_low == is_low
+    assert not notes.VoteCounts(0.11, 0.5, 0.4, 5.0, 1000).is_low
+
+
 def test_labels_that_most_votes_reject_are_said_first():
     fit = at.fit(HEALTHY, "majority")
     few, many = fit.label.copy(), fit.label.copy()
@@ -158,7 +166,6 @@ def test_a_class_found_twice_as_often_as_votes_say_is_said_first():
         fit.data.item_of_label(), fit.data.category_of_label() == 1, fit.data.n_items
     )
     assert kinds(fit) == []
-    found = with_labels(fit, (positive >= 2).astype(int))
     half = with_labels(fit, (positive >= 3).astype(int))
     assert kinds(half) == []
     found = with_labels(fit, (positive >= 1).astype(int))
@@ -193,10 +200,17 @@ def test_accuracy_is_compared_where_a_model_gives_it():
 def test_unreliable_annotators_whose_votes_agree_are_said_first():
     fit = at.fit(HEALTHY)
     assert fit.vote_counts.above_chance > 0.5
-    found = replace(fit, reliability=np.full(20, 0.3))
+    found = replace(at.fit(HEALTHY, "gpm"), reliability=np.full(20, 0.3))
     assert kinds(found) == ["reliability"]
     assert "the median reliability is 0.30, but votes agree far better" in found.notice()
     assert "median reliability 0.30" in found.summary()
+
+
+def test_two_camps_are_said_first():
+    found = replace(at.fit(HEALTHY), verdict="camps")
+    assert kinds(found) == ["camps"]
+    assert found.summary().splitlines()[0].startswith("WARNING: about half of the annotators")
+    assert "no verdicts on people" in found.summary()
 
 
 def test_certain_labels_of_few_votes_that_hardly_agree_are_said_first():
@@ -207,6 +221,21 @@ def test_certain_labels_of_few_votes_that_hardly_agree_are_said_first():
     first, *others = sure.summary().splitlines()
     assert first.startswith("WARNING: 100% of the items have a label above 90%")
     assert not any(phrase in line for phrase in REASSURING for line in others)
+
+
+def test_labels_that_are_certain_because_one_class_prevails_are_no_contradiction():
+    """Votes of which a fifth is spam, on items of which nine in ten are of one class."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for e in range(300):
+        right = 0 if rng.random() < 0.9 else rng.integers(1, 10)
+        for s in rng.choice(30, 5, replace=False):
+            is_wrong = s < 6 or rng.random() < 0.25
+            rows.append((e, int(s), f"c{rng.integers(10) if is_wrong else right}"))
+    fit = at.fit(rows)
+    assert fit.vote_counts.is_low
+    assert fit.vote_counts.sure > 0.5
+    assert "confidence" not in kinds(fit)
 
 
 def test_chance_does_not_reassure():
@@ -237,31 +266,32 @@ def test_alpha_is_above_chance_by_standard_errors(alpha, n_pairs, is_above):
     assert notes.VoteCounts(alpha, 0.6, 0.5, 2.0, n_pairs).is_above_chance == is_above
 
 
-def test_hundreds_of_classes_of_noise_are_chance_and_another_model(tmp_path):
-    labels = as_classes(noisy_classes(717, 0.18))
-    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
-        fit = at.fit(labels)
+@pytest.mark.parametrize("model", [None, "gpm"])
+def test_hundreds_of_classes_of_noise_do_not_reassure(model, tmp_path):
+    fit = at.fit(as_classes(noisy_classes(717, 0.18)), model)
     assert 0.01 < fit.vote_counts.alpha < 0.05
-    assert kinds(fit) == ["chance", "other model"]
+    assert kinds(fit) == ["chance"]
     first, *others = fit.summary().splitlines()
-    assert first.startswith("WARNING: labels hardly agree (Krippendorff's alpha is 0.03)")
-    assert "gpm was fitted instead of robust-gpm: 60 annotators and 7" in first
+    alpha = "labels hardly agree (Krippendorff's alpha is 0.03)"
+    assert first.startswith(f"WARNING: {CHANCE_LINE if model is None else alpha}")
     assert not any(phrase in line for phrase in REASSURING for line in others)
     fit.save(tmp_path / "fit")
     assert at.load(tmp_path / "fit").notes == fit.notes
+
+
+@pytest.mark.parametrize("right", [0.1, 0.95])
+def test_another_model_is_said_first_also_of_labels_that_agree(right, monkeypatch):
+    labels = as_classes(noisy_classes(200, right))
+    monkeypatch.setattr(pooling, "MAX_BYTES", 10.0)
+    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
+        fit = at.fit(labels)
+    assert kinds(fit) == [*["chance"] * (right < 0.5), "other model"]
+    first, *others = fit.summary().splitlines()
+    assert "200 categories are too many for robust-gpm: gpm was fitted instead" in first
+    assert not any(phrase in line for phrase in REASSURING for line in others)
     again = at.update(fit, [("new", 1, "class 3"), ("new", 2, "class 3")])
     assert "other model" in kinds(again)
-
-
-def test_another_model_is_said_first_also_of_labels_that_agree():
-    rows = [(e, s, e % 200) for e in range(400) for s in range(3)]
-    with pytest.warns(at.AnnotruthWarning, match="gpm was fitted"):
-        fit = at.fit(as_classes(rows))
-    assert kinds(fit) == ["other model"]
-    first, *others = fit.summary().splitlines()
-    assert first.startswith("WARNING: gpm was fitted instead of robust-gpm")
-    assert not any(phrase in line for phrase in REASSURING for line in others)
-    assert kinds(at.fit(as_classes(rows), "gpm")) == []
+    assert "other model" not in kinds(at.fit(labels, "gpm"))
 
 
 def test_fit_json_lists_the_notes():

@@ -52,7 +52,7 @@ def test_accuracy_comes_before_reliability(flagging):
     assert people["accuracy"]["ends"] == ["accuracy_low", "accuracy_high"]
     assert people["accuracy"]["values"] == pytest.approx(flagging.accuracy, abs=6e-5)
     assert people["accuracy"]["rank"] < people["verdict"]["rank"] < people["reliability"]["rank"]
-    assert people["agreement"]["help"].startswith("how far their labels go with")
+    assert people["agreement"]["help"].startswith("with the others' labels")
 
 
 def test_colors_follow_the_verdict_and_not_a_limit(flagging):

@@ -129,7 +129,7 @@ def fit_group_model(
     order = id_order(labels)
     ordered = labels.reordered(order).labels
     group = groups.group[order.annotator]
-    crowd: Fit = replace(estimator).fit(ordered).result_
+    crowd: Fit = estimator.without_pooling().fit(ordered).result_
     pairs = GroupItems.of(ordered, group, len(groups.names))
     fit = _fit_classes if is_class_fit(crowd) else _fit_opinions
     with one_blas_thread():

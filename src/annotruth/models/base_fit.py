@@ -294,7 +294,8 @@ class BaseFit(AnnotatorResults):
         "chance" if the labels agree no better than chance, "informative" if they agree better; None
         for models that do not test it.
     chosen
-        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
+        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
+        fitted because the default could not be: ``model``, ``why`` and ``instead_of``.
     further
         Results on annotators who depend on one another, on groups of annotators, over time, and on
         machines, by kind; empty where there are none.

@@ -17,7 +17,7 @@ HEADINGS: dict[str, tuple[str, str]] = {
     "behavior": ("Behavior", "how they label: serious, what they do instead, or what was noticed"),
     "p_spammer": ("P spammer", "probability of being careless (serious less than half of the time) or consistently wrong"),
     "evidence": ("Evidence", "log10 of how much their labels raised the odds of a spammer: 2 is a hundred to one for it, -3 a thousand to one against"),
-    "agreement": ("Agreement", "how far their labels go with the others': 0 is that of their own labels shuffled over their items"),
+    "agreement": ("Agreement", "with the others' labels: 1 if they predict the labels exactly, 0 for the own labels shuffled over the own items"),
     "matches": ("Matches", "share of their labels that are the recovered label"),
     "verdict": ("Verdict", "keep, drop, unsure or too few labels: the rules are above the table"),
     "ask": ("Ask", "whether to give them more items"),

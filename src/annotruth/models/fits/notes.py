@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.agreement import krippendorff_alpha, pair_agreement, suitable_metrics
-from annotruth.kernels.arrays import Codes, concatenate, map_slices
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
 
@@ -106,7 +106,7 @@ NOTE_RULES = {
     "confidence": (
         f"More than half of the items have a confidence above {SURE:g} at low agreement (alpha below "
         f"{LOW_ALPHA:g} and fewer than {LOW_SAME:.0%} of pairs of votes equal) and fewer than "
-        f"{FEW_VOTES} votes per item."
+        f"{FEW_VOTES} votes per item, and no class is the majority of {LOW_SAME:.0%} of the items."
     ),
     "rejected labels": (
         f"More than {REJECTED:.0%} of the items have a label with fewer than half of the votes of the "
@@ -163,6 +163,8 @@ class VoteCounts:
         The share of items with a confidence above `SURE`, here and below without known truths.
     rejected
         The share of items with a label that most votes reject.
+    largest
+        The share of items of which the most common class is the majority.
     category, found, given
         The class that is found most beyond what votes say: its share of the items, and the higher
         one of its shares of the votes and of majorities. On scales both are 0.
@@ -182,6 +184,7 @@ class VoteCounts:
     n_pairs: int
     sure: float = 0.0
     rejected: float = 0.0
+    largest: float = 0.0
     category: str = ""
     found: float = 0.0
     given: float = 0.0
@@ -223,7 +226,7 @@ def _replaced_model(fit: BaseFit) -> list[Note]:
     if fit.chosen is None or "instead_of" not in fit.chosen:
         return []
     sentence = (
-        f"{fit.model} was fitted instead of {fit.chosen['instead_of']}: {fit.chosen['why']}; it does "
+        f"{fit.chosen['why']} for {fit.chosen['instead_of']}: {fit.model} was fitted instead, which does "
         "not test whether labels agree better than chance"
     )
     return [Note("other model", "warning", sentence)]
@@ -285,7 +288,8 @@ def _of_annotators(fit: BaseFit, counts: VoteCounts) -> list[Note]:
 def _of_items(fit: BaseFit, counts: VoteCounts) -> list[Note]:
     """Return that items' labels contradict their votes, if so."""
     notes = []
-    if counts.sure > 0.5 and counts.is_low and counts.votes_per_item < FEW_VOTES:
+    is_varied = counts.largest < LOW_SAME  # otherwise the shares of the classes make labels certain
+    if counts.sure > 0.5 and counts.is_low and is_varied and counts.votes_per_item < FEW_VOTES:
         sentence = (
             f"{counts.sure:.0%} of the items have a label above {SURE:.0%}, but votes hardly agree "
             f"({counts.describe()}, {counts.votes_per_item:.1f} labels per item): confidence is too high"
@@ -319,12 +323,15 @@ def count_votes(fit: Fit) -> VoteCounts | None:
     which = several & (fit.data.known[item] < 0)
     if fit.label is None or fit.distribution is None or not which.any():
         return VoteCounts(*agreement)
-    label = fit.label[item]
-    shares = ("", 0.0, 0.0) if votes.scale.is_ordinal else _found_most(votes, label, which)
+    label, majority = fit.label[item], _majority_shares(votes, which)
+    shares = ("", 0.0, 0.0)
+    if not votes.scale.is_ordinal:
+        shares = _found_most(votes, label, which, majority)
     return VoteCounts(
         *agreement,
         float((fit.distribution.take(item[which]).confidence() > SURE).mean()),
         float(support_of(votes, label).rejected[which].mean()),
+        float(majority.max()),
         *shares,
     )
 
@@ -401,19 +408,22 @@ def _compared_votes(data: Labels) -> tuple[Labels, Codes]:
     return votes, item
 
 
+def _majority_shares(votes: Labels, which: NDArray[np.bool_]) -> Floats:
+    """Return of which share of some items each category has the most votes; ties are split."""
+    n, item = np.diff(votes.cell_ptr), votes.item_of_cell()
+    is_top = (n == np.maximum.reduceat(n, votes.item_ptr[:-1])[item]) & which[item]
+    n_top = np.bincount(item, is_top, votes.n_items)
+    weight = is_top / np.maximum(n_top, 1.0)[item]
+    shares: Floats = np.bincount(votes.cell_category, weight, votes.n_categories) / which.sum()
+    return shares
+
+
 def _found_most(
-    votes: Labels, label: NDArray[np.int32], which: NDArray[np.bool_]
+    votes: Labels, label: NDArray[np.int32], which: NDArray[np.bool_], majority: Floats
 ) -> tuple[str, float, float]:
     """Return the class that is found most beyond what votes say, how often it is, and they say."""
-    n, item = np.diff(votes.cell_ptr), votes.item_of_cell()
-    kept = which[item]
-    is_top = n == np.maximum.reduceat(n, votes.item_ptr[:-1])[item]
-    majority = is_top / np.bincount(item, is_top)[item]  # ties are split
-    found = np.bincount(label[which], minlength=votes.n_categories) / np.count_nonzero(which)
-    given = [
-        np.bincount(votes.cell_category[kept], weight[kept], votes.n_categories)
-        for weight in (n, majority)
-    ]
-    said = np.max([counts / counts.sum() for counts in given], axis=0)
-    most = int(np.argmax(found - said))
-    return votes.scale.names[most], float(found[most]), float(said[most])
+    found = np.bincount(label[which], minlength=votes.n_categories) / which.sum()
+    n = np.diff(votes.cell_ptr) * which[votes.item_of_cell()]
+    given = np.bincount(votes.cell_category, n, votes.n_categories) / n.sum()
+    most = int(np.argmax(found - np.maximum(given, majority)))
+    return votes.scale.names[most], float(found[most]), float(max(given[most], majority[most]))

@@ -65,7 +65,7 @@ class People(NamedTuple):
     def differ(self, reliability: Floats) -> NDArray[np.bool_]:
         """Return for whom reliabilities of a model without own tendencies say the opposite of clear evidence.
 
-        Nobody where opinions differ: that model has shifts of the annotator's own.
+        Where opinions differ, only those who are flagged: that model has shifts of the annotator's own.
         """
         p_careless, evidence = self.posterior.p_careless, self.posterior.evidence
         differ: NDArray[np.bool_] = np.where(
@@ -73,7 +73,7 @@ class People(NamedTuple):
             (p_careless < 1.0 - SURE) & (evidence < -CLEAR_EVIDENCE),
             (p_careless > SURE) & (evidence > CLEAR_EVIDENCE),
         )
-        return differ & self.one_truth
+        return (differ & self.one_truth) | (self.verdicts.flagged & (reliability >= SPAMMER_BELOW))
 
     def behaviors(
         self, labels: LabelSummary, lean: NDArray[np.object_], irregular: NDArray[np.object_]

@@ -67,6 +67,9 @@ class Agreement(NamedTuple):
         deviations; 0 for annotators who gave one label only.
     excess, variance, chance
         Numerator and squared denominator of z, and the mean agreement of shuffled labels.
+    corrected
+        1 for labels that the others predict exactly, 0 for shuffled ones: on classes the agreement corrected
+        for chance, on scales the correlation.
     """
 
     n_labels: Floats
@@ -74,12 +77,7 @@ class Agreement(NamedTuple):
     excess: Floats
     variance: Floats
     chance: Floats
-
-    @property
-    def correlation(self) -> Floats:
-        """Z per square root of labels: 1 for labels that others predict exactly, 0 by chance."""
-        correlation: Floats = self.z / np.sqrt(np.maximum(self.n_labels - 1.0, 1.0))
-        return correlation
+    corrected: Floats
 
 
 class Cavities(NamedTuple):
@@ -206,7 +204,11 @@ class PeoplePasses:
         variance = np.where(variance > 1e-9 * scale, variance, 0.0)
         excess = np.where(variance > 0.0, total - n * expected, 0.0)
         z = excess / np.sqrt(np.where(variance > 0.0, variance, 1.0))
-        return Agreement(n, z, excess, variance, expected)
+        if self.states.one_truth:
+            corrected = excess / np.maximum(n * (1.0 - expected), 1e-9)
+        else:
+            corrected = z / np.sqrt(np.maximum(n - 1.0, 1.0))
+        return Agreement(n, z, excess, variance, expected, corrected)
 
     def _over_cavities(self, one: Pass, **inputs: Floats | Codes) -> dict[str, Floats]:
         """Run a pass over cavities. Annotators whose labels count less depend on one another.

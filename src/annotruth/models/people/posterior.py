@@ -15,6 +15,7 @@ from annotruth.models.people.strategies import (
     GROUP,
     LEVEL_PRIOR,
     LEVELS,
+    N_PARTLY,
     N_VARIANTS,
     OWN_SHARES,
     PARTLY,
@@ -43,6 +44,7 @@ _ROUNDS = 2
 _SHARE_STEPS = 25
 _THETA_PSEUDO_COUNTS = 2.0
 _MOSTLY_SERIOUS = 0.8
+_LEAST_FOLLOWED = 0.2  # of the labels, by people who clearly follow the items
 _INFLATION = 1.17  # of variances, as posteriors of items and people are computed as if independent
 _EDGES = np.append((LEVELS[1:] + LEVELS[:-1]) / 2.0, 1.0)
 _TAIL = 0.025
@@ -112,8 +114,8 @@ def people_posterior(
 ) -> PeoplePosterior:
     """Return the posterior of strategies.
 
-    The crowd's serious labels are estimated anew from people weighted by their reliability, first the given
-    one, since careless people would hide their kind.
+    The crowd's serious labels are estimated anew from people whose labels clearly follow the items, weighted by
+    their reliability, first the given one: careless people would hide their kind.
     """
     labels, states = passes.labels, passes.states
     counts = passes.compared
@@ -127,8 +129,10 @@ def people_posterior(
     skills = skill_weights(0.0, SKILL_VARIANCE)
     follows = cavities.agreement.z > CLEARLY
     deviation = TILT_DEVIATION
+    # Others would confirm their own labels. Where nearly nobody has enough labels, all count.
+    trusted = follows if counts[follows].sum() > _LEAST_FOLLOWED * counts.sum() else 1.0
     for _ in range(_ROUNDS):
-        theta = _crowd_labels(passes, reliability)
+        theta = _crowd_labels(passes, reliability * trusted)
         if follows.sum() > 2:
             deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
         serious = serious_labels(theta, cavities.states, counts, deviation)
@@ -194,11 +198,14 @@ def _strategy_priors(
     variant, behavior = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.behavior[_WITH_LEVEL]
     level, reliability = STRATEGIES.level[_WITH_LEVEL], STRATEGIES.reliability[_WITH_LEVEL]
     # Those who are always serious have one behavior only, which has all of the prior.
-    joint += np.where(level < len(LEVELS) - 1, careless.log_prior[behavior], 0.0)
+    partly = logsumexp(careless.log_prior[:N_PARTLY])
+    log_prior = careless.log_prior[behavior] - np.where(GROUP[level] == CARELESS, 0.0, partly)
+    joint += np.where(level < len(LEVELS) - 1, log_prior, 0.0)
     own = behavior == OWN_SHARES
     joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - reliability[own])
     tilted = variant > 0
     joint[:, tilted] += (serious.log_prior + np.log(skills))[:, variant[tilted] - 1]
+    joint[:, GROUP[level] != CARELESS] += np.log(0.5)  # with a tilt, or without one
     return joint
 
 

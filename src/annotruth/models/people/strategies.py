@@ -13,7 +13,8 @@ half of each, or the person's own shares of labels. People who are *consistently
 
 Priors, which are weak: :math:`\log \alpha` is Gaussian with mean 0 and standard deviation 0.4, worth four
 people, and t has the standard deviation 0.5, worth four people and never less; both are learned from the people
-whose labels clearly follow the items.
+whose labels clearly follow the items. Half of the serious label as the crowd does, without a skill or tilt of
+their own.
 """
 
 from __future__ import annotations
@@ -43,12 +44,17 @@ WRONG_PRIOR = 0.01
 PSEUDO_PEOPLE = 4.0
 """How many people the priors of shares, skills and tilts count for."""
 
-BEHAVIORS = ("random", "repeated", "careless", "mixed")
-"""Careless labels: any, one, the own shares of labels, or any and one in equal parts."""
+BEHAVIORS = ("random", "repeated", "careless", "mixed", "random")
+"""Careless labels: any, one, the own shares of labels, any and one in equal parts, or the crowd's shares."""
+
+N_PARTLY = 3
+"""How many of them are told apart in people who are careless in part."""
 
 OWN_SHARES = BEHAVIORS.index("careless")
-_BEHAVIOR_PRIOR = np.array([0.35, 0.2, 0.3, 0.15])
-_REPEATS = np.array([False, True, False, True])  # one of the N labels, so a prior of 1 / N each
+_BEHAVIOR_PRIOR = np.array([0.25, 0.2, 0.3, 0.15, 0.1])
+_REPEATS = np.array(
+    [False, True, False, True, False]
+)  # one of the N labels, so a prior of 1 / N each
 
 SKILLS = np.array([0.4, 0.63, 1.0, 1.6, 2.5])
 SKILL_VARIANCE, _LEAST_SKILL_VARIANCE = 0.16, 0.04
@@ -95,8 +101,8 @@ def list_strategies() -> Strategies:
         if GROUP[level] == CARELESS:
             listed += [(AS_CROWD, b, level, reliability) for b in range(len(BEHAVIORS))]
             continue
-        behaviors = range(1 if level == len(LEVELS) - 1 else len(BEHAVIORS))
-        listed += [(v, b, level, reliability) for v in range(1, len(SKILLS) + 1) for b in behaviors]
+        behaviors = range(1 if level == len(LEVELS) - 1 else N_PARTLY)
+        listed += [(v, b, level, reliability) for v in range(len(SKILLS) + 1) for b in behaviors]
     listed += [(BROAD, OWN_SHARES, -1, reliability) for reliability in LEVELS[-3:].tolist()]
     listed.append((N_VARIANTS, 0, -1, _WRONG_RELIABILITY))
     variant, behavior, level_of, eps = zip(*listed, strict=True)
@@ -141,11 +147,14 @@ def careless_labels(counts: Floats) -> Careless:
     one = np.full((n_annotators, n_categories), _SLIP / max(n_categories - 1, 1))
     one[np.arange(n_annotators), repeated] = 1.0 - _SLIP
     own = (counts + 0.5) / (n_labels + n_categories / 2.0)
+    as_crowd = np.tile(
+        (counts.sum(axis=0) + 1.0) / (counts.sum() + n_categories), (n_annotators, 1)
+    )
     marginal = (gammaln(counts + 0.5) - gammaln(0.5)).sum(axis=1)
     marginal += gammaln(n_categories / 2.0) - gammaln(n_labels[:, 0] + n_categories / 2.0)
     prior = np.where(_REPEATS, _BEHAVIOR_PRIOR / n_categories, _BEHAVIOR_PRIOR)
     return Careless(
-        np.stack([uniform, one, own, (uniform + one) / 2.0], axis=1),
+        np.stack([uniform, one, own, (uniform + one) / 2.0, as_crowd], axis=1),
         np.log(prior / prior.sum()),
         marginal - (counts * np.log(own)).sum(axis=1),
         repeated,

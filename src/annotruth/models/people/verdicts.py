@@ -41,12 +41,13 @@ _ITEM_EVIDENCE, _NO_ITEM_EVIDENCE = 0.5, -0.1
 _ONE_LABEL, _FEW_LABELS = 0.95, 5
 _FALSE_DISCOVERIES = 0.05
 _CLEARLY_WHERE_OPINIONS_DIFFER = 1.64
-_LEAST_CORRELATION = 0.1
+_LEAST_AGREEMENT = 0.1
 _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 1.0, 3.0, 4.0
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
 _LOW_SHARE = 2.0 / 3.0
 _SURE, _OPEN = 0.9, 0.1
-_LEAST_LABELS = 3
+_LEAST_LABELS = 5
+_LITTLE_EVIDENCE = 0.5
 _Z_95 = 1.96
 _VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
 
@@ -82,13 +83,13 @@ class Verdicts(NamedTuple):
     low_accuracy, partly_careless
         Notices.
     too_few
-        Fewer than three labels that can be compared, or fewer than `MANY_LABELS` and the probability of being
-        careless is 0.1 or more.
+        Fewer than five labels that can be compared, or fewer than `MANY_LABELS` and it is open whether they are
+        careless: a probability of 0.1 or more, or evidence of less than :math:`10^{1/2}` to one against it.
     unclear
         The same with more labels: they follow the items too weakly to tell.
     undecided
         Whether nobody can be judged, since it is open which of two sides is right.
-    correlation
+    agreement
         Agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled ones.
     """
 
@@ -99,7 +100,7 @@ class Verdicts(NamedTuple):
     too_few: Mask
     unclear: Mask
     undecided: bool
-    correlation: Floats
+    agreement: Floats
 
 
 class Accuracy(NamedTuple):
@@ -139,26 +140,27 @@ def judge(
     enough = _EVIDENCE if one_truth else _STRONG_EVIDENCE
     suspect = (posterior.p_careless >= _LIKELY) & (posterior.evidence >= enough)
     with_others = passes.agreement()
-    z, correlation = with_others.z, with_others.correlation
+    z, corrected = with_others.z, with_others.corrected
     other_opinion = np.zeros(len(z), dtype=np.bool_)
     is_wrong = posterior.groups[:, WRONG] > 0.5
     camp = find_camp(passes, cavities, with_others, suspect)
     undecided = False
     if camp is not None:
         z = np.where(camp.members, camp.outside.z, z)
-        correlation = np.where(camp.members, camp.outside.correlation, correlation)
+        corrected = np.where(camp.members, camp.outside.corrected, corrected)
         agree = camp.members & (camp.among.z > _CAMP_CLEAR)
         other_opinion = agree & (camp.outside.z > -CLEARLY) & ~is_wrong
         undecided = camp.share > _MAX_CAMP_SHARE
     clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
-    follows = (z > clearly) & (correlation > _LEAST_CORRELATION)
+    follows = (z > clearly) & (corrected > _LEAST_AGREEMENT)
     may_flag = suspect & ~follows & ~other_opinion & (_ignores_items(passes, posterior) | is_wrong)
     flagged = may_flag & (not undecided)
     flagged[flagged] = _control_discoveries(posterior.p_careless[flagged])
     judged = not undecided
     low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & judged
     partly = (posterior.p_partly > _SURE) & ~flagged & ~low & judged
-    is_open = (posterior.p_careless >= _OPEN) & ~(flagged | other_opinion | low | partly)
+    says_little = (posterior.p_careless >= _OPEN) | (posterior.evidence > -_LITTLE_EVIDENCE)
+    is_open = says_little & ~(flagged | other_opinion | low | partly)
     few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
     return Verdicts(
         flagged=flagged,
@@ -168,7 +170,7 @@ def judge(
         too_few=few & ~(flagged | low | partly),
         unclear=is_open & ~few & judged,
         undecided=undecided,
-        correlation=with_others.correlation,
+        agreement=with_others.corrected,
     )
 
 
@@ -212,7 +214,7 @@ def find_camp(
     among = among or passes.agreement(members)
     n_labels = among.n_labels[members]
     pooled = among.excess[members].sum() / np.sqrt(max(among.variance[members].sum(), 1e-12))
-    gain = among.correlation[members] @ n_labels / max(n_labels.sum(), 1.0)
+    gain = among.corrected[members] @ n_labels / max(n_labels.sum(), 1.0)
     if pooled < _CAMP_AGREES or gain < _CAMP_GAIN:
         return None
     sides = members | (z > _CAMP_MEMBER)

@@ -222,7 +222,7 @@ def annotator_results(
             FLAGGED: people.verdicts.flagged,
             "p_spammer": people.posterior.p_careless,
             "evidence": people.posterior.evidence,
-            "agreement": people.verdicts.correlation,
+            "agreement": people.verdicts.agreement,
             **bias,
         },
     }

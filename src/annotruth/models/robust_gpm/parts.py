@@ -45,7 +45,7 @@ def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
     weights = before.parameters.strategy_weights[parts.annotator]
     with closing(get_engine(model.engine).open(labels)) as session:
         steps = opinion_steps(OpinionShapes(labels), session, model.tol)
-        start = steps.resume(before.parameters._replace(strategy_weights=weights))
+        start = steps.start_beside(before.parameters._replace(strategy_weights=weights))
         parameters, history = run_em(steps, start, tol=model.tol, max_iter=model.max_iter)
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         parted = make_opinion_fit(
