@@ -144,7 +144,7 @@ def emotions(path: Path) -> None:
     names = pa.array([f"emotion {number}" for number in block])
     fits = at.fit(table.append_column("question", names), question="all", bins=10)
     print(f"\nemotion-0-100, 10 bins:\n\n{fits.summary()}")
-    print(f"correlation of reliabilities: {mean_correlation(estimates(fits, "reliability")):.2f}")
+    print(f"correlation of reliabilities: {mean_correlation(estimates(fits, 'reliability')):.2f}")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def test_where_nobody_is_flagged_the_first_screen_says_so():
     assert "Nobody to drop: nobody is flagged as careless or consistently wrong." in text
 
 
-def test_two_camps_are_said_first_and_nobody_is_judged(camps):
+def test_two_camps_are_said_first_and_nobody_is_assessed(camps):
     assert camps.verdict == "camps"
     text = text_of(report_page(camps))
     first = text.partition("Annotators to keep")[0]

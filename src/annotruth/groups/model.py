@@ -224,9 +224,7 @@ def _fit_classes(
         )
         parameters, state, messages = _final_classes(steps, parameters, before)
         annotators = class_results.class_posterior(labels, state)
-        states = _with_priors_of_pairs(
-            class_results.class_states(items, state, session), messages
-        )
+        states = _with_priors_of_pairs(class_results.class_states(items, state, session), messages)
         people = assess_people(session, pairs.labels, states, annotators.reliability)
     of_states = class_results.state_opinions(state, annotators.reliability)
     opinions = np.broadcast_to(of_states, (pairs.n_groups, *of_states.shape))

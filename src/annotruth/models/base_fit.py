@@ -46,7 +46,7 @@ UNCLEAR = "unclear"
 """The behaviors of annotators who are noticed, but not flagged."""
 
 NO_VERDICT = "no verdict"
-"""The behavior of annotators where nobody can be judged."""
+"""The behavior of annotators where nobody can be assessed."""
 
 ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
 """The probability that a label of an annotator is right, with its 95% interval."""

@@ -126,9 +126,9 @@ def _median(fit: Fit, name: str) -> float | None:
 
 
 def _estimate(fits: QuestionFits) -> str:
-    """Return by what annotators are judged first: accuracy where every question has it."""
-    judged = [fit for fit in fits.questions.values() if not fit.is_void]
-    has_accuracy = bool(judged) and all(fit.accuracy is not None for fit in judged)
+    """Return by what annotators are assessed first: accuracy where every question has it."""
+    assessed = [fit for fit in fits.questions.values() if not fit.is_void]
+    has_accuracy = bool(assessed) and all(fit.accuracy is not None for fit in assessed)
     return "accuracy" if has_accuracy else "reliability"
 
 
