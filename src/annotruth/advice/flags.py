@@ -23,8 +23,8 @@ from annotruth.models.result import Fit
 RULES = {
     "keep": "labels follow the items",
     "drop": "labels are careless or consistently wrong, by strong evidence that plain counts support",
-    "unsure": "accuracy clearly below the crowd's, careless in part, or another opinion, or unclear",
-    "too few labels": TOO_FEW,
+    "unsure": "accuracy clearly below the crowd's, careless in part, or another opinion",
+    "too few labels": f"{TOO_FEW}, or labels that follow the items too weakly: more would tell",
 }
 """The rule for each verdict."""
 
@@ -53,8 +53,10 @@ def verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str
     flagged = np.asarray(fit.annotator_columns[FLAGGED], dtype=np.bool_)
     behavior = np.array(fit.behavior, dtype=object)
     noticed = np.isin(behavior, list(_NOTICED))
+    needs_more = np.isin(behavior, [TOO_FEW, UNCLEAR])
+    noticed &= ~needs_more
     verdict = np.select(
-        [flagged, behavior == TOO_FEW, noticed], ["drop", "too few labels", "unsure"], "keep"
+        [flagged, needs_more, noticed], ["drop", "too few labels", "unsure"], "keep"
     )
     examples = example_items(fit, flagged | noticed) if isinstance(fit, Fit) else {}
     reasons = [
@@ -79,7 +81,7 @@ def _reason(fit: AnnotatorResults, s: int, verdict: str) -> str:
             f"others {columns['agreement'][s]:+.2f} (0: own labels shuffled)"
         )
     if verdict == "too few labels":
-        return f"{said}: {TOO_FEW}"
+        return f"{said}: {_NOTICED.get(behavior, TOO_FEW)}"
     if verdict == "unsure":
         noticed = _CAMPS if fit.verdict == "camps" else _NOTICED[behavior]
         return f"{said}: {behavior}, {noticed}"
