@@ -38,6 +38,7 @@ test: $(VENV)/.ready-dev browser java postgresql
 # FUZZ="--count 20000 --seconds 3600".
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.fuzz --count 4000 --seconds 300 $(FUZZ)
+	$(BIN)/python -m tests.fuzz --part flips --count 12000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part fits --count 1000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part crowds --count 100 --seconds 120 $(FUZZ)
 
