@@ -1,7 +1,7 @@
 """Pages as text: what they say, how tables are sorted and paged, and that nothing is run."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -105,7 +105,7 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *(
             "5 Apr 2027",
             "agreement fell by 9%",
-            "62 per hour",
+            "62 per hour on average, last 24 hours",
             "one <b>note</b>",
             "1 annotator to drop",
             "ann & bob",
@@ -132,6 +132,21 @@ def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
     n_charts = page.count("4,321 labels")  # one per width of the screen
     assert n_charts > 0
     assert page.count("0 labels") == 11 * n_charts
+
+
+@pytest.mark.parametrize("year", [1, 1970, 2020])
+def test_one_old_label_does_not_make_a_bar_for_every_day_since(frame, films, snapshots, now, year):
+    data = OverviewData(
+        project=films,
+        snapshots=snapshots,
+        per_hour={datetime(year, 1, 1, tzinfo=UTC): 1, now: 4321},
+    )
+    page = overview_page(frame, data)
+    n_charts = page.count("4,321 labels")
+    assert n_charts > 0
+    assert page.count(" labels</title>") == 366 * n_charts
+    assert len(page) < 1_000_000
+    assert "The last 366 days." in page
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):

@@ -27,7 +27,7 @@ from annotruth.serve.pages.annotator import (
 )
 from annotruth.serve.pages.item import ItemData, content_sources, item_page
 from annotruth.serve.pages.layout import PROJECTS, Frame, render
-from annotruth.serve.pages.overview import OverviewData, overview_page
+from annotruth.serve.pages.overview import MAX_HOURS_READ, OverviewData, overview_page
 from annotruth.serve.pages.projects import ProjectRow, login_page, message_page, projects_page
 from annotruth.serve.pages.queries import (
     activity_of,
@@ -181,7 +181,7 @@ def _overview(request: Request, access: Reader) -> Response:
             project=project,
             snapshots=snapshots,
             n_received=0 if snapshots else n_received(connection, project.id),
-            per_hour=hourly_counts(connection, project.id),
+            per_hour=hourly_counts(connection, project.id, limit=MAX_HOURS_READ),
             state=get_worker_state(connection, project.id),
             alerts=alert_store.list_alerts(
                 connection, project.id, seen=False, kinds=_TO_ACT_ON, limit=_MAX_ALERTS
