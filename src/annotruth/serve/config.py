@@ -28,7 +28,7 @@ class ServeConfig:
     database
         The URL of the database, such as ``sqlite:////srv/annotruth/labels.db``.
     data_dir
-        The folder of snapshots and of the key that signs logins.
+        The folder of snapshots.
     host, port
         The address that the web server listens on.
     allowed_hosts

@@ -130,7 +130,7 @@ async def _static(version: str, name: str) -> Response:
 def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | None = None) -> Frame:
     """Return what surrounds the pages of a visitor."""
     login, project = access.login, access.found_project
-    csrf = "" if login is None else context.logins.csrf_token(login)
+    csrf = "" if login is None else login.csrf_token
     if project is None:
         return Frame(csrf=csrf, scope=access.token.scope)
     with context.database.connect() as connection:
