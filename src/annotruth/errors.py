@@ -31,6 +31,7 @@ __all__ = [
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")  # stands for a byte that is not UTF-8
 _LINE_END = re.compile(r"\s*[\r\n]+\s*")
 
 
@@ -203,10 +204,12 @@ class ConvergenceWarning(AnnotruthWarning):
 
 
 def check_path(path: object, what: str) -> None:
-    """Refuse what is no path: of another type, empty, or with a NUL character."""
+    """Refuse what is no path: of another type, empty, with a NUL character, or not UTF-8."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     if not isinstance(text, str) or not text or "\0" in text:
         raise InputError(f"{what} is {shown(path)}: give a path")
+    if _SURROGATE.search(text):
+        raise InputError(f"{what} is {shown(text)}, which is not UTF-8: give another name")
 
 
 def shown(value: Any, max_length: int = 60) -> str:

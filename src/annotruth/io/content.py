@@ -141,6 +141,7 @@ def read_content(
     whole. ``max_size`` replaces the limit on what a file may hold. ``sheet`` names that of a
     workbook, by default the first.
     """
+    os.fspath(path).encode()  # Arrow opens no file whose name is not UTF-8
     data = _read_bytes(path, disk, max_size)
     if data.size == 0:
         raise InputError("the file is empty")

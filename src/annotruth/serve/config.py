@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, check_path, shown
 
 PREFIX = "ANNOTRUTH_SERVE_"
 """What the names of the service's environment variables begin with."""
@@ -82,6 +82,7 @@ class ServeConfig:
     private_webhooks: bool = False
 
     def __post_init__(self) -> None:
+        check_path(self.data_dir, "the folder of the service")
         for name, low, high in _LIMITS:
             value = getattr(self, name)
             if not low <= value <= high:

@@ -64,6 +64,8 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
+    except UnicodeEncodeError as error:
+        reason, cause = "its name is not UTF-8: rename the file", error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
             reason = "this is a link that leads to itself: name the file"
