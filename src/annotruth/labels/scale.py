@@ -238,7 +238,7 @@ def _scale_of_listed(
     ``observed`` holds the labels: listed numbers stay text where the labels are text.
     """
     is_list = isinstance(categories, Sized) and not isinstance(categories, str | set | frozenset)
-    if not is_list or len(categories) == 0:
+    if not is_list or getattr(categories, "shape", None) == () or len(categories) == 0:
         raise InputError(
             f"categories must be a list of at least one category, not {shown(categories)}"
         )
@@ -247,6 +247,8 @@ def _scale_of_listed(
     except (pa.ArrowException, OverflowError, UnicodeError):
         # Of mixed types, or integers beyond 64 bits.
         given = make_column("categories", [_to_text(category) for category in categories])
+    if pa.types.is_nested(given.type):
+        raise InputError(f"categories are {shown(categories)}: list numbers or text")
     if given.null_count:
         raise InputError("categories contain an empty one: name every category")
     numbers = parse_numbers(given)

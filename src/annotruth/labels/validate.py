@@ -166,9 +166,9 @@ def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the choices for an option."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         *first, last = choices
-        raise InputError(f"unknown {name} {value!r}: choose {', '.join(first)} or {last}")
+        raise InputError(f"unknown {name} {shown(value)}: choose {', '.join(first)} or {last}")
 
 
 def check_column_names(option: str, columns: object) -> None:
