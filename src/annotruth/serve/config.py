@@ -38,7 +38,7 @@ class ServeConfig:
         Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
         only.
     trusted_proxies
-        Addresses of proxies whose ``X-Forwarded-For`` is believed.
+        Addresses of proxies whose ``X-Forwarded-For`` is believed; by default of none.
     max_body
         The largest request in bytes; a stream of JSON lines may be longer.
     max_stream
@@ -71,7 +71,7 @@ class ServeConfig:
     port: int = 8377
     allowed_hosts: tuple[str, ...] = ()
     behind_tls: bool = False
-    trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
+    trusted_proxies: tuple[str, ...] = ()
     max_body: int = 8 * MEGABYTE
     max_stream: int = 1024 * MEGABYTE
     body_seconds: float = 30.0

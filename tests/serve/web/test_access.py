@@ -268,3 +268,28 @@ def test_a_page_does_not_name_a_database_that_does_not_answer(sqlite_server, mon
     assert reply.status == 503
     assert "The database does not answer" in reply.body
     assert "secret.example.org" not in reply.body
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)])
+def test_forwarded_addresses_count_only_from_named_proxies(sqlite_template, tmp_path, proxies):
+    path = tmp_path / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    server, stop = start_server(
+        f"sqlite:///{path}", tmp_path / "data", **({"trusted_proxies": proxies} if proxies else {})
+    )
+    try:
+        statuses = [
+            server.send(
+                "POST",
+                "/login",
+                b"token=at_x_y",
+                {
+                    "Content-Type": "application/x-www-form-urlencoded",
+                    "X-Forwarded-For": f"198.51.100.{number}",
+                },
+            ).status
+            for number in range(150)
+        ]
+    finally:
+        stop()
+    assert set(statuses) == ({401} if proxies else {401, 429})
