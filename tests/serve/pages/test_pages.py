@@ -365,13 +365,14 @@ def test_alerts_link_to_what_they_are_about(frame, now):
         Alert(1, 1, now, "verdict", "a/b", "annotator a/b: drop", {}),
         Alert(2, 1, now, "finished", "", "item x needs no more labels", {"items": ["x"]}, True),
     ]
-    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2)
+    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2, 300)
     check_safe(page)
     assert "/projects/films/annotator?id=a%2Fb" in page
     assert "/projects/films/item?id=x" in page
     assert "Mark all as seen" in page
+    assert '/projects/films/alerts?pick=finished">300 alerts of finished items</a>' in page
     reader = Frame(project="films", n_alerts=2)
-    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2)
+    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2, 0)
 
 
 def test_the_audit_log_escapes_details(frame, now):
