@@ -85,6 +85,8 @@ def test_every_path_parameter_and_reference_of_the_schema_exists(client):
     assert names
     for name in names:
         assert name.removeprefix(REFERENCE) in schema["components"]["schemas"], name
+    for name, (_, _, operation) in client.operations.items():
+        assert {"401", "422", "429", "503"} <= operation["responses"].keys(), name
     for path in ("/api/v1/projects/{project}/labels", "/api/v1/tokens"):
         assert "requestBody" in schema["paths"][path]["post"]
 

@@ -35,7 +35,7 @@ Start = Annotated[int, Query(alias="cursor", ge=0, le=_MAX_INTEGER)]
 Number = Annotated[int, Path(ge=1, le=_MAX_INTEGER)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": text}
     for status, text in {
         400: "The request cannot be read, or is no JSON.",
@@ -50,8 +50,9 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         503: "The database cannot be reached; nothing was stored.",
     }.items()
 }
+"""The errors that every endpoint may answer with."""
 
 
 def make_router(subject: str) -> APIRouter:
     """Return a router for the endpoints of a subject, with the errors that each may answer with."""
-    return APIRouter(prefix=PREFIX, tags=[subject], responses=_ERRORS)
+    return APIRouter(prefix=PREFIX, tags=[subject], responses=ERRORS)
