@@ -102,13 +102,16 @@ class PartTable:
 
     def to_markdown(self) -> str:
         """Return title, description, table, and how many rows meet their targets."""
-        body = [[*cells, *map(str, figures), _met(figures)] for cells, figures in self.rows]
-        table = markdown_table([*self.heads, *self.columns, "met"], body, len(self.heads))
-        met = [line[-1] for line in body if line[-1]]
+        met = [word for _, figures in self.rows if (word := _met(figures))]
         count = f"{met.count('yes')} of {len(met)} rows meet their targets." if met else ""
         return "\n\n".join(
-            part for part in (f"## {self.title}", self.description, table, count) if part
+            part for part in (f"## {self.title}", self.description, self.table(), count) if part
         )
+
+    def table(self) -> str:
+        """Return the table alone."""
+        body = [[*cells, *map(str, figures), _met(figures)] for cells, figures in self.rows]
+        return markdown_table([*self.heads, *self.columns, "met"], body, len(self.heads))
 
 
 def _met(figures: Sequence[TargetFigure | str]) -> str:

@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
+from annotruth.labels.scale import Scale, parse_numbers
 
-__all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha", "pair_agreement"]
+__all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha", "pair_agreement", "suitable_metrics"]
 
 Metric = Literal["nominal", "ordinal", "interval"]
+
+
+def suitable_metrics(scale: Scale) -> list[Metric]:
+    """Return the metrics that suit a scale, the best first: an interval metric needs numbers."""
+    if not scale.is_ordinal:
+        return ["nominal"]
+    numbers = parse_numbers(scale.categories) is not None
+    return ["ordinal", "interval", "nominal"] if numbers else ["ordinal", "nominal"]
 
 
 def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = None) -> float:

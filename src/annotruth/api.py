@@ -54,9 +54,9 @@ def update(
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Fit | RankFit:
-    """Add labels to a fit and fit all of them, starting from the parameters of the fit.
+    """Add labels to a fit and fit all of them: the result is that of `fit` with all labels.
 
-    To a fit of comparisons it adds comparisons.
+    To a fit of comparisons it adds comparisons, and starts from the scores of the fit.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def update(
     gold
         Known truths of new or old items, as for `fit`.
     refit
-        Whether to fit all labels from scratch instead.
+        Whether to fit all labels again also if none of them is new; of a ranking, whether to fit from
+        scratch.
     progress
         Called after every iteration.
     read, **options

@@ -157,8 +157,8 @@ def fit(
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model
         that predicts held-out labels best, and says why in the summary (see `choose`). Without
-        one it is that of ``warm_start``, else robust-gpm, or gpm where there are too many
-        categories for that.
+        one it is that of ``warm_start``, else robust-gpm, or gpm where there is no room for its
+        tables, which the summary then says first.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
     annotator_prior
@@ -336,13 +336,14 @@ def _estimator_for(
         return make_estimator(choice.model, {}), choice.to_dict()
     is_default = request.model is None and request.options.keys() <= {"engine"}
     if is_default and not request.special() and not _room_for_default(labels):
+        too_many = f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too many"
         warnings.warn(
-            f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
-            f"many for {DEFAULT_MODEL}: gpm was fitted instead",
+            f"{too_many} for {DEFAULT_MODEL}: gpm was fitted instead",
             AnnotruthWarning,
             stacklevel=_CALLER + 1,
         )
-        return make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")}), None
+        other = make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")})
+        return other, {"model": other.name, "why": too_many, "instead_of": DEFAULT_MODEL}
     return estimator, None
 
 
@@ -418,6 +419,6 @@ def _many_numbers(found: BaseFit) -> str:
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.opinions import has_room  # loaded only if no model is named
+    from annotruth.models.robust_gpm.pooling import has_room  # loaded only if no model is named
 
     return has_room(labels)

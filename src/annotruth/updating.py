@@ -80,7 +80,7 @@ def update_fit(
     labels = _without_dropped(appended.labels, read)
     if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
-    after = fit_again(before, labels, refit=refit, progress=progress)
+    after = fit_again(before, labels, progress=progress)
     return UpdatedFit(continued(after, before), appended.n_repeated)
 
 
@@ -104,20 +104,17 @@ def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
 
 
-def fit_again(
-    before: Fit, labels: Labels, *, refit: bool = False, progress: ProgressCallback | None = None
-) -> Fit:
-    """Fit the model of a fit to more or fewer labels, starting from the fit.
+def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:
+    """Fit the model of a fit, with its options, to more or fewer labels.
 
-    The result has no time, and no table of past fits.
+    The result is that of a fit of these labels: it does not depend on the parameters of the fit before,
+    near which EM may have another optimum. It has no time, and no table of past fits.
     """
     estimator = make_estimator(before.model, settings_of(before))
-    # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
-    cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
     start_stage(progress, f"fitting {estimator.name}")
     if "groups" in before.further:
         from annotruth.groups.fit import fit_groups_again
 
         return fit_groups_again(before, estimator, labels, progress)
-    estimator.fit(labels, warm_start=None if cold else before, progress=progress)
+    estimator.fit(labels, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)

@@ -136,5 +136,6 @@ def test_labels_of_chance_drop_nobody():
     assert fit.verdict == "chance"
     keep = fit.keep()
     assert "drop" not in set(keep["verdict"])
-    unsure = keep["reason"][keep["verdict"] == "unsure"]
-    assert unsure.str.contains("no better than chance").any()
+    assert set(keep["verdict"]) == {"unsure"}
+    assert set(keep["reason"].str.partition(";")[0]) == {"labels agree no better than chance"}
+    assert not keep["ask"].any()

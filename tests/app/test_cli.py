@@ -27,7 +27,7 @@ def test_fit_json_is_one_object_and_nothing_else(run, crowd):
     assert list(entries) == [
         *("model", "n_items", "n_annotators", "n_labels", "n_categories", "n_iter"),
         *("converged", "stop_reason", "log_likelihood", "spammers", "readout", "verdict"),
-        *("dependent_annotators", "metrics"),
+        *("notes", "dependent_annotators", "metrics"),
     ]
     assert (entries["model"], entries["n_items"], entries["n_categories"]) == ("robust-gpm", 40, 5)
     assert list(entries["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]

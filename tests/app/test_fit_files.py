@@ -10,7 +10,7 @@ import pytest
 
 import annotruth as at
 from annotruth.io.formats import INPUT_FORMATS
-from annotruth.models.base_fit import CHANCE_LINE
+from annotruth.models.fits.notes import CHANCE_LINE
 
 
 @pytest.fixture

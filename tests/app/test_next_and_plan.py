@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -37,13 +38,39 @@ def test_next_prints_a_summary_and_the_items_with_the_highest_gain(run, labels):
     assert "Annotators, least informative first" in out
 
 
+@pytest.fixture
+def noise(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [f"{e},{s},{'abc'[rng.integers(3)]}" for e in range(100) for s in range(6)]
+    (tmp_path / "noise.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    return tmp_path / "noise.csv"
+
+
+def test_next_of_labels_of_chance_asks_nobody(run, noise, tmp_path):
+    code, out, _ = run("next", noise, "--assign", tmp_path / "tasks.csv")
+    assert code == 0
+    first, second, third, *others = out.splitlines()
+    assert first.startswith("WARNING: labels agree no better than chance")
+    assert second.startswith("robust-gpm on ")
+    assert third.startswith("ask nobody yet: check the task and its instructions")
+    assert [line for line in others if line] == [f"written to {tmp_path / 'tasks.csv'}"]
+    assert set(pc.read_csv(tmp_path / "tasks.csv")["annotator"].to_pylist()) <= {None, ""}
+    printed = json.loads(run("next", noise, "--json")[1])
+    assert (printed["ask"], printed["annotators"]["unsure"]) == (0, 6)
+    assert [note["kind"] for note in printed["notes"]] == ["chance"]
+    plan = run("plan", noise, "--target", "accuracy=0.9")[1]
+    assert plan.startswith("WARNING: labels agree no better than chance")
+    fitted = json.loads(run("fit", noise, "--json")[1])
+    assert fitted["notes"] == printed["notes"]
+
+
 def test_next_json_is_one_object_and_nothing_else(run, labels):
     code, out, err = run("next", labels, "--budget", 30, "--json")
     printed = json.loads(out)
     assert (code, err) == (0, "")
     assert list(printed) == [
         *("model", "n_items", "n_annotators", "n_labels", "budget", "add", "items", "annotators"),
-        "ask",
+        *("ask", "notes"),
     ]
     assert (printed["budget"], printed["add"], printed["n_items"]) == (30, 30, 40)
     assert list(printed["items"]) == [

@@ -211,7 +211,7 @@ def test_tables_have_the_documented_columns(name, frame):
     items, annotators, labels = fit.items(), fit.annotators(), fit.labels()
     shares = [f"p_{n}" for n in (1, 2, 3, 4)]
     has_distribution = fit.distribution is not None
-    documented = ["item", "n_labels", "label", "expectation", "confidence", "entropy"]
+    documented = ["item", "n_labels", "label", "expectation", "confidence", "entropy", "disputed"]
     expected = documented if has_distribution else ["item", "n_labels", "expectation"]
     expected = [*expected, *fit.item_columns]
     assert list(items.columns) == [*expected, *(shares if has_distribution else [])]

@@ -172,7 +172,8 @@ def test_a_warm_start_ends_at_the_same_optimum():
     rows = labels.to_arrow().to_pylist()
     rows = [(row["item"], str(row["annotator"]), row["label"]) for row in rows]
     more = [*rows[-40:], (1, "new", 2), (1000, "new", 3)]
-    updated_fit = at.BWA(tol=1e-10).fit(rows[:-40]).partial_fit(more).result_
+    before = at.BWA(tol=1e-10).fit(rows[:-40]).result_
+    updated_fit = at.BWA(tol=1e-10).fit(rows[:-40] + more, warm_start=before).result_
     fresh = at.BWA(tol=1e-10).fit(rows[:-40] + more).result_
     assert updated_fit.n_iter <= fresh.n_iter
     np.testing.assert_allclose(updated_fit.reliability, fresh.reliability, atol=1e-4)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 import annotruth as at
-from annotruth.models.base_fit import CHANCE_LINE
 from annotruth.models.distributed_fit import DistributedFit
 from annotruth.models.em import direct_history
+from annotruth.models.fits.notes import CHANCE_LINE
 
 
 @pytest.mark.parametrize("readout", ["right", "opinion"])

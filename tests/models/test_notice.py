@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.models.base_fit import (
+from annotruth.models.base_fit import TOO_FEW
+from annotruth.models.fits.notes import (
     CHANCE_LINE,
     ONE_ANNOTATOR_LINE,
     ONE_CATEGORY_LINE,
     ONE_LABEL_LINE,
-    TOO_FEW,
 )
 
 RNG = np.random.default_rng(1)
@@ -51,7 +51,7 @@ def test_other_labels_have_no_warning():
 def test_spammers_whose_interval_is_below_half_are_counted_apart(high, behavior, clear):
     rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
     fit = replace(
-        at.fit(rows),
+        at.fit(rows, "gpm"),
         reliability=np.array([0.2, 0.3, 0.3, 0.9]),
         high=np.array(high),
         behavior=[behavior, "random", "random", "serious"],
@@ -65,7 +65,7 @@ def test_spammers_whose_interval_is_below_half_are_counted_apart(high, behavior,
 def test_one_spammer_is_in_the_singular(high, clear):
     rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
     fit = replace(
-        at.fit(rows),
+        at.fit(rows, "gpm"),
         reliability=np.array([0.2, 0.9, 0.9, 0.9]),
         high=np.array([high, 1.0, 1.0, 1.0]),
     )
@@ -80,3 +80,19 @@ def test_many_clear_spammers_have_a_thousands_separator():
     )
     assert "1,200 of 1,200 are spammers" in fit.summary()
     assert "1,200 of them clearly" in fit.summary()
+
+
+def test_flagged_and_noticed_people_are_counted():
+    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(5)]
+    fit = at.fit(rows)
+    flagged = np.array([True, False, False, False, False])
+    behavior = ["random", "low accuracy", "partly careless", TOO_FEW, "serious"]
+    fit = replace(
+        fit, behavior=behavior, annotator_columns={**fit.annotator_columns, "flagged": flagged}
+    )
+    said = (
+        "1 of 5 is a spammer (careless or consistently wrong); 1 has low accuracy; 1 is partly "
+        "careless; 1 has too few labels to tell"
+    )
+    assert said in fit.summary()
+    assert "median accuracy 1.00" in fit.summary()

@@ -9,13 +9,10 @@ from annotruth import simulate
 from annotruth.models.base_fit import TOO_FEW
 from annotruth.models.distribution import likely_sets
 from annotruth.models.robust_gpm.annotators import (
-    annotator_columns,
-    annotator_posterior,
     level_interval,
     level_shares,
     reliability_interval,
 )
-from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.strategies import tabulate_strategies
 
 
@@ -131,22 +128,6 @@ def test_three_labels_are_too_few_to_name_a_behavior():
     assert new.behavior == TOO_FEW
     assert new.high - new.low > 0.2
     assert abs(new.evidence) < 1
-
-
-def test_evidence_is_the_factor_of_the_odds():
-    strategies = tabulate_strategies(np.full((1, 2, 1), 0.5), np.ones(1), ordinal=False)
-    log_prior = strategies.log_prior(0.6)
-    spammer = strategies.reliability < 0.5
-    # Labels that are as likely, a hundred times as likely, and a tenth as likely for spammers.
-    factors = np.log([[1.0], [100.0], [0.1]]) * spammer
-    labels = at.Labels.of([("a", "x", "u"), ("a", "y", "v"), ("a", "z", "v")])
-    tempering = (1 - 1 / 3) / 1.17
-    posterior = annotator_posterior(labels, strategies, log_prior, factors / tempering)
-    columns = annotator_columns(TrueClasses(labels), posterior, np.full(2, 0.5))
-    assert columns["evidence"] == pytest.approx([0.0, 2.0, -1.0], abs=1e-12)
-    odds = np.exp(log_prior)[spammer].sum() / np.exp(log_prior)[~spammer].sum()
-    p_spammer = [factor * odds / (1.0 + factor * odds) for factor in (1.0, 100.0, 0.1)]
-    assert columns["p_spammer"] == pytest.approx(p_spammer)
 
 
 def test_evidence_has_a_sign_and_grows_with_the_labels():

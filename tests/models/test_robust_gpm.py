@@ -13,13 +13,14 @@ from annotruth import metrics, simulate
 from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
-from annotruth.models.robust_gpm import opinions
+from annotruth.models.robust_gpm import pooling
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_steps import ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio, has_room
+from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
+from annotruth.models.robust_gpm.pooling import has_room
 
 
 def fit_robust(data, **options):
@@ -174,20 +175,30 @@ def test_bad_options_are_refused(options, message):
         RobustGPM(**options).fit(data)
 
 
-def test_too_many_categories_are_refused():
+def test_too_many_categories_are_refused_where_they_cannot_be_merged():
     rows = [(e, s, f"category {e}") for e in range(129) for s in "xy"]
-    assert not has_room(Labels.of(rows))
     message = "they have 129 categories, and it takes at most 128; merge categories, or choose"
     with pytest.raises(at.InputError, match=message):
-        RobustGPM().fit(rows)
+        RobustGPM().without_pooling().fit(rows)
+
+
+def test_a_model_that_replaces_the_default_is_named_first_and_does_not_reassure(monkeypatch):
+    rows = [(e, s, "abc"[e % 3]) for e in range(12) for s in "xyz"]
+    monkeypatch.setattr(pooling, "MAX_BYTES", 10.0)
     with pytest.warns(at.AnnotruthWarning, match="too many for robust-gpm: gpm was fitted"):
-        assert at.fit(rows).model == "gpm"
+        fit = at.fit(rows)
+    assert fit.model == "gpm"
+    first, *others = fit.summary().splitlines()
+    assert first.startswith("WARNING: ")
+    assert "3 annotators and 3 categories are too many for robust-gpm: gpm was fitted" in first
+    assert "reliability" not in "".join(others)
+    assert fit.to_dict()["chosen"]["instead_of"] == "robust-gpm"
 
 
 def test_tables_beyond_the_memory_limit_are_refused(monkeypatch):
     rows = [("a", "ann", "cat"), ("a", "bob", "dog")]
     assert has_room(Labels.of(rows))
-    monkeypatch.setattr(opinions, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
+    monkeypatch.setattr(pooling, "MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
     message = "its tables of 2 annotators x 2 categories would take 0.0 GB, and the limit is 0 GB"
     with pytest.raises(at.InputError, match=message):
         RobustGPM().fit(rows)

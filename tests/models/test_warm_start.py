@@ -9,6 +9,7 @@ import pytest
 
 import annotruth as at
 from annotruth.labels import Labels
+from annotruth.labels.append import append_labels
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.warm_start import resumed_shares
 
@@ -47,8 +48,9 @@ def test_a_warm_start_reaches_the_result_of_a_full_fit(name):
     options = TIGHT if name in ("gpm", "robust-gpm") else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        model = get_model(name)(**options).fit(base)
-        updated = model.partial_fit(new).result_
+        before = get_model(name)(**options).fit(base).result_
+        all_labels = append_labels(base, new).labels
+        updated = get_model(name)(**options).fit(all_labels, warm_start=before).result_
         full = get_model(name)(**options).fit(labels).result_
     assert updated.data.n_labels == labels.n_labels
     reliability, expectation = in_the_order_of(updated, full)
@@ -61,18 +63,53 @@ def test_a_warm_start_reaches_the_result_of_a_full_fit(name):
         assert per_label > -1e-4
 
 
-ITERATIVE = [name for name in MODELS if hasattr(get_model(name)(), "max_iter")]
+@pytest.mark.parametrize("name", MODELS)
+def test_updates_end_where_a_fit_of_all_labels_ends(name):
+    # Few labels per item, so that EM has several optima, and stops before the nearest one.
+    labels = crowd(seed=4, n_items=80, labels_per_item=4)
+    rows = labels.to_arrow()
+    parts = [rows.slice(first, 80) for first in range(0, labels.n_labels, 80)]
+    options = {"categories": labels.scale.categories.to_pylist(), "scale": "ordinal"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        updated = at.fit(parts[0], name, **options)
+        for part in parts[1:]:
+            updated = at.update(updated, part)
+        full = at.fit(rows, name, **options)
+    reliability, expectation = in_the_order_of(updated, full)
+    if reliability is not None:
+        np.testing.assert_allclose(updated.reliability, reliability, atol=1e-9)
+    np.testing.assert_allclose(updated.expectation, expectation, atol=1e-9)
+    assert updated.n_iter == full.n_iter
+    np.testing.assert_array_equal(updated.parameters.get("choice"), full.parameters.get("choice"))
 
 
-@pytest.mark.parametrize("name", ITERATIVE)
+def test_robust_gpm_has_the_same_result_with_a_warm_start():
+    labels = crowd(seed=4, n_items=80, labels_per_item=4)
+    base, _ = split(labels, 60)
+    before = at.RobustGPM().fit(base).result_
+    after, full = (at.RobustGPM().fit(labels, warm_start=start).result_ for start in (before, None))
+    reliability, expectation = in_the_order_of(after, full)
+    np.testing.assert_allclose(after.reliability, reliability, atol=1e-9)
+    np.testing.assert_allclose(after.expectation, expectation, atol=1e-9)
+
+
+RESUMED = [
+    name
+    for name in MODELS
+    if hasattr(get_model(name)(), "max_iter") and get_model(name).capabilities.warm_start
+]
+
+
+@pytest.mark.parametrize("name", RESUMED)
 def test_a_warm_start_takes_fewer_iterations(name):
     labels = crowd(seed=6)
     base, new = split(labels, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        model = get_model(name)().fit(base)
-        first = model.result_.n_iter
-        assert model.partial_fit(new).result_.n_iter < first
+        first = get_model(name)().fit(base).result_
+        all_labels = append_labels(base, new).labels
+        assert get_model(name)().fit(all_labels, warm_start=first).result_.n_iter < first.n_iter
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -90,11 +127,10 @@ def test_new_items_and_annotators_are_fitted(name):
 def test_learned_behaviors_are_resumed():
     labels = crowd(seed=4)
     base, new = split(labels, 60)
-    model = at.GPM(behavior="learned", **TIGHT).fit(base)
-    updated, full = (
-        model.partial_fit(new).result_,
-        at.GPM(behavior="learned", **TIGHT).fit(labels).result_,
-    )
+    model = at.GPM(behavior="learned", **TIGHT)
+    before = model.fit(base).result_
+    updated = model.fit(append_labels(base, new).labels, warm_start=before).result_
+    full = model.fit(labels).result_
     np.testing.assert_allclose(updated.reliability, in_the_order_of(updated, full)[0], atol=0.02)
 
 
@@ -103,7 +139,8 @@ def test_a_category_new_to_an_item_can_become_its_label():
     base += [(f"i{e}", f"s{n}", e % 2 + 1) for e in range(9) for n in range(9)]
     votes = [("a", f"s{n}", 2) for n in range(3, 9)]
     for name in ("gpm", "dawid-skene", "robust-gpm", "glad"):
-        fit = get_model(name)().fit(base).partial_fit(votes).result_
+        before = get_model(name)().fit(base).result_
+        fit = get_model(name)().fit([*base, *votes], warm_start=before).result_
         assert fit.item_table()["label"].to_pylist()[0] == 2
 
 
@@ -208,14 +245,12 @@ def test_a_saved_fit_is_updated(tmp_path):
     assert at.changes(at.load(tmp_path / "fit"), fit).n_items == 1
 
 
-def test_a_refit_starts_from_scratch():
-    labels = crowd(seed=5)
-    base, new = split(labels, 5)
-    before = at.fit(base, "gpm", **TIGHT)
-    scratch = at.update(before, new, refit=True)
-    assert scratch.n_iter > at.update(before, new).n_iter
-    full = at.fit(scratch.data, "gpm", **TIGHT)
-    np.testing.assert_array_equal(scratch.reliability, full.reliability)
+def test_labels_are_fitted_again_on_request_only():
+    before = at.fit(TABLE, "gpm")
+    assert at.update(before, TABLE) is before
+    again = at.update(before, TABLE, refit=True)
+    assert again is not before
+    np.testing.assert_array_equal(again.reliability, before.reliability)
 
 
 def test_why_a_model_was_chosen_is_kept():

@@ -35,6 +35,7 @@ from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.validate import is_integer
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import table_of
+from annotruth.models.fits.notes import to_dicts
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 
@@ -84,8 +85,7 @@ class Advice:
     of_annotators: AnnotatorAdvice
 
     def __repr__(self) -> str:
-        _, add, *_ = self.summary().splitlines()
-        return f"Advice({add}: {self.fit.model} on {self.fit.data.describe()})"
+        return f"Advice({self.lines()[0]}: {self.fit.model} on {self.fit.data.describe()})"
 
     def __dir__(self) -> tuple[str, ...]:
         return _PUBLIC
@@ -206,8 +206,16 @@ class Advice:
         }
 
     def summary(self) -> str:
-        """Return the advice in a few lines."""
+        """Return the advice in a few lines, after what limits it."""
+        return "\n".join([*self.fit.heading_lines(), *self.lines()])
+
+    def lines(self) -> list[str]:
+        """Return the lines on what to add and whom to ask."""
         data = self.fit.data
+        if self.fit.is_void:
+            return [
+                "ask nobody yet: check the task and its instructions before you buy more labels"
+            ]
         n_items = int(np.count_nonzero(self.add))
         add = f"add {counted(self.n_add, 'label')} to {counted(n_items, 'item')}"
         if n_items and self.add.max() == MAX_PER_ROUND:
@@ -217,15 +225,12 @@ class Advice:
         elif self.budget is not None and self.n_add < self.budget:
             add += f"; keep the other {self.budget - self.n_add:,} for the next round"
         ask = int(self.of_annotators.ask.sum())
-        return "\n".join(
-            [
-                f"{self.fit.model} on {data.describe()}",
-                add,
-                f"items: {_counts(self.of_items.count())}",
-                f"annotators: {_counts(self.of_annotators.count())}",
-                f"ask {ask:,} of {data.n_annotators:,} annotators, the most informative",
-            ]
-        )
+        return [
+            add,
+            f"items: {_counts(self.of_items.count())}",
+            f"annotators: {_counts(self.of_annotators.count())}",
+            f"ask {ask:,} of {data.n_annotators:,} annotators, the most informative",
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts of the advice, as ``annotruth next --json`` prints them."""
@@ -240,6 +245,7 @@ class Advice:
             "items": self.of_items.count(),
             "annotators": self.of_annotators.count(),
             "ask": int(self.of_annotators.ask.sum()),
+            "notes": to_dicts(self.fit.notes),
         }
 
 

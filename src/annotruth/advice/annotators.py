@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.advice.flags import RULES, has_flags, verdicts_by_flags
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
@@ -90,7 +92,8 @@ class AnnotatorAdvice:
 
 def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
     """Return the verdict on every annotator of a fit, given what one label of theirs gains."""
-    return advice_of_verdicts(*verdicts(fit), label_gain)
+    people = advice_of_verdicts(*verdicts(fit), label_gain)
+    return replace(people, ask=np.zeros_like(people.ask)) if fit.is_void else people
 
 
 def advice_of_verdicts(
@@ -114,9 +117,13 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
 
     A model of comparisons must have reliabilities.
     """
+    if isinstance(fit, Fit) and fit.is_void:
+        n = fit.data.n_annotators
+        return np.full(n, "unsure"), [why_void(fit)] * n
     if isinstance(fit, Fit) and fit.reliability is None:
         return _verdicts_by_matches(fit)
-    verdict, reasons = _verdicts_by_reliability(fit)
+    judge = verdicts_by_flags if has_flags(fit) else _verdicts_by_reliability
+    verdict, reasons = judge(fit)
     if "over_time" in fit.further:
         from annotruth.advice.over_time import with_changes  # few fits have times
 
@@ -126,12 +133,16 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
 
 def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
+    if isinstance(fit, Fit) and fit.is_void:
+        return {"unsure": f"everybody: {why_void(fit)}"}
     if fit.reliability is None:
         return {
             "keep": "matches the recovered labels about as often as the median annotator",
             "unsure": "matches them far less often than the median annotator",
             "too few labels": f"fewer than {FEW_LABELS} labels",
         }
+    if has_flags(fit):
+        return dict(RULES)
     interval = "reliability" if fit.low is None else "whole 95% interval of the reliability"
     rules = {
         "keep": f"{interval} {SPAMMER_BELOW} or more",
@@ -143,6 +154,11 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
         del rules["drop"]
         rules["unsure"] = f"{interval} below {SPAMMER_BELOW}, by spam or by mistakes"
     return rules
+
+
+def why_void(fit: Fit) -> str:
+    """Return why a fit says nothing about people."""
+    return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
 
 
 def _is_chance(fit: AnnotatorResults) -> bool:

@@ -105,7 +105,9 @@ class Plan:
     def summary(self) -> str:
         """Return the plan in a few lines."""
         data = self.advice.fit.data
+        *warning, _ = self.advice.fit.heading_lines()
         lines = [
+            *warning,
             f"target: {self.target} {self.value:g} ({TARGETS[self.target]})",
             f"now: {self.now:.3f} expected, {data.n_labels / data.n_items:.1f} labels per item",
             f"evenly, by all annotators: {self._describe(self.evenly)}",
@@ -117,7 +119,7 @@ class Plan:
             lines.append(
                 "these annotators cannot reach it: find more reliable ones, or lower the target"
             )
-        return "\n".join([*lines, "next round:", *self.advice.summary().splitlines()[1:]])
+        return "\n".join([*lines, "next round:", *self.advice.lines()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``annotruth plan --json`` prints it."""

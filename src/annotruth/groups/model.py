@@ -20,9 +20,14 @@ from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.distribution import mixed_confusion
 from annotruth.models.em import ProgressCallback, one_blas_thread, run_em
 from annotruth.models.latent_classes import variance_inflation
+from annotruth.models.people import assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_results, opinion_results
-from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results
+from annotruth.models.robust_gpm.annotators import (
+    AnnotatorPosterior,
+    annotator_results,
+    serious_weights,
+)
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.class_steps import (
     CLASS_TOL,
@@ -124,7 +129,7 @@ def fit_group_model(
     order = id_order(labels)
     ordered = labels.reordered(order).labels
     group = groups.group[order.annotator]
-    crowd: Fit = replace(estimator).fit(ordered).result_
+    crowd: Fit = estimator.without_pooling().fit(ordered).result_
     pairs = GroupItems.of(ordered, group, len(groups.names))
     fit = _fit_classes if is_class_fit(crowd) else _fit_opinions
     with one_blas_thread():
@@ -162,11 +167,13 @@ def _fit_opinions(
         final = final_model(labels, state)
         confusion = final.classes.confusion
         messages = steps.messages(parameters, steps.pair_likelihood(confusion))
+        states = opinion_results.opinion_states(final, None)
+        people = assess_people(session, pairs.labels, states, final.posterior.reliability)
     opinions = group_opinions(shapes, final.posterior, group, pairs.n_groups)
     posterior = messages.posterior()
     summary = summarize_crowd(messages, opinions, labels)
     p_serious = final.posterior.strategies.p_serious.average(
-        final.posterior.weights, state.repeated_label
+        serious_weights(final.posterior, people), state.repeated_label
     )
     results = opinion_results.item_results(
         final.uncertainty,
@@ -179,7 +186,7 @@ def _fit_opinions(
         parameters=state.to_arrays(),
         **results._asdict(),
         **annotator_results(
-            final.items, final.posterior, final.classes.prior, state.repeated_label
+            final.items, final.posterior, final.classes.prior, state.repeated_label, people=people
         ),
     )
     return GroupModel(
@@ -211,14 +218,18 @@ def _fit_classes(
             progress=progress,
         )
         parameters, state, messages = _final_classes(steps, parameters, before)
-    annotators = class_results.class_posterior(labels, state)
+        annotators = class_results.class_posterior(labels, state)
+        states = class_results.class_states(items, state, session)
+        people = assess_people(session, pairs.labels, states, annotators.reliability)
     of_states = class_results.state_opinions(state, annotators.reliability)
     opinions = np.broadcast_to(of_states, (pairs.n_groups, *of_states.shape))
     posterior = messages.posterior()
     right = messages.item_posterior() @ items.right_labels(parameters.crowd.serious)
     opinion = summarize_crowd(messages, opinions, labels).theta
     strategies = items.strategies(parameters.crowd.serious)
-    p_serious = strategies.p_serious.average(annotators.weights, state.repeated_label)
+    p_serious = strategies.p_serious.average(
+        serious_weights(annotators, people), state.repeated_label
+    )
     inflation = variance_inflation(labels)
     results = class_results.item_results(
         inflation,
@@ -234,7 +245,9 @@ def _fit_classes(
         history=history,
         parameters=state.to_arrays(),
         **results._asdict(),
-        **annotator_results(items, annotators, parameters.crowd.state_prior, state.repeated_label),
+        **annotator_results(
+            items, annotators, parameters.crowd.state_prior, state.repeated_label, people=people
+        ),
     )
     confusion = parameters.crowd.confusion
     return GroupModel(

@@ -117,10 +117,6 @@ class GroupSteps(ABC, Generic[P, S]):
         """Return the parameters that a fit starts with."""
         raise NotImplementedError
 
-    def resume(self, previous: Any) -> GroupParameters[P]:
-        """Raise: groups are fitted from scratch."""
-        raise NotImplementedError
-
     def step(self, old: GroupParameters[P]) -> tuple[GroupParameters[P], Monitor]:
         """Pass over the labels and update all parameters."""
         messages, counts, log_likelihood = self.e_step(old)

@@ -36,6 +36,15 @@ NOT_SAMPLED = -2
 AGREEMENT_BINS = 1001
 """How many bins the share of an item's most frequent label is counted in."""
 
+LEAST_LABEL_PROBABILITY = 1e-12
+"""The least probability of a label when annotators are judged, so that it has a logarithm."""
+
+CAVITY_MOMENTS = 7
+"""How many moments `annotruth.kernels.people.moments` adds up."""
+
+AGREEMENT_MOMENTS = 4
+"""How many moments `annotruth.kernels.people.agreement` adds up."""
+
 LOG_ZERO = -1e30
 """The log-prior of what pads a row of RobustGPM's strategies."""
 

@@ -64,7 +64,7 @@ def fit_labels_with_machines(
     is_machine[codes] = True
     by_people = labels.subset(~is_machine[labels.annotator])
     start_stage(progress, f"fitting {estimator.name} to people's labels")
-    people = estimator.fit(by_people, progress=progress).result_
+    people = estimator.without_pooling().fit(by_people, progress=progress).result_
     start_stage(progress, "comparing machines with people")
     labels = labels.with_first(people.data.items, people.data.annotators)
     measures = measure_machines(labels, people, get_engine(estimator.engine), margin)

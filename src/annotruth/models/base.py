@@ -95,8 +95,9 @@ class Estimator(PandasResults, OptionsBase, ABC):
             What is known about some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
         warm_start
-            A fit of the same model to start from. Its items and annotators come first in the
-            result, in the same order; those that are not in ``data`` are left out.
+            A fit of the same model to start from, where the model has warm starts
+            (`Capabilities.warm_start`). Its items and annotators come first in the result, in the
+            same order; those that are not in ``data`` are left out.
         progress
             Called after every iteration with a `Progress`.
         """
@@ -111,6 +112,8 @@ class Estimator(PandasResults, OptionsBase, ABC):
             if warm_start is not None:
                 axes = self.parameter_axes
                 labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
+            if not self.capabilities.warm_start:
+                previous = None
             # A model that fits distributed labels uses nothing but their summary.
             return self.load_fit(self._fit_on_engine(cast("Labels", labels), progress, previous))
 
@@ -195,10 +198,11 @@ class Estimator(PandasResults, OptionsBase, ABC):
         *,
         gold: Any = None,
         duplicates: DuplicatePolicy = "refuse",
-        refit: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Add labels to those of the last fit, and fit all of them, starting from that fit.
+        """Add labels to those of the last fit, and fit all of them.
+
+        The result is that of `fit` with all labels.
 
         Parameters
         ----------
@@ -210,8 +214,6 @@ class Estimator(PandasResults, OptionsBase, ABC):
             What to do if an annotator gives an item another label: "refuse", "keep" (both count) or
             "last" (the new label replaces the old one). The same label again is left out, unless
             this is "keep".
-        refit
-            Whether to fit all labels from scratch instead.
         progress
             Called after every iteration.
         """
@@ -223,7 +225,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         from annotruth.labels.append import append_labels
 
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
-        self.fit(appended.labels, warm_start=None if refit else previous, progress=progress)
+        self.fit(appended.labels, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod

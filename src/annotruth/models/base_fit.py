@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +21,7 @@ from annotruth.labels import LabelSummary
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
 from annotruth.models.fits.further import HOW_TO_GET, FurtherResults
+from annotruth.models.fits.notes import WITHHELD_LINE, Note, VoteCounts, notes_of, to_dicts
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -26,8 +29,11 @@ Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 Readout: TypeAlias = Literal["right", "opinion"]
 """What items' probabilities are: of the right label, or the shares of serious opinion."""
 
-Verdict: TypeAlias = Literal["informative", "chance"]
-"""Whether labels or comparisons agree better than chance, or no better."""
+Verdict: TypeAlias = Literal["informative", "chance", "camps"]
+"""Whether labels or comparisons agree better than chance, or no better.
+
+"camps": they do, but about half of the annotators contradict the others.
+"""
 
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
@@ -35,23 +41,18 @@ SPAMMER_BELOW = 0.5
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
 
-CHANCE = "agree no better than chance"
-"""What is said of labels and of comparisons with the verdict "chance"."""
+LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION = "low accuracy", "partly careless", "another opinion"
+UNCLEAR = "unclear"
+"""The behaviors of annotators who are noticed, but not flagged."""
 
-CHANCE_LINE = f"labels {CHANCE}: labels and reliabilities below say next to nothing"
-"""What the summary and the report say about labels of chance."""
+NO_VERDICT = "no verdict"
+"""The behavior of annotators where nobody can be judged."""
 
-ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
-"""What they say where nobody else labelled anything."""
+ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
+"""The probability that a label of an annotator is right, with its 95% interval."""
 
-ONE_CATEGORY_LINE = (
-    "all labels are equal: they say nothing about items or annotators; list all categories "
-    "(`--categories`) if there are others"
-)
-"""What they say where there is one category."""
-
-ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
-"""What they say where every item has one label."""
+FLAGGED = "flagged"
+"""The column of annotators who are flagged, which is shown as ``spammer``."""
 
 READOUTS: Mapping[Readout, str] = {
     "right": "probabilities of the right label",
@@ -139,6 +140,8 @@ class AnnotatorResults(HasHistory, ABC):
         the others says that they may be none.
         """
         assert self.reliability is not None
+        if FLAGGED in self.annotator_columns:
+            return self._flag_line()
         line = f"annotators: median reliability {np.median(self.reliability):.2f}"
         has_too_few = np.array(self.behavior or [""] * len(self.reliability)) == self.too_few[1]
         if self.spammer is not None:
@@ -156,6 +159,24 @@ class AnnotatorResults(HasHistory, ABC):
         if n_few := int(has_too_few.sum()):
             line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {self.too_few[1]}"
         return line
+
+    def _flag_line(self) -> str:
+        """Return the line of the summary on annotators, for a model that flags them."""
+        n_flagged, n = self.n_spammers or 0, len(self.behavior or ())
+        line = "annotators:"
+        if "accuracy" in self.annotator_columns:
+            line += f" median accuracy {np.median(self.annotator_columns['accuracy']):.2f};"
+        if NO_VERDICT in (self.behavior or ()):
+            return f"{line} no verdicts on people"
+        are = "is a spammer" if n_flagged == 1 else "are spammers"
+        line += f" {n_flagged:,} of {n:,} {are} (careless or consistently wrong)"
+        counts = Counter(self.behavior or ())
+        for name in (LOW_ACCURACY, PARTLY_CARELESS, OTHER_OPINION, self.too_few[1]):
+            if counts[name]:
+                line += f"; {counts[name]:,} {'has' if counts[name] == 1 else 'have'} {name}"
+        return line.replace(f"have {PARTLY_CARELESS}", f"are {PARTLY_CARELESS}").replace(
+            f"has {PARTLY_CARELESS}", f"is {PARTLY_CARELESS}"
+        )
 
     def parameter(self, name: str, *shape: int) -> NDArray[Any]:
         """Return one of ``parameters``; raise if it is missing or has another shape."""
@@ -219,13 +240,16 @@ class AnnotatorResults(HasHistory, ABC):
 
     def annotator_values(self) -> dict[str, Column | Sequence[str]]:
         """Return the estimates per annotator: the columns of their table, without the ids."""
+        own = dict(self.annotator_columns)
+        own.pop(FLAGGED, None)
         columns = {
+            **{name: own.pop(name) for name in ACCURACY_COLUMNS if name in own},
             "reliability": self.reliability,
             "low": self.low,
             "high": self.high,
             "spammer": self.spammer,
             "behavior": self.behavior,
-            **self.annotator_columns,
+            **own,
         }
         return {name: column for name, column in columns.items() if column is not None}
 
@@ -264,7 +288,8 @@ class BaseFit(AnnotatorResults):
         "chance" if the labels agree no better than chance, "informative" if they agree better; None
         for models that do not test it.
     chosen
-        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
+        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
+        fitted because the default could not be: ``model``, ``why`` and ``instead_of``.
     further
         Results on annotators who depend on one another, on groups of annotators, over time, and on
         machines, by kind; empty where there are none.
@@ -304,24 +329,42 @@ class BaseFit(AnnotatorResults):
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time.
+        """Whether each annotator is a spammer: flagged, or serious less than half of the time.
 
-        None for models that do not separate serious labels from others: an annotator who is often
-        wrong is not necessarily a spammer.
+        RobustGPM flags annotators whose labels show that they are careless or consistently wrong. None for
+        models that do not separate serious labels from others: an annotator who is often wrong is not
+        necessarily a spammer.
         """
         if self.reliability is None or not self.knows_serious:
             return None
+        if FLAGGED in self.annotator_columns:
+            return np.asarray(self.annotator_columns[FLAGGED], dtype=np.bool_)
         return self.reliability < SPAMMER_BELOW
 
+    @cached_property
+    def vote_counts(self) -> VoteCounts | None:
+        """Results beside plain counts of votes; None where items are not in this process, or few."""
+        return None
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What limits the results, which is said before them; empty if nothing is known."""
+        return notes_of(self)
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
+        return any(note.severity == "critical" for note in self.notes)
+
+    @property
+    def withholds_figures(self) -> bool:
+        """Whether figures would reassure against what the notes say."""
+        kinds = {note.kind for note in self.notes}
+        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
+
     def notice(self) -> str:
-        """Return why the results say little, which is said before them; empty if nothing is known."""
-        if self.data.n_annotators == 1:
-            return ONE_ANNOTATOR_LINE
-        if self.data.n_categories == 1:
-            return ONE_CATEGORY_LINE
-        if self.data.n_labels == self.data.n_items:
-            return ONE_LABEL_LINE
-        return CHANCE_LINE if self.verdict == "chance" else ""
+        """Return the notes in one line; empty if there are none."""
+        return "; ".join(note.sentence for note in self.notes)
 
     def heading_lines(self) -> list[str]:
         """Return the first lines of the summary: the notice, then the model and the data."""
@@ -338,7 +381,9 @@ class BaseFit(AnnotatorResults):
         if data.n_repeated:
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "label")
-        if self.reliability is not None:
+        if self.withholds_figures:
+            lines.append(WITHHELD_LINE)
+        elif self.reliability is not None:
             lines.append(self.annotator_line())
         return lines
 
@@ -367,6 +412,7 @@ class BaseFit(AnnotatorResults):
             "frame": data.frame,
             "readout": self.readout,
             "verdict": self.verdict,
+            "notes": to_dicts(self.notes),
             **self.history_entries(),
             **self.further_entries(),
         }

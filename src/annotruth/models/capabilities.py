@@ -30,6 +30,9 @@ class Capabilities:
         Whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes.
     ordinal_only
         Whether its results need categories that have an order.
+    warm_start
+        Whether EM starts from the parameters of a fit that is passed as ``warm_start``; otherwise
+        such a fit only says which items and annotators come first.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class Capabilities:
     out_of_core: bool = False
     distributed: bool = False
     ordinal_only: bool = False
+    warm_start: bool = True
 
 
 def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) -> None:

@@ -39,7 +39,9 @@ class Monitor(NamedTuple):
     log_likelihood: float
     """Observed-data log-likelihood of the parameters the step began with."""
     objective: float
-    """What the stopping rule compares between steps, such as Q after the step."""
+    """What steps raise, such as Q after the step."""
+    compared: float | None = None
+    """What the stopping rule compares between steps, if it is not the objective."""
 
 
 class Progress(NamedTuple):
@@ -138,16 +140,10 @@ class Steps(Protocol[P]):
     """
 
     objective_name: str
-    """The name of the objective in messages."""
+    """The name of what the stopping rule compares, in messages."""
 
     def start(self) -> P:
         """Return the parameters that a fit starts with."""
-
-    def resume(self, previous: Any) -> P:
-        """Return the parameters of a previous fit, as the start of a fit to more labels.
-
-        The items and annotators of the previous fit come first among those of the session.
-        """
 
     def step(self, parameters: P) -> tuple[P, Monitor]:
         """Pass over the labels once and return the updated parameters."""
@@ -157,6 +153,24 @@ class Steps(Protocol[P]):
 
     def acceleration(self) -> Acceleration[P]:
         """Return how to extrapolate the steps."""
+
+
+class ResumableSteps(Steps[P], Protocol[P]):
+    """Steps that can start from the parameters of a previous fit.
+
+    Examples
+    --------
+    >>> from annotruth.models.em import ResumableSteps
+    >>> from annotruth.models.gpm.steps import GPMSteps
+    >>> hasattr(GPMSteps, "resume")
+    True
+    """
+
+    def resume(self, previous: Any) -> P:
+        """Return the parameters of a previous fit, as the start of a fit to more labels.
+
+        The items and annotators of the previous fit come first among those of the session.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +282,8 @@ def run_em(
 ) -> tuple[P, History]:
     """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
 
+    If a `Monitor` names another number to compare, the change is that of this number.
+
     Reaching ``max_iter`` is not convergence and warns.
 
     With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
@@ -302,7 +318,7 @@ def run_em(
                 )
             )
         if accepted:
-            rule.add(monitor.objective)
+            rule.add(monitor.objective if monitor.compared is None else monitor.compared)
         monitors.append(monitor)
         if progress is not None:
             progress(Progress(len(monitors), max_iter, monitor.log_likelihood, rule.change))
@@ -319,7 +335,7 @@ def run_em(
         )
     if acceleration is not None:
         parameters = acceleration.finish(parameters)
-    before, objective = (np.array(column) for column in zip(*monitors, strict=True))
+    before, objective = (np.array(column) for column in list(zip(*monitors, strict=True))[:2])
     return parameters, History(
         log_likelihood=np.append(before, steps.finalize(parameters)),
         objective=objective,

@@ -11,11 +11,11 @@ from annotruth.engines import Engine, Session, get_engine
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import History, ProgressCallback, Steps, run_em
+from annotruth.models.em import History, ProgressCallback, ResumableSteps, Steps, run_em
 from annotruth.models.result import Fit
 
 P = TypeVar("P")
-S = TypeVar("S", bound=Steps[Any])
+S = TypeVar("S", bound=ResumableSteps[Any])
 
 
 @dataclass(kw_only=True)

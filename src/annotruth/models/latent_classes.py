@@ -120,3 +120,28 @@ def confusion_log_odds(labels: Labels, confusion: Floats, first: Codes, second: 
     )
     odds: Floats = one - other
     return odds
+
+
+def pool_to_class(confusion: Floats, class_of: Codes) -> Floats:
+    """Return a confusion matrix, categories x states, in which no label is likelier than the class.
+
+    Labels that would be share the mean with it.
+    """
+    confusion = confusion.copy()
+    above = confusion > confusion[class_of, np.arange(len(class_of))]
+    for z in np.flatnonzero(above.any(axis=0)):
+        confusion[:, z] = _pooled(confusion[:, z], class_of[z])
+    return confusion
+
+
+def _pooled(distribution: Floats, place: int) -> Floats:
+    """Return the distribution with the mean of all entries that would exceed it at ``place``."""
+    others = np.sort(np.delete(distribution, place))[::-1]
+    total, n = distribution[place], 1
+    for other in others:
+        if other <= total / n:
+            break
+        total, n = total + other, n + 1
+    pooled = distribution > total / n
+    pooled[place] = True
+    return np.where(pooled, total / n, distribution)

@@ -32,6 +32,7 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits import past_fits
+from annotruth.models.fits.notes import VoteCounts, count_votes, support_of
 from annotruth.models.fits.summary import summary_of
 from annotruth.models.fits.tables import (
     all_tables,
@@ -53,10 +54,10 @@ QUESTIONS_MANIFEST = "questions.json"
 _PUBLIC = (
     *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
     *("chosen", "converged", "crowd_over_time", "data", "dependence"),
-    *("dependent_annotators", "distribution"),
+    *("dependent_annotators", "disputed", "distribution"),
     *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
     *("history", "item_columns", "items", "keep", "label", "label_quality", "labels"),
-    *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "over_time"),
+    *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "notes", "over_time"),
     *("p_serious", "past_fits", "plot", "readout", "reliability", "report", "save", "score"),
     *("settings", "soft_labels", "spammer", "stop_reason", "summary", "to_dict", "verdict"),
 )
@@ -98,7 +99,7 @@ class Fit(BaseFit):
     >>> fit
     Fit(gpm on 4 labels of 2 items by 2 annotators, 3 ordinal categories: change of Q below 0.0001)
     >>> fit.item_table().column_names
-    ['item', 'n_labels', 'label', 'expectation', 'confidence', 'entropy', 'p_2', 'p_3', 'p_4']
+    ['item', 'n_labels', 'label', 'expectation', 'confidence', 'entropy', 'disputed', 'p_2', 'p_3', 'p_4']
     >>> fit.annotator_table().column_names
     ['annotator', 'n_labels', 'reliability', 'low', 'high', 'spammer', 'behavior']
     >>> fit.label_table().column_names
@@ -131,6 +132,21 @@ class Fit(BaseFit):
     def label(self) -> NDArray[np.int32] | None:
         """The code of each item's most likely category."""
         return None if self.distribution is None else self.distribution.mode()
+
+    @cached_property
+    def disputed(self) -> NDArray[np.bool_] | None:
+        """Whether votes hardly support each item's label; see `annotruth.models.fits.notes.Support`.
+
+        Known truths are never disputed. None for models that give no labels.
+        """
+        if self.label is None:
+            return None
+        return support_of(self.data, self.label).disputed & (self.data.known < 0)
+
+    @cached_property
+    def vote_counts(self) -> VoteCounts | None:
+        """Results beside plain counts of votes; None where too few items have two votes."""
+        return count_votes(self)
 
     @cached_property
     def expectation(self) -> Floats | None:

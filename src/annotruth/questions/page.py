@@ -119,6 +119,12 @@ def _notice(fits: QuestionFits) -> str:
     return " ".join(f"{shorten(name)}: {text}" for name, text in texts.items() if text)
 
 
+def _median_reliability(fit: Fit) -> float | None:
+    if fit.reliability is None or fit.withholds_figures:
+        return None
+    return float(np.median(fit.reliability))
+
+
 def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
     """Return the questions side by side."""
     rows: list[list[str | Cell | Link]] = [
@@ -129,8 +135,8 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
             f"{fit.data.n_labels:,}",
             f"{fit.data.n_categories} {fit.data.scale.kind}",
             _figure(agreement_of(fit)),
-            _figure(None if fit.reliability is None else float(np.median(fit.reliability))),
-            _NONE if fit.n_spammers is None else f"{fit.n_spammers:,}",
+            _figure(_median_reliability(fit)),
+            _NONE if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
         ]
         for number, (name, fit) in enumerate(fits.questions.items(), start=1)
     ]
@@ -289,7 +295,7 @@ def _question_section(
 
 
 def _annotator_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, str]]:
-    if fit.reliability is None:
+    if fit.reliability is None or fit.withholds_figures:
         return []
     counts = ", ".join(f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
     return [("Median reliability", f"{np.median(fit.reliability):.2f}", f"annotators: {counts}")]

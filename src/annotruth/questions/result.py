@@ -264,14 +264,15 @@ def agreement_of(fit: Fit) -> float | None:
 
 def _describe(fit: Fit) -> str:
     """Return one line on a question."""
-    parts = [fit.data.describe()]
+    parts = [f"WARNING: {fit.notice()}"] if fit.notice() else []
+    parts.append(fit.data.describe())
     alpha = agreement_of(fit)
     if alpha is not None:
         parts.append(f"alpha {alpha:.2f}")
+    if fit.withholds_figures:
+        return "; ".join(parts)
     if fit.reliability is not None:
         parts.append(f"median reliability {np.median(fit.reliability):.2f}")
     if fit.n_spammers is not None:
         parts.append(counted(fit.n_spammers, "spammer"))
-    if fit.notice():
-        parts.append(f"WARNING: {fit.notice()}")
     return "; ".join(parts)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.advice.annotators import match_rate, recovered_labels, verdicts
-from annotruth.agreement import Metric, fleiss_kappa, krippendorff_alpha
+from annotruth.agreement import fleiss_kappa, krippendorff_alpha, suitable_metrics
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.labels.scale import parse_numbers
 from annotruth.models.result import Fit
 
 
@@ -154,19 +153,10 @@ def agreement_rows(fit: Fit) -> list[AgreementRow]:
     return rows
 
 
-def agreement_metrics(fit: Fit) -> list[Metric]:
-    """Return the metrics that suit the scale: an interval metric needs numbers."""
-    scale = fit.data.scale
-    if not scale.is_ordinal:
-        return ["nominal"]
-    numbers = parse_numbers(scale.categories) is not None
-    return ["ordinal", "interval", "nominal"] if numbers else ["ordinal", "nominal"]
-
-
 def _agreement(fit: Fit, name: str, weight: Floats, *, weighted: bool = False) -> AgreementRow:
     values = {
         f"alpha ({metric})": krippendorff_alpha(fit.data, metric, weight)
-        for metric in agreement_metrics(fit)
+        for metric in suitable_metrics(fit.data.scale)
     }
     # Fleiss' kappa counts labels; it takes no weights.
     values["Fleiss' kappa"] = float("nan") if weighted else fleiss_kappa(fit.data, weight)

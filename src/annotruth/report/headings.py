@@ -40,6 +40,7 @@ HEADINGS: dict[str, tuple[str, str]] = {
     "confidence_low": ("Confidence from", "lower end of the confidence's 95% interval"),
     "confidence_high": ("Confidence to", "upper end of the confidence's 95% interval"),
     "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
+    "disputed": ("Disputed", "whether at most one vote in ten supports the label: is equal to it, or on a scale not above it, or not below it"),
     "score_low": ("Score from", "lower end of the score's 95% interval"),
     "score_high": ("Score to", "upper end of the score's 95% interval"),
     "p_leads": ("P top label", "probability that the label is the true top label"),

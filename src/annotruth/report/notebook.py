@@ -71,9 +71,7 @@ def fit_block(fit: Fit) -> str:
     trust = verdict_of(fit, advice).trust
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
     chart = FitCharts(fit).items() if fit.reliability is None else _reliability_chart(fit)
-    counts = [
-        line for line in advice.summary().splitlines() if line.startswith(("items:", "annotators:"))
-    ]
+    counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
     return block(
         title,
         f"Can these labels be trusted? {trust.word}. {trust.sentence}",
@@ -114,7 +112,8 @@ def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels:
 
 def advice_block(advice: Advice) -> str:
     """Return the block of advice: what to add, counts, items and annotators."""
-    title, lead, *counts = advice.summary().splitlines()
+    *warning, title = advice.fit.heading_lines()
+    lead, *counts = [*warning, *advice.lines()]
     items = advice.item_table().sort_by([("gain", "descending")])
     people = advice.annotator_table().sort_by("information")
     gain = np.maximum(advice.of_items.gain, 0.0)

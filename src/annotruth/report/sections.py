@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from annotruth.advice.advice import Advice
-from annotruth.advice.annotators import ASK_FROM, verdict_rules
+from annotruth.advice.annotators import ASK_FROM, verdict_rules, why_void
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import CHANCE, READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import AgreementRow
 from annotruth.report.html import (
+    as_sentence,
     facts,
     figure,
     plain_table,
@@ -90,6 +92,8 @@ def annotator_section(
             f"{fit.model} gives no reliability. Below is how often each annotator's labels are the "
             "recovered ones, which their own labels helped to recover."
         )
+    elif fit.withholds_figures:
+        lead = as_sentence(fit.notice())
     else:
         lead = f"The median reliability is {np.median(fit.reliability):.2f}."
     verdicts = verdict_counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
@@ -115,14 +119,18 @@ def item_section(
     ``n_opened`` is of how many items the page has who said what.
     """
     lead = ""
-    if fit.distribution is not None:
+    if fit.withholds_figures:
+        lead = as_sentence(fit.notice())
+    elif fit.distribution is not None:
         n = int(np.count_nonzero(fit.distribution.confidence() > 0.9))
         of = "probability" if fit.readout == "right" else "of opinion"
         lead = (
             f"{n:,} of {fit.data.n_items:,} items have a top label above 90% {of}. Distributions "
             f"and confidence are {READOUTS[fit.readout]}."
         )
-    if fit.expectation is not None:
+    if n_disputed := _n_disputed(fit):
+        lead += f" {counted(n_disputed, 'label is', 'labels are')} disputed: {DISPUTED_RULE}."
+    if fit.expectation is not None and not fit.withholds_figures:
         low, middle, high = np.quantile(fit.expectation, [0.0, 0.5, 1.0])
         lead += f" Scores range from {low:.2f} to {high:.2f}, with a median of {middle:.2f}."
     return section(
@@ -250,17 +258,21 @@ def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, st
         for word, text in (("drop", "to drop"), ("unsure", "unsure"), ("too few labels", "with too few labels to tell"))
         if counts[word]
     ]  # fmt: skip
+    reliable = dash if fit.withholds_figures else f"{counts['keep']:,} of {fit.data.n_annotators:,}"
     return [
         ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
         ("Above chance", above, equal),
         ("Annotators to keep" if fit.reliability is None else "Reliable annotators",
-         f"{counts['keep']:,} of {fit.data.n_annotators:,}", ", ".join(rest)),
+         reliable, "not known" if fit.is_void else ", ".join(rest)),
         ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
          f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average"),
     ]  # fmt: skip
 
 
 def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
+    if fit.is_void:
+        nobody = f"<li>Nobody to drop or to ask: {escaped(why_void(fit))}.</li>"
+        return answer_block("Whom to act on?", [nobody])
     people, counts = advice.of_annotators, verdict.annotators
     dropped = np.flatnonzero(people.verdict == "drop")
     if fit.reliability is not None:
@@ -304,13 +316,13 @@ def _why_nobody(fit: Fit, n_reliable: int) -> str:
     if "drop" in verdict_rules(fit):
         everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
         return everybody if n_reliable == fit.data.n_annotators else ""
-    if fit.verdict == "chance":
-        return f": labels {CHANCE}"
     return f": {fit.model} cannot tell spam from mistakes"
 
 
 def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     items, counts = advice.of_items, verdict.items
+    if fit.is_void:
+        return answer_block("Which items to relabel?", ["<li>Not known.</li>"])
     by_gain = np.argsort(-items.gain, kind="stable")
     needed = by_gain[items.needs_labels[by_gain]][:_N_ITEMS].tolist()
     rows = named_rows((short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed)
@@ -328,7 +340,12 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     lines += [
         count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()
     ]
+    lines.append(count_line("items|disputed|yes", _n_disputed(fit), f"disputed: {DISPUTED_RULE}"))
     return answer_block("Which items to relabel?", lines)
+
+
+def _n_disputed(fit: Fit) -> int:
+    return 0 if fit.disputed is None else int(np.count_nonzero(fit.disputed))
 
 
 def _need(count: int) -> str:
@@ -336,6 +353,9 @@ def _need(count: int) -> str:
 
 
 def _cost(fit: Fit, verdict: ReportVerdict, arguments: str) -> str:
+    if fit.is_void:
+        check = "<li>Nothing yet: check the task and its instructions before you buy labels.</li>"
+        return answer_block("What would it cost?", [check])
     if not verdict.n_add:
         return answer_block("What would it cost?", ["<li>Nothing.</li>"])
     whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"

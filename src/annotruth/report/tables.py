@@ -119,6 +119,8 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
         if column["key"] == "label" and fit.label is not None:
             column |= {"names": data.scale.names, "values": fit.label[rows].tolist()}
             column["colored"] = True
+        if column["key"] == "disputed":
+            column["hidden"] = not any(column["values"])
         if column["key"] == "confidence":
             column["help"] = READOUT_TIPS[fit.readout]
     given = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice
 from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
 from annotruth.agreement import pair_agreement
-from annotruth.models.base_fit import CHANCE
+from annotruth.models.fits.notes import CHANCE, CHANCE_BELOW, NOTE_RULES
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
@@ -37,9 +37,6 @@ SCORE_WITHIN = (0.1, 0.2, 0.35)
 
 DISTANCE_WITHIN = (0.15, 0.25, 0.4)
 """Up to which expected Hellinger distances of distributions from the truth it is."""
-
-CHANCE_BELOW = 0.05
-"""Labels with a lower alpha agree no better than chance, for models that do not test it."""
 
 MEASURED_FROM = 50
 """With so many known truths, the measured accuracy takes the place of the expected one."""
@@ -159,7 +156,7 @@ def verdict_of(
     if n_first:
         first = share_out(n_first, items.uncertainty, items.gain, LEAST_GAIN, MAX_PER_ROUND)
     return ReportVerdict(
-        trust=trust_of(fit, advice, alpha, measured),
+        trust=trust_of(fit, advice, measured),
         alpha=alpha,
         metric=name.partition("(")[2].rstrip(")"),
         same=same,
@@ -175,22 +172,20 @@ def verdict_of(
     )
 
 
-def trust_of(
-    fit: Fit, advice: Advice, alpha: float, measured: MeasuredAccuracy | None = None
-) -> Trust:
+def trust_of(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None = None) -> Trust:
     """Return whether the labels can be trusted.
 
-    Decided by the accuracy on items with known truth where it is measured, else by what the model
+    Where results contradict plain counts, that is the answer. Otherwise it is decided by the accuracy on items with known truth where it is measured, else by what the model
     expects of its own results.
     """
-    trust = _no_answer(fit, advice, alpha) or _expected(fit, advice, measured)
+    trust = _no_answer(fit, advice) or _expected(fit, advice, measured)
     if measured is None:
         return trust
     both = [trust.sentence, measured.sentence]
     return replace(trust, sentence=" ".join(both[::-1] if measured.decides else both))
 
 
-def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
+def _no_answer(fit: Fit, advice: Advice) -> Trust | None:
     """Return the answer where nothing can be expected of the results; None where something can."""
     data = fit.data
     rule = (
@@ -205,13 +200,16 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
     word = "Too few labels to tell"
     if data.n_annotators == 1 or data.labels_per_item.max() < 2:
         return Trust(word, "bad", as_sentence(fit.notice()), "")
-    if fit.verdict == "chance" or (fit.verdict is None and alpha < CHANCE_BELOW):
+    if any(note.kind == "chance" for note in fit.notes):
         return chance_trust("labels", "labels", rule)
     if fit.verdict is None and fit.model == DEFAULT_MODEL:
         sentence = "There are too few labels to tell whether they agree better than chance."
         return Trust(word, "bad", sentence, rule)
     if advice.of_annotators.count()["too few labels"] == data.n_annotators:
         return Trust(word, "bad", "No annotator has enough labels for a verdict.", "")
+    if fit.notes:
+        rule = " ".join(NOTE_RULES[note.kind] for note in fit.notes)
+        return Trust("Check first", "bad", as_sentence(fit.notice()), rule)
     return None
 
 

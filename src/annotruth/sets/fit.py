@@ -20,8 +20,6 @@ from annotruth.labels.frames import from_arrow
 from annotruth.labels.sets import Members, describe_sets, members
 from annotruth.models.base_fit import (
     FORMAT,
-    ONE_ANNOTATOR_LINE,
-    ONE_LABEL_LINE,
     SETS,
     SPAMMER_BELOW,
     AnnotatorResults,
@@ -30,6 +28,7 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.em import History
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.fits.notes import ONE_ANNOTATOR_LINE, ONE_LABEL_LINE
 from annotruth.sets.annotators import TOO_FEW_ANSWERS
 
 if TYPE_CHECKING:

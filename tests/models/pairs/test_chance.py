@@ -10,7 +10,7 @@ import pytest
 import annotruth as at
 from annotruth.comparisons import TIE, Comparisons
 from annotruth.comparisons.votes import in_order_of_codes
-from annotruth.models.base_fit import CHANCE
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import _ScoreRatios, judge_comparisons
 from annotruth.models.pairs.random_votes import RandomVotes

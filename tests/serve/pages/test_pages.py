@@ -1,13 +1,16 @@
 """Pages as text: what they say, how tables are sorted and paged, and that nothing is run."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from annotruth.errors import InputError
+from annotruth.models.distribution import Distribution
 from annotruth.serve.pages import actions, annotators, items, queue, ranking
 from annotruth.serve.pages.alerts import alerts_page, audit_page, log_query
 from annotruth.serve.pages.annotator import (
@@ -21,6 +24,7 @@ from annotruth.serve.pages.layout import Frame
 from annotruth.serve.pages.overview import OverviewData, overview_page, thinned_snapshots
 from annotruth.serve.pages.projects import ProjectRow, login_page, projects_page
 from annotruth.serve.pages.settings import SettingsData, settings_page
+from annotruth.serve.pages.snapshot_tables import LabelTables
 from annotruth.serve.pages.static import SCRIPT, static_file, static_path
 from annotruth.serve.pages.table import ROWS_PER_PAGE, TableQuery, chosen_rows
 from annotruth.serve.store.records import (
@@ -113,6 +117,35 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *("Labels per hour", "Agreement and progress", "share of items finished"),
     ):
         assert words in page.text, words
+
+
+def test_the_overview_says_limits_first_and_reassures_nobody(frame, films, snapshots, now):
+    summary = {**snapshots[-1].summary, "n_spammers": None, "notes": ["labels hardly agree"]}
+    last = snapshots[-1]._replace(summary=summary)
+    data = OverviewData(project=films, snapshots=[last], to_drop=["ann"], now=now)
+    page = check_safe(overview_page(frame, data)).text
+    assert "spammers" not in page
+    assert "Annotators 9 not known" in page
+    assert page.index("labels hardly agree") < page.index("1 annotator to drop")
+
+
+def test_pages_of_items_mark_disputed_labels(frame, tables):
+    query = items.item_query("/items", {}, tables)
+    assert "Disputed" not in items.items_page(frame, tables, query)
+    fit = tables.fit
+    category = (fit.label >= 2) * 1  # far from the votes of many items
+    shares = np.eye(fit.data.n_categories)[4 * (1 - category)]
+    wrong = replace(fit, distribution=Distribution.of_dense(shares))
+    assert 0 < wrong.disputed.sum() < len(wrong.disputed)
+    changed = LabelTables(wrong, tables.advice)
+    query = items.item_query("/items", {"sort": "-disputed"}, changed)
+    page = items.items_page(frame, changed, query)
+    assert page.count(">disputed</span>") == min(ROWS_PER_PAGE, wrong.disputed.sum())
+    for code in (wrong.disputed.argmax(), wrong.disputed.argmin()):
+        item = changed.items["item"][int(code)].as_py()
+        text = check_safe(item_page(frame, ItemData(item=item, tables=changed))).text
+        said = "Disputed yes at most one vote in ten supports the label"
+        assert (said in text) == wrong.disputed[code]
 
 
 def test_an_end_that_has_passed_is_not_expected(frame, films, snapshots, now):

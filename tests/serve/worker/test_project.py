@@ -114,6 +114,22 @@ def test_labels_outside_the_categories_are_left_out(database, project, post, loo
     assert row.summary["notes"][0].startswith("2 labels are left out")
 
 
+def test_what_limits_the_results_is_in_the_summary(project, post, loop, saved):
+    rng = np.random.default_rng(1)
+    post(
+        [
+            LabelEvent(f"item {e}", f"p{s}", "abc"[rng.integers(3)])
+            for e in range(60)
+            for s in range(5)
+        ]
+    )
+    assert loop.step()
+    row, fit = saved()
+    assert [note.kind for note in fit.notes] == ["chance"]
+    assert row.summary["notes"] == [fit.notes[0].sentence]
+    assert row.summary["n_spammers"] is None
+
+
 def test_changed_settings_and_known_truths_are_fitted_from_scratch(
     database, project, post, loop, saved
 ):

@@ -257,6 +257,7 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
 def json_entries(fit: BaseFit) -> dict[str, Any]:
     """Return the object that ``fit --json`` prints."""
     from annotruth.models.base_fit import SETS  # slow to load
+    from annotruth.models.fits.notes import to_dicts
     from annotruth.models.result import Fit
 
     if fit.model == SETS:
@@ -276,6 +277,7 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
         "spammers": fit.n_spammers,
         "readout": fit.readout,
         "verdict": fit.verdict,
+        "notes": to_dicts(fit.notes),
     }
     if fit.chosen is not None:
         entries["chosen"] = dict(fit.chosen)

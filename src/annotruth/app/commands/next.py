@@ -230,6 +230,8 @@ def _show(advice: Advice, assigned: pa.Table | None) -> None:
     from annotruth.app import console
 
     console.show_lines(advice.summary())
+    if advice.fit.is_void:
+        return
     if advice.n_add:
         console.show_lines("")
         to_label = _to_label(advice.item_table())

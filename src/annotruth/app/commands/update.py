@@ -57,7 +57,7 @@ def update(
         bool,
         typer.Option(
             "--refit",
-            help="Fit all labels from scratch instead of starting from the saved fit.",
+            help="Fit all labels again, also if none of them is new.",
         ),
     ] = False,
     read: ReadOptions,
@@ -72,8 +72,8 @@ def update(
 ) -> None:
     """Add labels to a saved fit, save it in place, show what changed.
 
-    With `--save DIR`, the new fit is saved there, and FIT stays as it is. All labels are fitted,
-    starting from the parameters of the saved fit.
+    With `--save DIR`, the new fit is saved there, and FIT stays as it is. All labels are fitted;
+    the result is that of `annotruth fit` with all of them.
 
     LABELS may be an export of all labels: those that are in the fit already (same item, annotator
     and label) are left out and counted. Labels that changed since are refused, unless you pass

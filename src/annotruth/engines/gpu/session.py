@@ -30,7 +30,10 @@ T = TypeVar("T")
 
 _MODULES = {"robust_gpm_single": "opinions"} | {
     family: family
-    for family in ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states")
+    for family in (
+        *("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states"),
+        "people",
+    )
 }  # which module of this package launches the kernels of a family
 _MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
 _IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels

@@ -62,6 +62,8 @@ def item_rows(fit: Fit, rows: slice) -> pa.Table:
     if theta is not None:
         columns["confidence"] = theta.confidence()
         columns["entropy"] = theta.entropy()
+    if fit.disputed is not None:
+        columns["disputed"] = fit.disputed[rows]
     columns |= {name: column[rows] for name, column in fit.item_columns.items()}
     if theta is not None and len(scale) <= MOST_COLUMNS:
         shares = theta.dense(len(scale))

@@ -11,7 +11,8 @@ from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, listed, shorten, shown
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import find_spelling_variants
-from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.fits.notes import CHANCE
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes

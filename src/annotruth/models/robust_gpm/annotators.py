@@ -8,9 +8,8 @@ the state of an item is inferred without the annotator's own label.
   (`AnnotatorPosterior.tempering`) and interpolated between the levels of reliability; its prior is the
   shares of the other annotators on each level (`level_shares`). The interval is central, or has 5% below
   it if it ends at 1 (`reliability_interval`).
-- *p_spammer*, *evidence* and *bias* are those of the posterior with the tempered likelihood
-  (`annotator_columns`).
-- A *behavior* is named only if the labels say enough (`has_too_few_labels`, `name_behaviors`).
+- The *bias*, where opinions differ, is that of the posterior with the tempered likelihood.
+- Accuracies, behaviors and flags are those of `annotruth.models.people`.
 
 Where opinions differ, annotators whose labels depend on one another, as copies do, are left out together
 in intervals (`annotruth.models.robust_gpm.dependent_annotators`).
@@ -18,19 +17,24 @@ in intervals (`annotruth.models.robust_gpm.dependent_annotators`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, rel_entr
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats, map_slices
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
+from annotruth.models.base_fit import (
+    ACCURACY_COLUMNS,
+    FLAGGED,
+    NO_VERDICT,
+    SPAMMER_BELOW,
+    Column,
+)
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
 from annotruth.models.robust_gpm.strategies import (
     ALWAYS_SERIOUS,
@@ -38,6 +42,9 @@ from annotruth.models.robust_gpm.strategies import (
     ResponseStrategies,
     normalise_log_weights,
 )
+
+if TYPE_CHECKING:
+    from annotruth.models.people import People
 
 _INFLATION, _INFLATION_BY_INVERSION = 1.17, 0.4  # of the variance of reliabilities
 _TAIL = 0.025  # of an interval, at either end
@@ -47,11 +54,8 @@ _SHARE_STEPS = 5  # of EM on the shares of the levels; more follow chance where 
 _ANNOTATORS_AT_ONCE = 2_000  # temporary arrays stay in the cache
 _ANNOTATORS_ON_CARD = 1 << 18  # and use all threads of a card
 
-# A behavior is named if the labels say enough about it.
-_SURE = 0.9  # the probability of being a spammer, or not, or of a lean
-_BROAD_INTERVAL = 0.5  # in a narrower interval the probability need not be as high
-_MIN_EVIDENCE = 1.0  # log10 of the odds: ten to one
-_MIN_INFORMATION = 0.5  # nats that labels give about the reliability
+_LEAST_WEIGHT = 1e-12
+_SURE = 0.9  # the probability of a lean
 _LEAN = 0.25  # shift beyond the crowd's from which a serious annotator is generous or harsh
 
 
@@ -178,31 +182,73 @@ def annotator_results(
     class_prior: Floats,
     repeated_label: Codes,
     *,
-    learn_levels: bool = True,
+    people: People | None,
     for_intervals: AnnotatorPosterior | None = None,
 ) -> dict[str, Any]:
     """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators.
 
-    Unless ``learn_levels``, intervals have the prior of the strategies instead of `level_shares`.
+    ``people`` are what the labels say about the annotators; None where they agree no better than chance:
+    then nobody is judged, and intervals have the prior of the strategies instead of `level_shares`.
     ``for_intervals`` is the posterior that intervals are computed from, if it is another one.
     """
     reliability = posterior.reliability
     before, after = levels_before_and_after(for_intervals or posterior)
     prior = np.asarray(before, like=after)
     likelihood = after / prior
-    shares = level_shares(items.labels, likelihood) if learn_levels else prior
+    shares = prior if people is None else level_shares(items.labels, likelihood)
     intervals = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
     low, high = map(posterior.to_host, intervals)
-    columns = annotator_columns(items, posterior, class_prior)
-    information = rel_entr(posterior.to_host(after), before).sum(axis=1)
-    too_few = has_too_few_labels(information, high - low, columns)
+    low, high = np.minimum(low, reliability), np.maximum(high, reliability)
+    bias = annotator_bias(items, posterior, class_prior)
+    if people is None:
+        return {
+            "reliability": reliability,
+            "low": low,
+            "high": high,
+            "behavior": [NO_VERDICT] * len(reliability),
+            "annotator_columns": {FLAGGED: np.zeros(len(reliability), dtype=np.bool_), **bias},
+        }
+    reliability, low, high = people.reliability(reliability, low, high)
+    accuracy = dict(zip(ACCURACY_COLUMNS, people.accuracy, strict=False))
     return {
         "reliability": reliability,
-        "low": np.minimum(low, reliability),
-        "high": np.maximum(high, reliability),
-        "behavior": name_behaviors(items, posterior, repeated_label, too_few),
-        "annotator_columns": columns,
+        "low": low,
+        "high": high,
+        "behavior": people.behaviors(
+            items.labels, _lean(items, posterior), _irregular(items, posterior, repeated_label)
+        ),
+        "annotator_columns": {
+            **accuracy,
+            FLAGGED: people.verdicts.flagged,
+            "p_spammer": people.posterior.p_careless,
+            "evidence": people.posterior.evidence,
+            "agreement": people.verdicts.agreement,
+            **bias,
+        },
     }
+
+
+def serious_weights(posterior: AnnotatorPosterior, people: People | None) -> Floats:
+    """Return the posterior of strategies by which labels are serious, where the engine computes.
+
+    Annotators whom their own tendencies explain, and whom strategies without any would call careless, are
+    always serious; those of whom the opposite holds are careless.
+    """
+    weights = posterior.weights
+    if people is None:
+        return weights
+    differ = people.differ(posterior.reliability)
+    careless = people.posterior.p_careless > SPAMMER_BELOW
+    allowed = np.where(
+        careless[:, np.newaxis],
+        posterior.strategies.reliability < SPAMMER_BELOW,
+        posterior.strategies.always_serious,
+    )
+    allowed |= ~differ[:, np.newaxis]
+    chosen = np.asarray(allowed, like=weights)
+    kept: Floats = (weights + _LEAST_WEIGHT) * chosen
+    kept /= kept.sum(axis=1, keepdims=True)
+    return kept
 
 
 def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floats]:
@@ -337,89 +383,33 @@ def _level_quantile(cumulative: Floats, quantile: float) -> Floats:
     return place
 
 
-def annotator_columns(
+def annotator_bias(
     items: ItemModel, posterior: AnnotatorPosterior, class_prior: Floats
 ) -> dict[str, Column]:
-    """Return the model's own columns of the annotators' table.
-
-    ``p_spammer``: the probability of being serious less than half of the time. ``evidence``: the
-    log10 of the factor by which labels and annotator prior raised the odds of that (2: a hundred
-    times; negative: lowered). Where opinions differ, ``bias``: by how much the annotator's serious
-    labels are above the crowd's.
-    """
-    strategies, log_weights = posterior.strategies, posterior.tempered_log_weights
-    spammer = strategies.reliability < SPAMMER_BELOW
-    before = _log_odds(posterior.log_prior[np.newaxis], spammer)
-    after = posterior.to_host(_log_odds(log_weights, spammer))
-    columns: dict[str, Column] = {
-        "p_spammer": expit(after),
-        "evidence": (after - before) / np.log(10.0),
-    }
-    if isinstance(items, OpinionShapes):
-        moves = items.score_shifts(class_prior)
-        crowd = items.crowd_shifts(posterior, tempered=True) @ moves
-        columns["bias"] = posterior.mean(moves[strategies.shift], tempered=True) - crowd
-    return columns
+    """Return the column ``bias``, where opinions differ: how far serious labels are above the crowd's."""
+    if not isinstance(items, OpinionShapes):
+        return {}
+    moves = items.score_shifts(class_prior)
+    crowd = items.crowd_shifts(posterior, tempered=True) @ moves
+    shift = posterior.strategies.shift
+    return {"bias": posterior.mean(moves[shift], tempered=True) - crowd}
 
 
-def _log_odds(log_weights: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    """Return the log-odds of the chosen strategies, given the logarithms of weights in each row."""
-    odds: Floats = _log_total(log_weights, chosen) - _log_total(log_weights, ~chosen)
-    return odds
-
-
-def _log_total(log_weights: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    logs = log_weights[:, np.asarray(chosen, like=log_weights)]
-    top = logs.max(axis=1, keepdims=True)
-    total: Floats = np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]
-    return total
-
-
-def has_too_few_labels(
-    information: Floats, width: Floats, columns: Mapping[str, Column]
-) -> NDArray[np.bool_]:
-    """Return, per annotator, whether the labels say too little to name a behavior.
-
-    Either it is uncertain who is a spammer and the interval is broad; or the evidence is weak and
-    the labels have hardly changed the distribution of the reliability.
-
-    Parameters
-    ----------
-    information
-        How many nats the labels give about the reliability.
-    width
-        The widths of the reliabilities' intervals.
-    columns
-        The columns ``p_spammer`` and ``evidence``.
-    """
-    p_spammer, evidence = (np.asarray(columns[name]) for name in ("p_spammer", "evidence"))
-    uncertain = (np.maximum(p_spammer, 1.0 - p_spammer) < _SURE) & (width > _BROAD_INTERVAL)
-    weak = (np.abs(evidence) < _MIN_EVIDENCE) & (information < _MIN_INFORMATION)
-    too_few: NDArray[np.bool_] = uncertain | weak
-    return too_few
-
-
-def name_behaviors(
-    items: ItemModel,
-    posterior: AnnotatorPosterior,
-    repeated_label: Codes,
-    too_few: NDArray[np.bool_],
-) -> list[str]:
-    """Return the name of each annotator's behavior; "irregular" if none is likelier than not."""
+def _irregular(
+    items: ItemModel, posterior: AnnotatorPosterior, repeated_label: Codes
+) -> NDArray[np.object_]:
+    """Return the name of each annotator's irregular behavior; empty if none is likelier than not."""
     strategies = posterior.strategies
     by_behavior = posterior.mean(np.eye(len(strategies.behaviors))[strategies.behavior])
     is_clear, likeliest = by_behavior.max(axis=1) > 0.5, by_behavior.argmax(axis=1)
-    irregular = np.full(len(by_behavior), "irregular", dtype=object)
+    irregular = np.full(len(by_behavior), "", dtype=object)
     labels = np.array(items.labels.scale.names, dtype=object)
     for code, behavior in enumerate(strategies.behaviors):
         name = behavior.name
         names = (f"{name} " + labels)[repeated_label] if behavior.shows_label else name
         names = np.where(repeated_label == NO_LABEL, name, names)
         irregular = np.where(is_clear & (likeliest == code), names, irregular)
-    serious = posterior.reliability >= SPAMMER_BELOW
-    names = np.where(serious, _lean(items, posterior), irregular)
-    listed: list[str] = np.where(too_few, TOO_FEW, names).tolist()
-    return listed
+    return irregular
 
 
 def _lean(items: ItemModel, posterior: AnnotatorPosterior) -> NDArray[Any]:

@@ -21,11 +21,13 @@ from annotruth.models.em import History
 from annotruth.models.fits.item_results import ItemResults, summarize_items
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
+from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
+    serious_weights,
 )
 from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
@@ -315,7 +317,11 @@ def make_class_fit(
     """Return the fit of a final state, which is where the steps' engine computes."""
     labels, session = steps.labels, steps.session
     posterior = class_posterior(labels, state, session)
-    _summarize_items(steps, state, posterior)
+    people = None
+    if state.verdict != "chance":
+        states = class_states(steps.items, state, session)
+        people = assess_people(session, labels, states, posterior.reliability)
+    _summarize_items(steps, state, posterior, serious_weights(posterior, people))
     averaged = state.averaged_log_likelihood
     inflation = variance_inflation(labels)
     return make_fit(
@@ -327,18 +333,33 @@ def make_class_fit(
         settings=settings,
         history=history,
         parameters=state.to_host(session).to_arrays(),
-        verdict=state.verdict,
+        verdict="camps" if people is not None and people.verdicts.undecided else state.verdict,
         further=dependence_results(_find_dependent_pairs(steps, state)),
         **annotator_results(
             steps.items,
             posterior,
             state.parameters.state_prior,
             state.repeated_label,
-            learn_levels=state.verdict != "chance",
+            people=people,
             for_intervals=(
                 None if averaged is None else replace(posterior, loo_log_likelihood=averaged)
             ),
         ),
+    )
+
+
+def class_states(items: TrueClasses, state: ClassState, session: Session) -> ItemStates:
+    """Return what a final state, which is where the engine computes, says about items."""
+    local = state.to_host(session)
+    serious = local.parameters.serious
+    return ItemStates(
+        local.parameters.state_prior,
+        items.known_truth,
+        *local.counts,
+        state.choice.correlation,
+        serious,
+        items.right_labels(serious),
+        items.class_of,
     )
 
 
@@ -365,8 +386,13 @@ def _find_dependent_pairs(steps: ClassSteps, state: ClassState) -> DependentPair
     )
 
 
-def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorPosterior) -> None:
-    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`."""
+def _summarize_items(
+    steps: ClassSteps, state: ClassState, posterior: AnnotatorPosterior, weights: Floats
+) -> None:
+    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`.
+
+    ``weights`` of annotators' strategies say which labels are serious.
+    """
     session, items, parameters = steps.session, steps.items, state.parameters
     n_categories = steps.labels.n_categories
     for name in ("right", "opinion"):
@@ -397,7 +423,7 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, reliability),
-        serious=posterior.strategies.label_is_serious(posterior.weights, repeated_label),
+        serious=posterior.strategies.label_is_serious(weights, repeated_label),
     )
 
 

@@ -55,6 +55,8 @@ class ClassParameters(NamedTuple):
         The crowd's confusion matrix, categories x states.
     strategy_prior
         The share of annotators in each response strategy.
+    log_prior
+        By how much steps have raised the log-prior so far (`ClassSteps`).
 
     Examples
     --------
@@ -75,6 +77,7 @@ class ClassParameters(NamedTuple):
     confusion: Floats
     serious: Floats
     strategy_prior: Floats
+    log_prior: float = 0.0
 
 
 class AnnotatorCounts(NamedTuple):
@@ -110,6 +113,30 @@ class AnnotatorCounts(NamedTuple):
         return np.maximum(mass[:, :-1] / mass[:, -1:], MIN_PROBABILITY)
 
 
+class UpdatedAnnotators(NamedTuple):
+    """What `AnnotatorUpdate` returns.
+
+    Attributes
+    ----------
+    confusion
+        P(label | state) of each annotator.
+    annotators, labels
+        How many annotators and labels are in each strategy.
+    log_prior_rise
+        By how much the new confusion raises its log-prior, given the new pseudo-counts.
+
+    Examples
+    --------
+    >>> UpdatedAnnotators._fields
+    ('confusion', 'annotators', 'labels', 'log_prior_rise')
+    """
+
+    confusion: Floats
+    annotators: Floats
+    labels: LabelTable
+    log_prior_rise: float
+
+
 class AnnotatorUpdate:
     """Computes annotators' strategies from their counts, and their confusion from the strategies.
 
@@ -140,38 +167,47 @@ class AnnotatorUpdate:
         self._groups = {n: np.flatnonzero(repeated_label == n) for n in every}
 
     def confusion(
-        self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats
-    ) -> tuple[Floats, Floats, LabelTable]:
+        self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats, old: Floats
+    ) -> UpdatedAnnotators:
         """Return annotators' confusion, and how many annotators and labels are in each strategy.
 
-        ``log_prior`` of the strategies has one row per annotator, or one for all of them.
+        ``log_prior`` of the strategies has one row per annotator, or one for all of them. ``old`` is the
+        confusion before, or empty.
         """
         confusion = np.empty_like(counts)
         posterior = _StrategyPosterior(strategies, log_prior, counts)
 
-        def update(n: int, rows: Codes) -> tuple[int, Floats, Floats]:
+        def update(n: int, rows: Codes) -> tuple[int, Floats, Floats, float]:
             own = counts.take(rows, axis=0)
             weights = posterior.weights(n, rows, own)
-            mass = posterior.labels(n, self._concentration * weights)
-            mass += own
+            pseudo_counts = posterior.labels(n, self._concentration * weights)
+            mass = pseudo_counts + own
             mass /= np.einsum("snz->sz", mass)[:, np.newaxis]  # faster than sum
             confusion[rows] = np.maximum(mass, MIN_PROBABILITY, out=mass)
             if self._weight is not None:
                 weights *= self._weight[rows]
+                pseudo_counts *= self._weight[rows][:, np.newaxis, np.newaxis]
+            rise = 0.0
+            if len(old):
+                mass /= old.take(rows, axis=0)
+                rise = float(np.einsum("snz,snz->", pseudo_counts, np.log(mass, out=mass)))
             flat = own.reshape(len(own), -1)
-            return n, sum_over_annotators(weights.T), product_over_annotators(weights.T, flat)
+            in_group = sum_over_annotators(weights.T)
+            return n, in_group, product_over_annotators(weights.T, flat), rise
 
         annotators = np.zeros(strategies.n_strategies)
         shape = strategies.probability.other.shape
         labels = LabelTable(np.zeros(shape), np.zeros(shape))
-        for n, in_group, flat in self._session.map_groups(update, self._groups):
+        log_prior_rise = 0.0
+        for n, in_group, flat, rise in self._session.map_groups(update, self._groups):
+            log_prior_rise += rise
             annotators += in_group
             of_group = flat.reshape(shape)
             if n != NO_LABEL:
                 labels.repeated[:, n] += of_group[:, n]
                 of_group[:, n] = 0.0
             labels.other[:] += of_group
-        return confusion, annotators, labels
+        return UpdatedAnnotators(confusion, annotators, labels, log_prior_rise)
 
     def pseudo_counts(
         self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats
@@ -228,11 +264,42 @@ class _StrategyPosterior:
 
 
 class ClassSteps:
-    """EM over a session where every item has one right label.
+    r"""EM over a session where every item has one right label.
 
     A step computes the items' posteriors over the states, each annotator's posterior over the strategies
     and from it their confusion matrix (`AnnotatorUpdate`), the crowd's confusion matrix
-    (`TrueClasses.update_serious`), and the shares of states and of strategies.
+    (`TrueClasses.update_serious`), and the shares of states and of strategies. With symbols as in
+    `RobustGPM`, S states, G strategies, N categories and the expected counts C of annotators' labels, it
+    has two halves:
+
+    - *Annotators' confusion v and the shares of states p*, given their pseudo-counts
+      :math:`P_s = c \sum_g q_{s,g} a_g`. EM raises the log-posterior
+
+      .. math:: J(p, v \mid P) = \log L(p, v) + \sum_{s,n,z} P_{s,n,z} \log v_{s,z}(n)
+                                + \frac{1}{S} \sum_z \log p_z.
+
+    - *The crowd's confusion* :math:`\theta` *and the shares of strategies* :math:`\pi`, given the counts
+      (`strategy_evidence`). EM, with q as the posterior of strategies, raises
+
+      .. math:: K(\theta, \pi \mid C) = \sum_s \log \sum_g \pi_g \prod_{n,z} a_g(n \mid z)^{C_{s,n,z}}
+                + \sum_z \Bigl(\log \theta_{z,k_z} + \frac{1}{N} \sum_n \log \theta_{z,n}\Bigr)
+                + \frac{1}{G} \sum_g \log \pi_g
+
+      over the :math:`\theta` in which no label is likelier than the class :math:`k_z`.
+
+    The halves have no common objective: strategies are evaluated by the labels as if annotators had no
+    confusion of their own, and their own confusion follows from the strategies. So this is a fixed-point
+    iteration, and the log-likelihood may fall, where labels say less than the pseudo-counts do. What
+    every step raises, and what the history has as the objective, is the log-posterior at the
+    pseudo-counts of each step, added up:
+
+    .. math:: O_t = \log L(p_t, v_t)
+                    + \sum_{i=1}^{t} \bigl(\log \mathrm{prior}(p_i, v_i \mid P_i)
+                    - \log \mathrm{prior}(p_{i-1}, v_{i-1} \mid P_i)\bigr),
+
+    so that :math:`O_t - O_{t-1} = J(p_t, v_t \mid P_t) - J(p_{t-1}, v_{t-1} \mid P_t) \geq 0`, and it is
+    constant at a fixed point only. It depends on the path, and is no measure of fit between two runs; that
+    is the log-likelihood, whose change stops the loop.
 
     Parameters
     ----------
@@ -348,12 +415,6 @@ class ClassSteps:
             np.full(n_strategies, 1.0 / n_strategies),
         )
 
-    def resume(self, previous: ClassParameters) -> ClassParameters:
-        """Return the parameters of a previous fit; new annotators are as in a start."""
-        start = self.session.to_host(self.start().confusion)
-        confusion = self.session.to_engine(with_new_rows(previous.confusion, start))
-        return previous._replace(confusion=confusion)
-
     def start_beside(self, people: ClassParameters) -> ClassParameters:
         """Return the parameters of a fit of some annotators, and others compared with its items.
 
@@ -366,7 +427,13 @@ class ClassSteps:
     def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
         counts, log_likelihood = self.e_step(old)
-        return self.m_step(old, counts), Monitor(log_likelihood, log_likelihood / self._n_labels)
+        log_posterior = log_likelihood + old.log_prior
+        monitor = Monitor(
+            log_likelihood,
+            objective=log_posterior / self._n_labels,
+            compared=log_likelihood / self._n_labels,
+        )
+        return self.m_step(old, counts), monitor
 
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
@@ -385,15 +452,30 @@ class ClassSteps:
         """Update all parameters."""
         strategies = self.items.strategies(old.serious)
         log_prior = self._log_prior(old, strategies)
-        confusion, annotators, labels = self._update.confusion(strategies, log_prior, counts.labels)
+        updated = self._update.confusion(strategies, log_prior, counts.labels, old.confusion)
         state_prior = counts.classes + _PSEUDO_ITEMS / len(counts.classes)
-        strategy_prior = annotators + _PSEUDO_ANNOTATORS / strategies.n_strategies
+        state_prior /= state_prior.sum()
+        strategy_prior = updated.annotators + _PSEUDO_ANNOTATORS / strategies.n_strategies
+        rise = updated.log_prior_rise
+        if len(old.state_prior):
+            rise += _PSEUDO_ITEMS * float(np.log(state_prior / old.state_prior).mean())
         return ClassParameters(
-            state_prior / state_prior.sum(),
-            confusion,
-            self.items.update_serious(old.serious, strategies, labels),
+            state_prior,
+            updated.confusion,
+            self.items.update_serious(old.serious, strategies, updated.labels),
             strategy_prior / strategy_prior.sum(),
+            old.log_prior + rise,
         )
+
+    def strategy_evidence(self, parameters: ClassParameters, counts: ExpectedCounts) -> float:
+        """Return K, the log-posterior of the crowd's confusion and of the shares of strategies."""
+        serious, shares = parameters.serious, parameters.strategy_prior
+        strategies = self.items.strategies(serious)
+        joint = strategies.log_probability.total(counts.labels, self._repeated_label)
+        joint = joint + self._log_prior(parameters, strategies)
+        evidence = self.labels.weighted(np.logaddexp.reduce(joint, axis=1)).sum()
+        of_shares = _PSEUDO_ANNOTATORS * np.log(shares).mean()
+        return float(evidence + self.items.log_prior(serious) + of_shares)
 
     def _log_prior(self, parameters: ClassParameters, strategies: ResponseStrategies) -> Floats:
         """Return the log-prior of strategies: one row per annotator, or one for all of them."""

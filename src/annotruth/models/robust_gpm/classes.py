@@ -8,7 +8,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.latent_classes import variance_inflation
+from annotruth.models.latent_classes import pool_to_class, variance_inflation
 from annotruth.models.robust_gpm.opinions import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
@@ -69,11 +69,14 @@ class TrueClasses(ItemModel):
         states = np.arange(self.n_classes)
         mass = counts + _ON_ALL_LABELS / len(counts)
         mass[self.class_of, states] += _ON_CLASS if self._learn_crowd else _CERTAIN
-        confusion: Floats = mass / mass.sum(axis=0)
-        above = confusion > confusion[self.class_of, states]
-        for z in np.flatnonzero(above.any(axis=0)):
-            confusion[:, z] = _pooled(confusion[:, z], self.class_of[z])
-        return confusion
+        return pool_to_class(mass / mass.sum(axis=0), self.class_of)
+
+    def log_prior(self, serious: Floats) -> float:
+        """Return the log-prior of the crowd's confusion matrix, up to a constant."""
+        on_class = serious[self.class_of, np.arange(self.n_classes)]
+        weight = _ON_CLASS if self._learn_crowd else _CERTAIN
+        log_prior = weight * np.log(on_class).sum() + _ON_ALL_LABELS * np.log(serious).mean(0).sum()
+        return float(log_prior)
 
     def update_serious(
         self, old: Floats, strategies: ResponseStrategies, labels: LabelTable
@@ -153,16 +156,3 @@ class TrueClasses(ItemModel):
         joint = self.labels.n_items * parameters.serious * parameters.state_prior
         on, adjacent = np.trace(joint) + 0.5, np.trace(joint, 1) + np.trace(joint, -1) + 0.5
         return float(adjacent / on * np.exp(2.0 * np.sqrt(1.0 / adjacent + 1.0 / on)))
-
-
-def _pooled(distribution: Floats, place: int) -> Floats:
-    """Return the distribution with the mean of all entries that would exceed it at ``place``."""
-    others = np.sort(np.delete(distribution, place))[::-1]
-    total, n = distribution[place], 1
-    for other in others:
-        if other <= total / n:
-            break
-        total, n = total + other, n + 1
-    pooled = distribution > total / n
-    pooled[place] = True
-    return np.where(pooled, total / n, distribution)

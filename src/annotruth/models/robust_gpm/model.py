@@ -35,10 +35,16 @@ from annotruth.models.robust_gpm.opinion_results import (
     predict_opinion_labels,
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
-from annotruth.models.robust_gpm.opinions import (
-    OpinionShapes,
-    adjacent_ratio,
+from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
+from annotruth.models.robust_gpm.pooling import (
+    GROUP,
+    PREFIX,
+    PooledLabels,
+    fit_of_merged,
     max_states,
+    merge_categories,
+    needs_pooling,
+    pooled_labels,
     size_problem,
 )
 from annotruth.models.robust_gpm.resampling import (
@@ -60,6 +66,17 @@ _MAX_ADJACENT_RATIO = 0.5
 _MAX_ORDINAL_CLASSES = 12  # on ordinal scales of more categories, opinions differ in any case
 
 _LEAST_WEIGHT = 0.01  # of the alternative to the model that held-out labels choose
+
+
+def _with_merged_categories(axes: dict[str, str]) -> dict[str, str]:
+    """Return the axes of parameters, and those of the same parameters of merged categories."""
+    merged = {
+        PREFIX + name: axis.partition(" -> ")[0]
+        .replace("category", "group")
+        .replace("state", "group_state")
+        for name, axis in axes.items()
+    }
+    return {**axes, **merged, GROUP: "category"}
 
 
 @dataclass(kw_only=True)
@@ -95,8 +112,9 @@ class RobustGPM(EMEstimator):
         v_{s,z} \sim \mathrm{Dirichlet}\Bigl(c \sum_g q_{s,g} a_g(\cdot \mid z)\Bigr), \quad
         L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
 
-    EM updates all of these, and stops when the log-likelihood per label changes by less than ten times
-    ``tol`` (`annotruth.models.robust_gpm.class_steps`). *Held-out labels* choose the rest: whether
+    A fixed-point iteration of EM steps updates all of these, and stops when the log-likelihood per label
+    changes by less than ten times ``tol``. What every step raises, and the history has as the
+    objective, is derived in `annotruth.models.robust_gpm.class_steps.ClassSteps`. *Held-out labels* choose the rest: whether
     :math:`\theta` is learned or serious labels are right; M, 1 or 3; and c, 4, 16 or 1024. Among candidates
     within one standard error of the best the simplest is taken. :math:`\rho`, the correlation of an item's
     labels within its state, is the posterior mean over 8 values from 0 to 0.8, by the likelihood of held-out
@@ -129,6 +147,9 @@ class RobustGPM(EMEstimator):
     ordinal scales items have one right label if serious labels next to an item's class are clearly (by two
     standard errors) fewer than half of those on it, in a fit with one right label; with 3 and 4
     categories, fewer than in the shapes of opinion, where they are 0.30 and 0.42 of those on it.
+
+    **Many categories.** With more than 32 classes and few labels per class, and with more than 128
+    categories, these are merged for the fit (`annotruth.models.robust_gpm.pooling`).
 
     **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
     drawn by chance (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
@@ -193,34 +214,51 @@ class RobustGPM(EMEstimator):
 
     name: ClassVar[str] = "robust-gpm"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        annotator_prior=True, classifier=True, out_of_core=True, distributed=True
+        annotator_prior=True,
+        classifier=True,
+        out_of_core=True,
+        distributed=True,
+        warm_start=False,
     )
-    parameter_axes: ClassVar[Mapping[str, str] | None] = {
-        # of items with one right label
-        "state_prior": "state",
-        "serious": "category state",
-        "strategy_prior": "strategy",
-        "counts": "annotator category state",
-        "pseudo_counts": "annotator category state",
-        "choice": "field",
-        "loo_log_likelihood": "annotator strategy",
-        "repeated_label": "annotator -> category",
-        # of items on which opinions differ
-        "weights": "annotator strategy",
-        "prior": "shape",
-        "always": "share",
-        "support": "annotator strategy",
-        "repeated": "annotator -> category",
-        # with a classifier
-        "classifier_exponent": "field",
-        "classifier_likelihood": "category category",
-    }
+    parameter_axes: ClassVar[Mapping[str, str] | None] = _with_merged_categories(
+        {
+            # of items with one right label
+            "state_prior": "state",
+            "serious": "category state",
+            "strategy_prior": "strategy",
+            "counts": "annotator category state",
+            "pseudo_counts": "annotator category state",
+            "choice": "field",
+            "loo_log_likelihood": "annotator strategy",
+            "repeated_label": "annotator -> category",
+            # of items on which opinions differ
+            "weights": "annotator strategy",
+            "prior": "shape",
+            "always": "share",
+            "support": "annotator strategy",
+            "repeated": "annotator -> category",
+            # with a classifier
+            "classifier_exponent": "field",
+            "classifier_likelihood": "category category",
+        }
+    )
 
     truth: Truth = "auto"
 
-    def latent_classes(self) -> LatentClasses:
-        """Return the latent classes and the annotators' confusion, from the fitted parameters."""
+    _pools: ClassVar[bool] = True
+
+    def without_pooling(self) -> RobustGPM:
+        """Return the same model with tables of all categories, however many there are."""
+        return _UnpooledRobustGPM(**self.get_params())
+
+    def latent_classes(self) -> LatentClasses | None:
+        """Return the latent classes and the annotators' confusion, from the fitted parameters.
+
+        None if categories were merged.
+        """
         fit = self._local_result()
+        if GROUP in fit.parameters:
+            return None
         with one_blas_thread():
             if not is_class_fit(fit):
                 return opinion_latent_classes(fit)
@@ -234,17 +272,27 @@ class RobustGPM(EMEstimator):
         None where opinions differ. The odds are those of `class_log_odds`.
         """
         fit = self._local_result()
+        pooled = pooled_labels(fit)
+        if pooled is not None:
+            fit = fit_of_merged(fit, pooled.labels)
+            first, second = pooled.group[first], pooled.group[second]
         if not is_class_fit(fit):
             return None
         from annotruth.models.robust_gpm.label_likelihoods import class_log_odds
 
-        return class_log_odds(fit, first, second)
+        odds = class_log_odds(fit, first, second)
+        return odds if pooled is None else pooled.in_original_order(odds)
 
-    def label_evidence(self) -> LabelEvidence:
-        """Return how probable each label is if it is serious and if it is not."""
+    def label_evidence(self) -> LabelEvidence | None:
+        """Return how probable each label is if it is serious and if it is not.
+
+        None if categories were merged.
+        """
         from annotruth.models.robust_gpm.evidence import class_evidence, opinion_evidence
 
         fit, engine = self._local_result(), get_engine(self.engine)
+        if GROUP in fit.parameters:
+            return None
         with one_blas_thread():
             return (class_evidence if is_class_fit(fit) else opinion_evidence)(fit, engine)
 
@@ -269,12 +317,18 @@ class RobustGPM(EMEstimator):
         whether labels agree better than chance, is not asked again: labels that depend on one another
         would predict each other.
         """
-        found = self._fit(labels, progress, people)
+        self._check(labels)
+        with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
+            found = self._fit_weighted(labels, session, people, progress)
         assert isinstance(found, Fit)
         return self.load_fit(found).result_
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
+        pooled = pooled_labels(fit)
+        if pooled is not None:
+            merged = self.without_pooling().load_fit(fit_of_merged(fit, pooled.labels))
+            return pooled.predict(merged.predict_proba(item, annotator), item)
         with one_blas_thread():
             if not is_class_fit(fit):
                 return predict_opinion_labels(fit, engine, item, annotator)
@@ -286,30 +340,33 @@ class RobustGPM(EMEstimator):
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
     ) -> BaseFit:
         self._check(labels)
+        if labels.annotator_weight is not None:
+            raise InputError("labels that count less than others are fitted by fit_beside only")
+        if self._pools and needs_pooling(labels):
+            pooled = PooledLabels.of(labels, merge_categories(labels))
+            merged = self.without_pooling()._fit(pooled.labels, progress, None)
+            assert isinstance(merged, Fit)
+            return pooled.expanded(merged)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            if labels.annotator_weight is not None:
-                return self._fit_weighted(labels, session, previous, progress)
             folds = Folds.of(labels)
             hashes = assign_folds(labels, session, folds)
             verdict = judge_agreement(labels, sampled_items(session, folds), hashes)
-            if not self._has_one_truth(labels, session, previous):
+            if not self._has_one_truth(labels, session):
                 _refuse_classifier(labels)
-                return self._fit_opinions(labels, session, verdict, previous, progress)
+                return self._fit_opinions(labels, session, verdict, None, progress)
             # A classifier that predicts the labels shows that they are not drawn by chance.
             if verdict == "chance" and labels.classifier is None:
                 return self._fit_chance(labels, session)
-            return self._fit_classes(labels, session, folds, verdict, previous, progress)
+            return self._fit_classes(labels, session, folds, verdict, progress)
 
     def _fit_weighted(
         self,
         labels: Labels,
         session: Session,
-        people: Fit | None,
+        people: Fit,
         progress: ProgressCallback | None,
     ) -> BaseFit:
         """Fit labels of which some count less, as `fit_beside` does."""
-        if people is None:
-            raise InputError("labels that count less than others are fitted by fit_beside only")
         if not is_class_fit(people):
             return self._fit_opinions(labels, session, people.verdict, people, progress)
         if people.verdict == "chance":
@@ -323,15 +380,13 @@ class RobustGPM(EMEstimator):
         state = final_state(steps, parameters, before.choice, before.verdict)
         return self._make_class_fit(steps, state, history)
 
-    def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
+    def _has_one_truth(self, labels: LabelSummary, session: Session) -> bool:
         """Whether items have one right label: as the option says, or as the labels do."""
         if self.truth != "auto":
             return self.truth == "class"
         if not labels.scale.is_ordinal or labels.n_categories <= 2:
             return True
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
-            return False
-        if previous is not None and previous.readout == "opinion":
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())
@@ -344,24 +399,17 @@ class RobustGPM(EMEstimator):
         session: Session,
         folds: Folds,
         verdict: Verdict | None,
-        previous: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
         """Fit items with one right label."""
         # Loaded only where items have one right label.
         from annotruth.models.robust_gpm.choice import choose
-        from annotruth.models.robust_gpm.class_results import ClassState, final_state
+        from annotruth.models.robust_gpm.class_results import final_state
 
         sampled = sampled_items(session, folds)
         choice, alternative = choose(labels, sampled, folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
-        start = _class_start(steps, verdict)
-        if previous is not None and is_class_fit(previous) and verdict is not None:
-            before = ClassState.from_fit(previous)
-            if before.choice.candidate == choice.candidate:
-                start = steps.resume(before.parameters)
-
-        parameters, history = self._run_class_em(steps, start, progress)
+        parameters, history = self._run_class_em(steps, _class_start(steps, verdict), progress)
         state = final_state(steps, parameters, choice, verdict)
         if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
             others = alternative.candidate.steps(labels, session)
@@ -415,14 +463,14 @@ class RobustGPM(EMEstimator):
         labels: LabelSummary,
         session: Session,
         verdict: Verdict | None,
-        previous: Fit | None,
+        people: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
-        """Fit items on which opinions differ."""
+        """Fit items on which opinions differ, starting from a fit of some annotators if there is one."""
         steps = opinion_steps(OpinionShapes(labels), session, self.tol)
         start = steps.start()
-        if previous is not None and not is_class_fit(previous):
-            start = steps.resume(OpinionState.from_fit(previous).parameters)
+        if people is not None:
+            start = steps.start_beside(OpinionState.from_fit(people).parameters)
         parameters, history = self._run_em(steps, start, progress)
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         return make_opinion_fit(
@@ -440,11 +488,17 @@ class RobustGPM(EMEstimator):
         check_choice("truth", self.truth, get_args(Truth))
         if self.truth == "opinions":
             check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
-        if problem := size_problem(labels):
+        if problem := size_problem(labels, pools=self._pools):
             raise InputError(
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
             )
+
+
+class _UnpooledRobustGPM(RobustGPM):
+    """RobustGPM with tables of all categories, however many there are."""
+
+    _pools: ClassVar[bool] = False
 
 
 def _class_start(steps: ClassSteps, verdict: Verdict | None) -> ClassParameters:

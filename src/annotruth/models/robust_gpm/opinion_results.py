@@ -20,11 +20,13 @@ from annotruth.models.em import History
 from annotruth.models.fits.item_results import ItemResults, summarize_items
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
+from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
+    serious_weights,
 )
 from annotruth.models.robust_gpm.dependent_annotators import (
     dependence_results,
@@ -234,7 +236,11 @@ def make_opinion_fit(
 ) -> BaseFit:
     """Return the fit of a final state, which is where the steps' engine computes."""
     final = final_model(steps.labels, state, steps.session)
-    _summarize_items(steps, final)
+    people = None
+    if verdict != "chance":
+        states = opinion_states(final, steps.session)
+        people = assess_people(steps.session, steps.labels, states, final.posterior.reliability)
+    _summarize_items(steps, final, serious_weights(final.posterior, people))
     classes = final.classes
     pairs = find_dependent_pairs(
         steps.session,
@@ -260,20 +266,42 @@ def make_opinion_fit(
         history=history,
         parameters=state.to_host(steps.session).to_arrays(),
         readout="opinion",
-        verdict=verdict,
+        verdict="camps" if people is not None and people.verdicts.undecided else verdict,
         further=dependence_results(pairs),
         **annotator_results(
             final.items,
             final.posterior,
             classes.prior,
             state.repeated_label,
+            people=people,
             for_intervals=for_intervals,
         ),
     )
 
 
-def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
-    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`."""
+def opinion_states(final: FinalModel, session: Session | None) -> ItemStates:
+    """Return what a final model, which is where the engine computes, says about items."""
+    classes = final.classes
+    confusion = classes.confusion if session is None else session.to_host(classes.confusion)
+    total = np.ones((len(confusion), 1, confusion.shape[2]))
+    pseudo_counts = np.concatenate([confusion, total], axis=1)
+    return ItemStates(
+        classes.prior,
+        classes.known_truth,
+        np.zeros_like(pseudo_counts),
+        pseudo_counts,
+        0.0,
+        classes.opinions.T,
+        classes.opinions,
+        None,
+    )
+
+
+def _summarize_items(steps: OpinionSteps, final: FinalModel, weights: Floats) -> None:
+    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`.
+
+    ``weights`` of annotators' strategies say which labels are serious.
+    """
     session, scale = steps.session, steps.labels.scale
     n_categories = len(scale)
     for name, width in (("theta", n_categories), ("leading", n_categories), ("spread", 3)):
@@ -281,7 +309,7 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
     session.allocate("p_serious", per="labels")
     classes, posterior = final.classes, final.posterior
     repeated_label = session.to_engine(final.state.repeated_label)
-    p_serious = posterior.strategies.p_serious.average(posterior.weights, repeated_label)
+    p_serious = posterior.strategies.p_serious.average(weights, repeated_label)
     values = scale.values if scale.is_ordinal else np.zeros(n_categories)
     summarize = Pass(
         "robust_gpm.summarize",

@@ -132,11 +132,11 @@ class OpinionSteps:
         weights = np.broadcast_to(self._to_engine(prior), (n_annotators, prior.shape[1]))
         return OpinionParameters(weights, np.full(n_classes, 1.0 / n_classes), _ALWAYS_START)
 
-    def resume(self, previous: OpinionParameters) -> OpinionParameters:
-        """Return parameters of a previous fit; new annotators have the weights of a start."""
+    def start_beside(self, people: OpinionParameters) -> OpinionParameters:
+        """Return the parameters of a fit of some annotators; the others have the weights of a start."""
         start = self.session.to_host(self.start().strategy_weights)
-        weights = with_new_rows(previous.strategy_weights, start)
-        return previous._replace(strategy_weights=self.session.to_engine(weights))
+        weights = with_new_rows(people.strategy_weights, start)
+        return people._replace(strategy_weights=self.session.to_engine(weights))
 
     def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:
         """Pass over the labels once and update all parameters."""

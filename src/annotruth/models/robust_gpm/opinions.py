@@ -54,14 +54,9 @@ _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
 # Of the second differences of log-shares, along the means of the broad shapes.
 _SHARE_DEVIATION = 0.5
 
-_MAX_NEWTON_STEPS = 20
+_MAX_NEWTON_STEPS = 50
 # Twice the rise of the log-posterior in a Newton step, per item: near the solution, and there.
 _NEWTON_NEAR, _NEWTON_TOL = 1e-6, 1e-14
-
-_MAX_CATEGORIES = 128
-_MAX_BYTES = 8e9
-# Tables of annotators x categories x states: the likelihood, partitions' counts, their update.
-_N_TABLES = 8
 
 STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
 """Further inputs of passes that compute leave-one-out log-likelihoods."""
@@ -364,32 +359,6 @@ def count_means(concentration: float) -> int:
 def count_shapes(n_categories: int) -> int:
     """Return how many shapes of opinion there are on a scale."""
     return sum(count_means(c) for c in scale_concentrations(n_categories))
-
-
-def has_room(labels: LabelSummary) -> bool:
-    """Whether the labels are within the model's limits of categories and memory."""
-    return not size_problem(labels)
-
-
-def size_problem(labels: LabelSummary) -> str:
-    """Return which limit the labels exceed; empty if none."""
-    n_annotators, n = labels.n_annotators, labels.n_categories
-    n_states = max(n, count_shapes(n)) if labels.scale.is_ordinal else n
-    if n > _MAX_CATEGORIES:
-        return f"they have {n:,} categories, and it takes at most {_MAX_CATEGORIES}"
-    n_bytes = _N_TABLES * 8 * n_annotators * n * n_states
-    if n_bytes > _MAX_BYTES:
-        return (
-            f"its tables of {n_annotators:,} annotators x {n:,} categories would take "
-            f"{n_bytes / 1e9:.1f} GB, and the limit is {_MAX_BYTES / 1e9:.0f} GB"
-        )
-    return ""
-
-
-def max_states(labels: LabelSummary) -> int:
-    """Return how many latent states fit into memory."""
-    per_state = _N_TABLES * 8 * labels.n_annotators * labels.n_categories
-    return int(_MAX_BYTES // per_state)
 
 
 def adjacent_ratio(n_categories: int) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import FLAGGED
 from annotruth.models.em import run_em
 from annotruth.models.label_evidence import PartedFit, Parts
 from annotruth.models.result import Fit
@@ -44,7 +45,7 @@ def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
     weights = before.parameters.strategy_weights[parts.annotator]
     with closing(get_engine(model.engine).open(labels)) as session:
         steps = opinion_steps(OpinionShapes(labels), session, model.tol)
-        start = steps.resume(before.parameters._replace(strategy_weights=weights))
+        start = steps.start_beside(before.parameters._replace(strategy_weights=weights))
         parameters, history = run_em(steps, start, tol=model.tol, max_iter=model.max_iter)
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         parted = make_opinion_fit(
@@ -142,7 +143,11 @@ def _merge(
         high=np.minimum(mean + above, 1.0),
         behavior=[parted.behavior[part] for part in last.tolist()],
         annotator_columns={
-            name: parts.total(column) if name == "evidence" else parts.mean(column)
+            name: column[last]
+            if name == FLAGGED
+            else parts.total(column)
+            if name == "evidence"
+            else parts.mean(column)
             for name, column in columns.items()
         },
     )

@@ -113,6 +113,7 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
                 "data": data.name,
                 "files": files,
             }
+            entries.pop("notes", None)  # they follow from labels and results
             entries["checksum"] = _checksum(entries)
             manifest = data / MANIFEST
             manifest.write_text(json.dumps(entries, indent=2) + "\n", "utf-8", newline="\n")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
-from annotruth.models.base_fit import Readout
+from annotruth.models.base_fit import FLAGGED, Readout
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits.past_fits import check_past_fits
 from annotruth.models.result import Fit
@@ -55,8 +55,9 @@ _ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
 
 
 # Model-specific columns and parameters that are not of type float64.
-_COLUMN_TYPES = {"may_lead": pa.string(), "at_floor": pa.bool_()}
-_PARAMETER_TYPES = dict.fromkeys(("level", "repeated", "repeated_label"), (pa.int64(),))
+_COLUMN_TYPES = {"may_lead": pa.string(), "at_floor": pa.bool_(), FLAGGED: pa.bool_()}
+_CODES = ("level", "repeated", "repeated_label", "category_group")
+_PARAMETER_TYPES = dict.fromkeys((*_CODES, *(f"pooled_{name}" for name in _CODES)), (pa.int64(),))
 
 # What fits of a model always have; of other models, distributions.
 _SERIOUS = ("distribution", "reliability", "low", "high", "behavior", "p_serious")

@@ -11,8 +11,9 @@ import numpy as np
 from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
 from annotruth.errors import counted
-from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import group_leaders, leaders, score_line, side_line
 from annotruth.report.charts.chart import Chart, drawable

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from annotruth.errors import shorten
+from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
@@ -133,6 +134,8 @@ def _facts(data: ItemData, row: Mapping[str, Any]) -> list[tuple[str, object, st
     if row.get("label") is not None:
         note = f"confidence {cells.percent(row.get('confidence'))}"
         rows.append(("Label", data.tables.names[row["label"]], note))
+        if row["disputed"]:
+            rows.append(("Disputed", "yes", DISPUTED_RULE))
     if row.get("expectation") is not None:
         rows.append(("Score", cells.number(row["expectation"]), ""))
     if data.gold is not None:

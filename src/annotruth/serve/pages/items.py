@@ -20,6 +20,7 @@ def item_columns(tables: LabelTables) -> list[Column]:
         Column("item", "Item"),
         Column("distribution", "Distribution", HEADINGS["distribution"][1], sorts=False, rank=1),
         Column("label", "Label", HEADINGS["label"][1]),
+        Column("disputed", *HEADINGS["disputed"], rank=1),
         Column("expectation", "Score", HEADINGS["expectation"][1], right=True, rank=1),
         Column("confidence", "Confidence", READOUT_TIPS[tables.fit.readout], right=True),
         Column("entropy", "Difficulty", HEADINGS["entropy"][1], right=True, rank=2),
@@ -29,6 +30,8 @@ def item_columns(tables: LabelTables) -> list[Column]:
         Column("why", "Why", HEADINGS["why"][1], sorts=False, rank=2),
     ]
     known = set(tables.items.column_names)
+    if tables.fit.disputed is None or not tables.fit.disputed.any():
+        known.discard("disputed")
     if tables.fit.distribution is not None:
         known.add("distribution")
     return [column for column in wanted if column.key in known]
@@ -96,6 +99,8 @@ def _cell(
             return cells.percent(value)
         case "status":
             return cells.tag(value)
+        case "disputed":
+            return cells.tag("disputed") if value else ""
         case "n_labels" | "add":
             return f"{value:,}"
         case _:

@@ -141,8 +141,10 @@ def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
     agreement = _number(summary.get("agreement"))
     if agreement is not None:
         rows.append(("Agreement", f"{agreement:.2f}", "1 is full agreement, 0 is chance"))
-    n_spammers = _whole(summary.get("n_spammers"))
-    note = f"{counted(n_spammers, 'spammer')}" if n_spammers else "no spammers"
+    n_spammers = _number(summary.get("n_spammers"))
+    note = "not known" if n_spammers is None else "no spammers"
+    if n_spammers:
+        note = counted(int(n_spammers), "spammer")
     rows.append(("Annotators", f"{_whole(summary.get('n_annotators')):,}", note))
     cost = _number(summary.get("cost"))
     if cost is not None:
@@ -182,7 +184,8 @@ def _rate(summary: Mapping[str, object]) -> str:
 
 def _tasks(frame: Frame, data: OverviewData) -> str:
     """Return what to do now: whom to look at, what to ask for, and alerts."""
-    lines = []
+    notes = data.summary.get("notes")
+    lines = [escaped(note) for note in notes] if isinstance(notes, list) else []
     if data.to_drop:
         named = ", ".join(
             link(frame.address("annotator", id=each), each) for each in data.to_drop[:_MAX_NAMED]
@@ -196,8 +199,6 @@ def _tasks(frame: Frame, data: OverviewData) -> str:
         lines.append(f"<b>{counted(_whole(n_needed), frame.unit)} to ask for</b>: {queue}")
     elif n_needed == 0:
         lines.append(f"No more {frame.unit}s are needed now.")
-    notes = data.summary.get("notes")
-    lines += [escaped(note) for note in notes] if isinstance(notes, list) else []
     for alert in data.alerts[:_MAX_NAMED]:
         lines.append(f"{moment(alert.created)} {escaped(alert.text)}")
     if not lines:

@@ -76,6 +76,7 @@ class LabelTables:
         }
         if fit.label is not None:
             columns["label"] = fit.label
+            columns["disputed"] = fit.disputed
         if fit.distribution is not None:
             columns["confidence"] = fit.distribution.confidence()
         if fit.expectation is not None:

@@ -35,7 +35,7 @@ def summarize(
         "n_labels": fit.data.n_labels,
         "n_items": fit.data.n_items,
         "n_annotators": fit.data.n_annotators,
-        "n_spammers": fit.n_spammers,
+        "n_spammers": None if isinstance(fit, Fit) and fit.is_void else fit.n_spammers,
         "converged": fit.converged,
         "cost": None if cost is None else cost * fit.data.n_labels,
         "agreement": None,
@@ -43,7 +43,7 @@ def summarize(
         "n_needed": n_needed,
         "labels_per_hour": expected.labels_per_hour,
         "expected_end": None if expected.end is None else expected.end.isoformat(),
-        "notes": list(made.notes),
+        "notes": [*_limits(fit), *made.notes],
     }
     if isinstance(fit, Fit) and advice is not None:
         alpha = krippendorff_alpha(fit.data)
@@ -55,6 +55,11 @@ def summarize(
             "verdicts": advice.of_annotators.count(),
         }
     return figures
+
+
+def _limits(fit: AnyFit) -> list[str]:
+    """Return what limits the results of a fit of labels."""
+    return [note.sentence for note in fit.notes] if isinstance(fit, Fit) else []
 
 
 def changed_annotators(

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.levels import SHARPNESS_SD
-from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, Column, Verdict, now
+from annotruth.models.base_fit import SPAMMER_BELOW, Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.pair_gpm.posterior import (
     StatePosterior,
     annotator_posterior,

@@ -1,0 +1,1 @@
+"""What models say about people, against what is known of them."""

@@ -1,0 +1,157 @@
+"""NumPy twins of `annotruth.kernels.people`."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import softmax
+
+from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.reference.held_out import _log_truth
+from annotruth.kernels.reference.rows import LabelRows, label_rows
+from annotruth.kernels.shared import LEAST_LABEL_PROBABILITY
+
+
+def moments(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+    weight: Floats,
+    agreement: Floats,
+    right_labels: Floats,
+    shares: Floats,
+    states: Floats,
+    moments: Floats,
+) -> None:
+    """Add up each annotator's cavities, and how far their labels agree with them."""
+    labels = label_rows(block, lo, hi)
+    tables = (prior, truth_likelihood, counts, pseudo_counts, correlation, weight)
+    posterior, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
+    right = right_labels.T[labels.category]
+    p_right = (posterior * right).sum(axis=1)
+    np.add.at(moments[:, 4], labels.annotator, p_right)
+    np.add.at(moments[:, 5], labels.annotator, p_right * (1.0 - p_right))
+    annotator, category = labels.annotator[has_cavity], labels.category[has_cavity]
+    np.add.at(states, annotator, cavity)
+    _add_moments(moments, annotator, category, cavity @ agreement, shares)
+    np.add.at(moments[:, 6], annotator, (cavity * right[has_cavity]).sum(axis=1))
+
+
+def log_likelihood(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+    weight: Floats,
+    serious: Floats,
+    factor: Floats,
+    normaliser: Floats,
+    confused: Codes,
+    careless: Floats,
+    variant: Codes,
+    behavior: Codes,
+    reliability: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Add up each annotator's log-likelihood in every response strategy, given the cavities."""
+    labels = label_rows(block, lo, hi)
+    tables = (prior, truth_likelihood, counts, pseudo_counts, correlation, weight)
+    _, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
+    s, n = labels.annotator[has_cavity], labels.category[has_cavity]
+    p_serious = [
+        (cavity * table[n] * normaliser[s, v]).sum(axis=1) * factor[s, v, n]
+        for v, table in enumerate(serious)
+    ]
+    p_serious.append((cavity * serious[0][confused[s, n]]).sum(axis=1))
+    for g, (v, b, eps) in enumerate(zip(variant, behavior, reliability, strict=True)):
+        p = eps * p_serious[v] + (1.0 - eps) * careless[s, b, n]
+        np.add.at(log_likelihood[:, g], s, np.log(np.maximum(p, LEAST_LABEL_PROBABILITY)))
+
+
+def count_compared(block: Block, lo: int, hi: int, counts: Floats) -> None:
+    """Count annotators' labels of items with two or more labels, annotators x categories."""
+    labels = label_rows(block, lo, hi)
+    compared = np.bincount(labels.item - lo, minlength=hi - lo)[labels.item - lo] > 1
+    np.add.at(counts, (labels.annotator[compared], labels.category[compared]), 1.0)
+
+
+def agreement(
+    block: Block,
+    lo: int,
+    hi: int,
+    member: Floats,
+    table: Floats,
+    shares: Floats,
+    sums: Floats,
+    moments: Floats,
+) -> None:
+    """Add up how far annotators' labels agree with those of other members, without a model."""
+    labels = label_rows(block, lo, hi)
+    item, s, n = labels.item - lo, labels.annotator, labels.category
+    counts = np.zeros((hi - lo, len(table)))
+    np.add.at(counts, (item, n), member[s])
+    others = counts[item]
+    others[np.arange(len(n)), n] -= member[s]
+    total = others.sum(axis=1)
+    is_seen = total > 0.0
+    cavity = (others[is_seen] / total[is_seen, np.newaxis]) @ table
+    np.add.at(sums, s[is_seen], cavity)
+    _add_moments(moments, s[is_seen], n[is_seen], cavity, shares)
+
+
+def _add_moments(
+    moments: Floats, annotator: Codes, category: Codes, cavity: Floats, shares: Floats
+) -> None:
+    """Add up the first four moments of labels, given c(n) of each."""
+    own = shares[annotator]
+    columns = (
+        np.ones(len(cavity)),
+        cavity[np.arange(len(cavity)), category],
+        (own * cavity**2).sum(axis=1),
+        (own * cavity).sum(axis=1) ** 2,
+    )
+    for place, column in enumerate(columns):
+        np.add.at(moments[:, place], annotator, column)
+
+
+def _cavities(
+    block: Block,
+    lo: int,
+    hi: int,
+    labels: LabelRows,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+    weight: Floats,
+) -> tuple[Floats, Floats, Codes]:
+    """Return each label's item posterior, the cavities of labels that have one, and which do."""
+    item, s = labels.item - lo, labels.annotator
+    log_prior = np.log(prior) + _log_truth(block, lo, hi, truth_likelihood)
+    own = np.zeros((len(s), len(prior)))
+    for _ in range(2):  # the second time, the item is taken out of the counts
+        mass, every = (
+            np.maximum(counts[s, n] - own, 0.0) + pseudo_counts[s, n]
+            for n in (labels.category, counts.shape[1] - 1)
+        )
+        logs = np.log(np.maximum(mass / every, LEAST_LABEL_PROBABILITY)) * weight[s, np.newaxis]
+        total = np.zeros((hi - lo, len(prior)))
+        np.add.at(total, item, logs)
+        own = softmax(log_prior + total, axis=1)[item]
+    n_labels = np.bincount(item, minlength=hi - lo)[item, np.newaxis]
+    posterior = softmax(
+        log_prior[item] + total[item] / (1.0 + (n_labels - 1) * correlation), axis=1
+    )
+    has_cavity = np.flatnonzero(n_labels > 1)
+    without = (total[item] - logs) / (1.0 + np.maximum(n_labels - 2, 0) * correlation)
+    cavity: Floats = softmax((log_prior[item] + without)[has_cavity], axis=1)
+    return posterior, cavity, has_cavity

@@ -1,0 +1,301 @@
+"""How probable each response strategy is, given an annotator's labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from annotruth.kernels.arrays import Floats
+from annotruth.models.latent_classes import pool_to_class
+from annotruth.models.people.passes import Cavities, PeoplePasses
+from annotruth.models.people.strategies import (
+    CARELESS,
+    GROUP,
+    LEVEL_PRIOR,
+    LEVELS,
+    N_PARTLY,
+    N_VARIANTS,
+    OWN_SHARES,
+    PARTLY,
+    PSEUDO_PEOPLE,
+    SERIOUS,
+    SKILL_VARIANCE,
+    SKILLS,
+    STRATEGIES,
+    TILT_DEVIATION,
+    WRONG,
+    WRONG_PRIOR,
+    Careless,
+    Serious,
+    careless_labels,
+    find_confusions,
+    learn_skills,
+    learn_tilt_deviation,
+    serious_labels,
+    skill_weights,
+)
+
+CLEARLY = 2.0
+"""Standard errors from which labels clearly follow the items."""
+
+_ROUNDS = 2
+_SHARE_STEPS = 25
+_THETA_PSEUDO_COUNTS = 2.0
+_MOSTLY_SERIOUS = 0.8
+_LEAST_FOLLOWED = 0.2  # of the labels, by people who clearly follow the items
+_INFLATION = 1.17  # of variances, as posteriors of items and people are computed as if independent
+_EDGES = np.append((LEVELS[1:] + LEVELS[:-1]) / 2.0, 1.0)
+_TAIL = 0.025
+
+_WITH_LEVEL = STRATEGIES.level >= 0
+_BROAD = STRATEGIES.places(variant=len(SKILLS) + 1)
+_EXCHANGED = int(STRATEGIES.places(variant=N_VARIANTS)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class PeoplePosterior:
+    """The posterior of annotators' strategies.
+
+    Attributes
+    ----------
+    levels
+        The probability of each level of reliability, annotators x levels; the rest is consistently wrong.
+    groups
+        The probability of each group: careless, partly careless, serious, consistently wrong.
+    evidence
+        The log10 of the factor by which the labels raised the odds of careless or consistently wrong.
+    item_evidence
+        The log10 of how much better the own shares of labels explain the labels than serious labels with the
+        same shares do: whether the items matter at all.
+    behaviors
+        The probability of each careless behavior, if careless.
+    careless
+        Annotators' careless labels.
+    """
+
+    levels: Floats
+    groups: Floats
+    evidence: Floats
+    item_evidence: Floats
+    behaviors: Floats
+    careless: Careless
+
+    @property
+    def reliability(self) -> Floats:
+        """The probability that a label is serious; those of people who are consistently wrong are not."""
+        reliability: Floats = self.levels @ LEVELS
+        return reliability
+
+    @property
+    def p_careless(self) -> Floats:
+        """The probability of a reliability below one half, or of being consistently wrong."""
+        return self.groups[:, CARELESS] + self.groups[:, WRONG]
+
+    @property
+    def p_partly(self) -> Floats:
+        """The probability of not being serious: careless, partly careless or consistently wrong."""
+        return 1.0 - self.groups[:, SERIOUS]
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Return the central 95% of the reliability."""
+        cumulative = self.groups[:, WRONG, np.newaxis] + np.cumsum(self.levels, axis=1)
+        edges, below = np.append(0.0, _EDGES), np.insert(cumulative, 0, 0.0, axis=1)
+        ends = [
+            [float(np.interp(tail, row, edges)) for row in below] for tail in (_TAIL, 1.0 - _TAIL)
+        ]
+        low, high = (np.array(end) for end in ends)
+        return low, np.where(high > _EDGES[-2], 1.0, high)
+
+
+def people_posterior(
+    passes: PeoplePasses, cavities: Cavities, reliability: Floats
+) -> PeoplePosterior:
+    """Return the posterior of strategies.
+
+    The crowd's serious labels are estimated anew from people whose labels clearly follow the items, weighted by
+    their reliability, first the given one: careless people would hide their kind.
+    """
+    labels, states = passes.labels, passes.states
+    counts = passes.compared
+    careless = careless_labels(counts)
+    confused, log_confused = find_confusions(
+        states.counts[:, :-1] if states.one_truth else states.pseudo_counts[:, :-1],
+        states.right_labels if states.one_truth else None,
+    )
+    prior = _level_prior(labels.annotator_prior)
+    tempering = (1.0 - 1.0 / max(labels.n_annotators, 2)) / _INFLATION
+    skills = skill_weights(0.0, SKILL_VARIANCE)
+    follows = cavities.agreement.z > CLEARLY
+    deviation = TILT_DEVIATION
+    # Others would confirm their own labels. Where nearly nobody has enough labels, all count.
+    trusted = follows if counts[follows].sum() > _LEAST_FOLLOWED * counts.sum() else 1.0
+    for _ in range(_ROUNDS):
+        theta = _crowd_labels(passes, reliability * trusted)
+        if follows.sum() > 2:
+            deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
+        serious = serious_labels(theta, cavities.states, counts, deviation)
+        log_likelihood = tempering * passes.log_likelihood(
+            serious=serious.tables,
+            factor=serious.factor,
+            normaliser=serious.normaliser,
+            confused=confused,
+            careless=careless.distribution,
+            variant=STRATEGIES.variant,
+            behavior=STRATEGIES.behavior,
+            reliability=STRATEGIES.reliability,
+        )
+        found = _posterior(log_likelihood, log_confused, serious, careless, skills, prior)
+        reliability = found.reliability
+        by_skill = _skill_posterior(log_likelihood, serious, careless, skills)
+        known = follows & (reliability > _MOSTLY_SERIOUS)
+        skills = learn_skills(by_skill[known], skills)
+    own = (counts * np.log(np.maximum(counts, 1.0) / _totals(counts))).sum(axis=1) * tempering
+    with_items = logsumexp(log_likelihood[:, _BROAD], axis=1) - np.log(len(_BROAD))
+    return PeoplePosterior(
+        found.levels,
+        found.groups,
+        found.evidence,
+        (own - with_items) / np.log(10.0),
+        found.behaviors,
+        careless,
+    )
+
+
+def _totals(counts: Floats) -> Floats:
+    totals: Floats = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return totals
+
+
+def _level_prior(annotator_prior: Floats | None) -> Floats:
+    """Return the log of the prior of levels, one row per annotator, or one for all.
+
+    ``annotator_prior`` has two columns: numbers of earlier labels that were serious, and that were not.
+    """
+    prior: Floats = np.log(LEVEL_PRIOR)[np.newaxis]
+    if annotator_prior is not None:
+        prior = prior + annotator_prior @ np.log(np.stack([LEVELS, 1.0 - LEVELS]))
+    return prior
+
+
+def _crowd_labels(passes: PeoplePasses, reliability: Floats) -> Floats:
+    """Return the crowd's distribution of serious labels, categories x states."""
+    states = passes.states
+    if states.class_of is None:
+        return states.serious
+    counts = states.counts[:, :-1]
+    mass = (reliability @ counts.reshape(len(counts), -1)).reshape(counts.shape[1:])
+    mass += _THETA_PSEUDO_COUNTS * states.serious
+    return pool_to_class(mass / mass.sum(axis=0), states.class_of)
+
+
+def _strategy_priors(
+    log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats
+) -> Floats:
+    """Return the joint log-probability of labels and strategy within each level."""
+    joint = log_likelihood[:, _WITH_LEVEL].copy()
+    variant, behavior = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.behavior[_WITH_LEVEL]
+    level, reliability = STRATEGIES.level[_WITH_LEVEL], STRATEGIES.reliability[_WITH_LEVEL]
+    # Those who are always serious have one behavior only, which has all of the prior.
+    partly = logsumexp(careless.log_prior[:N_PARTLY])
+    log_prior = careless.log_prior[behavior] - np.where(GROUP[level] == CARELESS, 0.0, partly)
+    joint += np.where(level < len(LEVELS) - 1, log_prior, 0.0)
+    own = behavior == OWN_SHARES
+    joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - reliability[own])
+    tilted = variant > 0
+    joint[:, tilted] += (serious.log_prior + np.log(skills))[:, variant[tilted] - 1]
+    joint[:, GROUP[level] != CARELESS] += np.log(0.5)  # with a tilt, or without one
+    return joint
+
+
+def _posterior(
+    log_likelihood: Floats,
+    log_confused: Floats,
+    serious: Serious,
+    careless: Careless,
+    skills: Floats,
+    level_prior: Floats,
+) -> PeoplePosterior:
+    """Return the posterior, given the log-likelihood in each strategy.
+
+    The shares of the groups among people are learned, the own labels left out.
+    """
+    joint = _strategy_priors(log_likelihood, serious, careless, skills)
+    level = STRATEGIES.level[_WITH_LEVEL]
+    by_level = np.stack(
+        [logsumexp(joint[:, level == place], axis=1) for place in range(len(LEVELS))], axis=1
+    )
+    by_level = by_level + level_prior
+    groups = [group == GROUP for group in (CARELESS, PARTLY, SERIOUS)]
+    prior = np.array([*(LEVEL_PRIOR[group].sum() for group in groups), WRONG_PRIOR])
+    likelihood = np.stack(
+        [
+            *(logsumexp(by_level[:, group], axis=1) for group in groups),
+            log_likelihood[:, _EXCHANGED] + log_confused,
+        ],
+        axis=1,
+    )
+    likelihood -= np.log(prior)
+    shares = _learn_shares(likelihood, prior / prior.sum())
+    posterior = _normalised(likelihood + np.log(shares))
+    levels = np.zeros_like(by_level)
+    for place, group in enumerate(groups):
+        levels[:, group] = posterior[:, place, np.newaxis] * _normalised(by_level[:, group])
+    bad = [CARELESS, WRONG]
+    good = [PARTLY, SERIOUS]
+    log_odds = logsumexp(likelihood[:, bad], axis=1, b=prior[bad] / prior[bad].sum())
+    log_odds -= logsumexp(likelihood[:, good], axis=1, b=prior[good] / prior[good].sum())
+    behavior = STRATEGIES.behavior[_WITH_LEVEL]
+    careless_levels = GROUP[level] == CARELESS
+    weights = joint + np.log(LEVEL_PRIOR)[level]
+    behaviors = np.stack(
+        [
+            logsumexp(weights[:, careless_levels & (behavior == b)], axis=1)
+            for b in range(len(careless.log_prior))
+        ],
+        axis=1,
+    )
+    return PeoplePosterior(
+        levels,
+        posterior,
+        log_odds / np.log(10.0),
+        np.zeros(len(levels)),
+        _normalised(behaviors),
+        careless,
+    )
+
+
+def _skill_posterior(
+    log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats
+) -> Floats:
+    """Return the posterior of annotators' skills if they are serious."""
+    joint = _strategy_priors(log_likelihood, serious, careless, skills)
+    variant, level = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.level[_WITH_LEVEL]
+    is_serious = GROUP[level] == SERIOUS
+    return _normalised(
+        np.stack(
+            [
+                logsumexp(joint[:, is_serious & (variant == v)], axis=1)
+                for v in range(1, len(SKILLS) + 1)
+            ],
+            axis=1,
+        )
+    )
+
+
+def _learn_shares(likelihood: Floats, prior: Floats) -> Floats:
+    """Return the shares of groups among the other people, annotators x groups."""
+    shares = np.tile(prior, (len(likelihood), 1))
+    for _ in range(_SHARE_STEPS):
+        posterior = _normalised(likelihood + np.log(shares))
+        shares = posterior.sum(axis=0) - posterior + PSEUDO_PEOPLE * prior
+        shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _normalised(logs: Floats) -> Floats:
+    """Return probabilities that sum to 1 in every row, given their logarithms."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return normalised

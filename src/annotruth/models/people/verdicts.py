@@ -1,0 +1,239 @@
+r"""Verdicts on people: who is flagged, who is only noticed, and where nobody can be judged.
+
+A *flag* is an accusation. Annotators are flagged as careless or consistently wrong if all of these hold:
+
+- The labels are at least ten times likelier if they are not serious (a hundred times where opinions differ, as
+  disagreement has one more cause there), and the probability of that is 0.8 or more.
+- The items explain nothing: the own shares of labels predict the labels better than a serious annotator with the
+  same shares would (by :math:`10^{1/2}`), or there is one label only, or, on classes without an order, the
+  evidence is a hundred to one. Strict and biased people are not careless.
+- Plain counts do not contradict: the agreement with the others' labels is not clearly above that of the own labels
+  shuffled over the own items.
+- Among all who are flagged, at most 5% are expected to be fine (the mean probability of that).
+
+Those who disagree with the crowd may agree with one another: a *camp*. Its members are compared with the others
+outside of it. Where members agree clearly with one another they are flagged only if they contradict the others
+more than chance does, or exchange labels consistently; otherwise theirs is another opinion. If the camp is more than 40% of
+those who follow either side, it is open which side is right, and there are no verdicts on people at all.
+
+Thresholds are conventions. A *notice* is not a flag: the accuracy is clearly below two thirds of the way from
+chance to that of the crowd ("low accuracy"), or the labels are serious in part only ("partly careless").
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from annotruth.kernels.arrays import Floats
+from annotruth.models.people.passes import Agreement, Cavities, PeoplePasses
+from annotruth.models.people.posterior import CLEARLY, PeoplePosterior
+from annotruth.models.people.strategies import WRONG
+
+Mask = NDArray[np.bool_]
+
+_LIKELY = 0.8
+_EVIDENCE, _STRONG_EVIDENCE = 1.0, 2.0
+_ITEM_EVIDENCE, _NO_ITEM_EVIDENCE = 0.5, -0.1
+_ONE_LABEL, _FEW_LABELS = 0.95, 5
+_FALSE_DISCOVERIES = 0.05
+_CLEARLY_WHERE_OPINIONS_DIFFER = 1.64
+_LEAST_AGREEMENT = 0.1
+_CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 1.0, 3.0, 4.0
+_CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
+_LOW_SHARE = 2.0 / 3.0
+_SURE, _OPEN = 0.9, 0.1
+_LEAST_LABELS = 5
+_LITTLE_EVIDENCE = 0.5
+_Z_95 = 1.96
+_VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
+
+MANY_LABELS = 30
+"""With as many labels, an open question is not one of too few labels."""
+
+SHARED_ERROR = 0.3
+"""Standard deviation, on the logit scale, of the error of accuracies that all people of a crowd share.
+
+Items may be harder, or their probabilities less calibrated, than the labels show: nothing in the labels says by
+how much. Odds may be wrong by a factor of 1.8 either way.
+"""
+
+
+class Camp(NamedTuple):
+    """People who disagree with the crowd and agree with one another."""
+
+    members: Mask
+    among: Agreement  # how far everybody agrees with members
+    outside: Agreement  # and with everybody else
+    share: float  # of those who follow either side, in people or labels
+
+
+class Verdicts(NamedTuple):
+    """Verdicts on people.
+
+    Attributes
+    ----------
+    flagged
+        Careless or consistently wrong, by all rules above.
+    other_opinion
+        Members of a camp with an opinion of its own.
+    low_accuracy, partly_careless
+        Notices.
+    too_few
+        Fewer than five labels that can be compared, or fewer than `MANY_LABELS` and it is open whether they are
+        careless: a probability of 0.1 or more, or evidence of less than :math:`10^{1/2}` to one against it.
+    unclear
+        The same with more labels: they follow the items too weakly to tell.
+    undecided
+        Whether nobody can be judged, since it is open which of two sides is right.
+    agreement
+        Agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled ones.
+    """
+
+    flagged: Mask
+    other_opinion: Mask
+    low_accuracy: Mask
+    partly_careless: Mask
+    too_few: Mask
+    unclear: Mask
+    undecided: bool
+    agreement: Floats
+
+
+class Accuracy(NamedTuple):
+    """The probability that a label is right, with its 95% interval, and its standard error without `SHARED_ERROR`."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    error: Floats
+
+
+def accuracy_of(cavities: Cavities, n_labels: Floats) -> Accuracy:
+    """Return annotators' accuracies.
+
+    The mean is that of the items' probabilities of the own labels. Its variance, on the logit scale, is that of the
+    items' posteriors, of how far the own labels confirm themselves, and of `SHARED_ERROR`.
+    """
+    n = np.maximum(n_labels, 1.0)
+    mean = np.clip(cavities.accuracy, 1e-6, 1.0 - 1e-6)
+    has_cavity = cavities.agreement.n_labels > 0
+    confirmed = np.where(has_cavity, cavities.accuracy - cavities.accuracy_by_others, 0.5)
+    sampling = _VARIANCE_INFLATION * cavities.variance + _ROUNDING_VARIANCE / n**2
+    slope = np.maximum(mean * (1.0 - mean), 0.25 / n)
+    width = _Z_95 * np.sqrt((sampling + confirmed**2) / slope**2 + SHARED_ERROR**2)
+    low, high = (expit(logit(mean) + sign * width) for sign in (-1.0, 1.0))
+    return Accuracy(mean, low, high, np.sqrt(sampling))
+
+
+def judge(
+    passes: PeoplePasses,
+    cavities: Cavities,
+    posterior: PeoplePosterior,
+    accuracy: Accuracy,
+) -> Verdicts:
+    """Return the verdicts on people."""
+    one_truth = passes.states.one_truth
+    enough = _EVIDENCE if one_truth else _STRONG_EVIDENCE
+    suspect = (posterior.p_careless >= _LIKELY) & (posterior.evidence >= enough)
+    with_others = passes.agreement()
+    z, corrected = with_others.z, with_others.corrected
+    other_opinion = np.zeros(len(z), dtype=np.bool_)
+    is_wrong = posterior.groups[:, WRONG] > 0.5
+    camp = find_camp(passes, cavities, with_others, suspect)
+    undecided = False
+    if camp is not None:
+        z = np.where(camp.members, camp.outside.z, z)
+        corrected = np.where(camp.members, camp.outside.corrected, corrected)
+        agree = camp.members & (camp.among.z > _CAMP_CLEAR)
+        other_opinion = agree & (camp.outside.z > -CLEARLY) & ~is_wrong
+        undecided = camp.share > _MAX_CAMP_SHARE
+    clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
+    follows = (z > clearly) & (corrected > _LEAST_AGREEMENT)
+    may_flag = suspect & ~follows & ~other_opinion & (_ignores_items(passes, posterior) | is_wrong)
+    flagged = may_flag & (not undecided)
+    flagged[flagged] = _control_discoveries(posterior.p_careless[flagged])
+    judged = not undecided
+    low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & judged
+    partly = (posterior.p_partly > _SURE) & ~flagged & ~low & judged
+    says_little = (posterior.p_careless >= _OPEN) | (posterior.evidence > -_LITTLE_EVIDENCE)
+    is_open = says_little & ~(flagged | other_opinion | low | partly)
+    few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
+    return Verdicts(
+        flagged=flagged,
+        other_opinion=other_opinion & suspect & judged,
+        low_accuracy=low,
+        partly_careless=partly,
+        too_few=few & ~(flagged | low | partly),
+        unclear=is_open & ~few & judged,
+        undecided=undecided,
+        agreement=with_others.corrected,
+    )
+
+
+def _ignores_items(passes: PeoplePasses, posterior: PeoplePosterior) -> Mask:
+    """Return whose labels the items do not explain, or who gave one label only."""
+    counts, evidence = passes.compared, posterior.item_evidence
+    n_labels = counts.sum(axis=1)
+    one_label = (counts.max(axis=1) >= _ONE_LABEL * n_labels) & (n_labels >= _FEW_LABELS)
+    ignores: Mask = (evidence >= _ITEM_EVIDENCE) | (one_label & (evidence > _NO_ITEM_EVIDENCE))
+    if not passes.labels.scale.is_ordinal:
+        ignores |= posterior.evidence >= _STRONG_EVIDENCE
+    return ignores
+
+
+def _control_discoveries(p_careless: Floats) -> Mask:
+    """Return who of the candidates is flagged: as many as have a mean probability of being fine of at most 5%."""
+    order = np.argsort(-p_careless, kind="stable")
+    mean = np.cumsum(1.0 - p_careless[order]) / np.arange(1, len(order) + 1)
+    chosen = np.zeros(len(order), dtype=np.bool_)
+    chosen[order[mean <= _FALSE_DISCOVERIES]] = True
+    return chosen
+
+
+def find_camp(
+    passes: PeoplePasses, cavities: Cavities, with_others: Agreement, suspect: Mask
+) -> Camp | None:
+    """Return those who disagree with the crowd and agree with one another; None if there is no such group."""
+    z = cavities.agreement.z
+    members = (suspect | (z < _CAMP_SUSPECT)) & (with_others.n_labels >= 3)
+    among = None
+    for _ in range(_CAMP_ROUNDS):
+        if members.sum() < 2:
+            return None
+        among = passes.agreement(members)
+        kept = members & (among.z > _CAMP_MEMBER)
+        if (kept == members).all():
+            break
+        members, among = kept, None
+    if members.sum() < 2:
+        return None
+    among = among or passes.agreement(members)
+    n_labels = among.n_labels[members]
+    pooled = among.excess[members].sum() / np.sqrt(max(among.variance[members].sum(), 1e-12))
+    gain = among.corrected[members] @ n_labels / max(n_labels.sum(), 1.0)
+    if pooled < _CAMP_AGREES or gain < _CAMP_GAIN:
+        return None
+    sides = members | (z > _CAMP_MEMBER)
+    n_all = passes.labels.labels_per_annotator
+    share = max(members.sum() / sides.sum(), n_all[members].sum() / n_all[sides].sum())
+    return Camp(members, among, passes.agreement(~members), float(share))
+
+
+def _has_low_accuracy(
+    passes: PeoplePasses, cavities: Cavities, accuracy: Accuracy, flagged: Mask
+) -> Mask:
+    """Return whose accuracy is clearly below two thirds of the way from chance to that of the crowd."""
+    known = ~flagged & (cavities.agreement.n_labels >= _FEW_LABELS)
+    if not known.any():
+        return np.zeros(len(flagged), dtype=np.bool_)
+    chance = 1.0 / passes.labels.n_categories
+    if passes.states.one_truth:
+        chance = float(np.median(cavities.agreement.chance[~flagged]))
+    typical = float(np.median(accuracy.mean[known]))
+    limit = chance + _LOW_SHARE * (typical - chance)
+    is_low: Mask = accuracy.mean + _Z_95 * accuracy.error < limit
+    return is_low & (cavities.agreement.n_labels >= _FEW_LABELS)
