@@ -65,8 +65,8 @@ def _attack(database: str, server: Server, options: argparse.Namespace) -> int:
 
 
 def _rights(server: Server) -> tuple[str, list[str]]:
-    answers = list(attack_matrix(server))
-    return f"{len(answers):,} requests", [str(each) for each in answers if not each.is_right]
+    replies = list(attack_matrix(server))
+    return f"{len(replies):,} requests", [str(each) for each in replies if not each.is_right]
 
 
 def _protocol(server: Server, seconds: float, count: int) -> tuple[str, list[str]]:

@@ -47,7 +47,7 @@ class DatabaseUnavailableError(InputError):
 
     @property
     def public_reason(self) -> str:
-        """What clients are told, who need not know the server or the file that the message names."""
+        """The reason for clients, who need not know the server or the file that the message names."""
         full = _FREE_SPACE in str(self)
         return "the disk of the database is full" if full else "the database does not answer"
 

@@ -15,10 +15,10 @@ from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.pages import make_pages
 from annotruth.serve.web.api import api_routers
+from annotruth.serve.web.api.openapi import describe_api
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
 from annotruth.serve.web.guard import Guard
-from annotruth.serve.web.openapi import describe_api
 
 _THREADS = 12  # for reads; not more than the connections of the database
 
