@@ -135,7 +135,7 @@ def colluders(share, seed=0):
     return [*rows, *((e, f"x{s}", wrong[e]) for s, chosen in enumerate(items) for e in chosen)]
 
 
-def test_half_that_collude_leave_nobody_judged():
+def test_half_that_collude_leave_nobody_assessed():
     fit = fit_of(colluders(0.5))
     assert fit.verdict == "camps"
     assert not fit.spammer.any()

@@ -36,8 +36,9 @@ _NOTICED = {
     PARTLY_CARELESS: "a part of the labels does not depend on the items",
     OTHER_OPINION: "agrees with others who differ from the crowd",
     UNCLEAR: "labels follow the items too weakly to tell",
-    NO_VERDICT: "it is open which of two sides is right",
+    NO_VERDICT: "labels are too few to tell them from chance",
 }
+_CAMPS = "it is open which of two sides is right"
 _MOST_SHOWN = 24  # characters of an item's name
 
 
@@ -80,7 +81,8 @@ def _reason(fit: AnnotatorResults, s: int, verdict: str) -> str:
     if verdict == "too few labels":
         return f"{said}: {TOO_FEW}"
     if verdict == "unsure":
-        return f"{said}: {behavior}, {_NOTICED[behavior]}"
+        noticed = _CAMPS if fit.verdict == "camps" else _NOTICED[behavior]
+        return f"{said}: {behavior}, {noticed}"
     return f"{said}: {behavior}"
 
 

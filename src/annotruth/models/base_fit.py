@@ -46,7 +46,7 @@ UNCLEAR = "unclear"
 """The behaviors of annotators who are noticed, but not flagged."""
 
 NO_VERDICT = "no verdict"
-"""The behavior of annotators where nobody can be judged."""
+"""The behavior of annotators where nobody can be assessed."""
 
 ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
 """The probability that a label of an annotator is right, with its 95% interval."""
@@ -127,6 +127,12 @@ class AnnotatorResults(HasHistory, ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, counts, history, stop reason and versions, as JSON types."""
+
+    @property
+    def accuracy(self) -> Floats | None:
+        """The probability that a label of each annotator is right; None if the model does not estimate it."""
+        accuracy = self.annotator_columns.get("accuracy")
+        return None if accuracy is None else np.asarray(accuracy, dtype=np.float64)
 
     @property
     def n_spammers(self) -> int | None:
@@ -360,7 +366,7 @@ class BaseFit(AnnotatorResults):
     def withholds_figures(self) -> bool:
         """Whether figures would reassure against what the notes say."""
         kinds = {note.kind for note in self.notes}
-        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
+        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
 
     def notice(self) -> str:
         """Return the notes in one line; empty if there are none."""

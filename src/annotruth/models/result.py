@@ -52,7 +52,14 @@ QUESTIONS_MANIFEST = "questions.json"
 
 # What completion offers.
 _PUBLIC = (
-    *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
+    *(
+        "accuracy",
+        "annotator_columns",
+        "annotator_stats",
+        "annotators",
+        "behavior",
+        "changes_over_time",
+    ),
     *("chosen", "converged", "crowd_over_time", "data", "dependence"),
     *("dependent_annotators", "disputed", "distribution"),
     *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
