@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -109,7 +109,7 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *(
             "5 Apr 2027",
             "agreement fell by 9%",
-            "62 per hour",
+            "62 per hour on average, last 24 hours",
             "one <b>note</b>",
             "1 annotator to drop",
             "ann & bob",
@@ -165,6 +165,21 @@ def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
     n_charts = page.count("4,321 labels")  # one per width of the screen
     assert n_charts > 0
     assert page.count("0 labels") == 11 * n_charts
+
+
+@pytest.mark.parametrize("year", [1, 1970, 2020])
+def test_one_old_label_does_not_make_a_bar_for_every_day_since(frame, films, snapshots, now, year):
+    data = OverviewData(
+        project=films,
+        snapshots=snapshots,
+        per_hour={datetime(year, 1, 1, tzinfo=UTC): 1, now: 4321},
+    )
+    page = overview_page(frame, data)
+    n_charts = page.count("4,321 labels")
+    assert n_charts > 0
+    assert page.count(" labels</title>") == 366 * n_charts
+    assert len(page) < 1_000_000
+    assert "The last 366 days." in page
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
@@ -383,13 +398,14 @@ def test_alerts_link_to_what_they_are_about(frame, now):
         Alert(1, 1, now, "verdict", "a/b", "annotator a/b: drop", {}),
         Alert(2, 1, now, "finished", "", "item x needs no more labels", {"items": ["x"]}, True),
     ]
-    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2)
+    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2, 300)
     check_safe(page)
     assert "/projects/films/annotator?id=a%2Fb" in page
     assert "/projects/films/item?id=x" in page
     assert "Mark all as seen" in page
+    assert '/projects/films/alerts?pick=finished">300 alerts of finished items</a>' in page
     reader = Frame(project="films", n_alerts=2)
-    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2)
+    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2, 0)
 
 
 def test_the_audit_log_escapes_details(frame, now):

@@ -13,7 +13,7 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.validate import check_ordinal
+from annotruth.labels.validate import check_choice, check_ordinal
 from annotruth.models.base_fit import BaseFit, Verdict
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import (
@@ -489,8 +489,7 @@ class RobustGPM(EMEstimator):
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
-        if self.truth not in get_args(Truth):
-            raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
+        check_choice("truth", self.truth, get_args(Truth))
         if self.truth == "opinions":
             check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
         if problem := size_problem(labels, pools=self._pools):
