@@ -262,3 +262,17 @@ def test_intervals_of_reliabilities_contain_them():
     assert low[2] < 0.1
     assert high[2] > 0.9
     assert len(STRATEGIES.reliability) > len(LEVELS)
+
+
+def test_people_who_were_serious_at_first_are_not_flagged_against_plain_counts():
+    """The evidence is for careless labels, but their agreement is clearly above chance."""
+    rows, truth, rng = crowd()
+    items = rng.permutation(len(truth))[:110]
+    given = np.where(np.arange(110) < 25, truth[items], rng.integers(3, size=110))
+    new = row_of(
+        fit_of([*rows, *((e, "new", label) for e, label in zip(items, given, strict=True))]), "new"
+    )
+    assert new.p_spammer > 0.9
+    assert new.evidence > 2
+    assert new.agreement > 0.1
+    assert not new.spammer

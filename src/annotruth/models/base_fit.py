@@ -122,7 +122,7 @@ class AnnotatorResults(HasHistory, ABC):
     @property
     @abstractmethod
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time."""
+        """Whether each annotator is a spammer: flagged, or serious less than half of the time."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -291,8 +291,8 @@ class BaseFit(AnnotatorResults):
         What items' probabilities are: "right", those of the right label, or "opinion", the shares
         of serious opinion.
     verdict
-        "chance" if the labels agree no better than chance, "informative" if they agree better; None
-        for models that do not test it.
+        "chance" if the labels agree no better than chance, "informative" if they agree better, "camps" if
+        about half of the annotators contradict the others; None for models that do not test it.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
         fitted because the default could not be: ``model``, ``why`` and ``instead_of``.

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.distribution import Distribution
 from annotruth.serve.pages import actions, annotators, items, queue, ranking
@@ -284,6 +285,53 @@ def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tabl
     ):
         assert words in text, words
     assert "id=3&amp;sort=" in page
+
+
+@pytest.fixture(scope="module")
+def flagging_tables():
+    """The tables of a model that flags people: of twelve, three answer at random."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(3, size=120)
+    rows = []
+    for s in range(12):
+        serious = (rng.random(120) < 0.85) & (s < 9)
+        given = np.where(serious, truth, rng.integers(3, size=120))
+        rows += [(f"item {e}", f"person {s}", "abc"[given[e]]) for e in range(0, 120, 2)]
+    fit = at.fit(rows)
+    return LabelTables(fit, at.next_labels(fit))
+
+
+def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):
+    tables = flagging_tables
+    assert tables.fit.n_spammers == 3
+    query = annotators.annotator_query("/annotators", {}, tables)
+    assert query.sort == "accuracy"
+    shown = annotators.shown_annotators(tables, query)
+    page = annotators.annotators_page(frame, tables, query, shown, {})
+    assert page.index(">Accuracy") < page.index(">Reliability")
+    assert "Accuracy of annotators" in page
+    # Flagged people are colored in both columns, nobody else.
+    assert page.split("</table>")[0].count('class="at-warn"') == 6
+    worst = shown[0][0]
+    data = AnnotatorData(
+        annotator=worst["annotator"],
+        tables=tables,
+        history=[
+            AnnotatorHistory(1, worst["annotator"], v, now + timedelta(hours=v), 5, 0.3, 0.2, 0.4, "random", "drop")
+            for v in range(3)
+        ],
+    )  # fmt: skip
+    query = label_query("/annotator", {"id": worst["annotator"]}, tables)
+    labels = shown_labels(tables, tables.annotator_code(worst["annotator"]), query)
+    text = check_safe(annotator_page(frame, data, query, labels)).text
+    assert text.index("Accuracy") < text.index("Reliability")
+    assert f"Accuracy {worst['accuracy']:.2f}" in text
+    assert "dashed" not in text
+    item = tables.items["item"][0].as_py()
+    event = event_of(item, worst["annotator"], "a", now)
+    page = item_page(frame, ItemData(item=item, tables=tables, labels=[event]))
+    assert ">Accuracy" in page
+    assert ">Reliability" not in page
 
 
 def test_an_annotator_without_a_snapshot_has_a_page(frame, tables):
