@@ -44,6 +44,7 @@ _CLEARLY_WHERE_OPINIONS_DIFFER = 1.64
 _LEAST_AGREEMENT = 0.1
 _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 1.0, 3.0, 4.0
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
+_LEAST_MEMBERS = 3  # two may agree by chance
 _LOW_SHARE = 2.0 / 3.0
 _SURE, _OPEN = 0.9, 0.1
 _LEAST_LABELS = 5
@@ -168,6 +169,7 @@ def judge(
         z = np.where(camp.members, camp.outside.z, z)
         corrected = np.where(camp.members, camp.outside.corrected, corrected)
         agree = camp.members & (camp.among.z > _CAMP_CLEAR)
+        agree &= camp.among.corrected > camp.outside.corrected
         other_opinion = agree & (camp.outside.z > -CLEARLY) & ~is_wrong
         undecided = camp.share > _MAX_CAMP_SHARE
     clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
@@ -221,14 +223,14 @@ def find_camp(
     members = (suspect | (z < _CAMP_SUSPECT)) & (with_others.n_labels >= 3)
     among = None
     for _ in range(_CAMP_ROUNDS):
-        if members.sum() < 2:
+        if members.sum() < _LEAST_MEMBERS:
             return None
         among = passes.agreement(members)
         kept = members & (among.z > _CAMP_MEMBER)
         if (kept == members).all():
             break
         members, among = kept, None
-    if members.sum() < 2:
+    if members.sum() < _LEAST_MEMBERS:
         return None
     among = among or passes.agreement(members)
     n_labels = among.n_labels[members]
