@@ -88,6 +88,7 @@ def _read(
         return
     from annotruth.io.decoded_size import decoded_size
     from annotruth.io.decompress import check_size
+    from annotruth.labels.encode import decode_table
 
     with _damage_reported(kind):
         if kind == "parquet":
@@ -98,7 +99,7 @@ def _read(
             # A damaged file can hold offsets that point outside it: never let them through.
             batch.validate(full=True)
             check_size(decoded_size(batch, keep_codes=keep_codes), "text", limit)
-            yield batch
+            yield decode_table(batch) if kind == "parquet" and not keep_codes else batch
 
 
 def _choose_unique(choose: ChooseColumns, names: list[str]) -> list[str]:
