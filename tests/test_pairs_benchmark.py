@@ -11,8 +11,10 @@ import annotruth as at
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks.pairs import groups, sets
+from benchmarks.pairs import groups, prompts, sets
 from benchmarks.pairs.__main__ import main
+
+from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +105,26 @@ def test_sets_are_needed_where_a_part_is_about_them(capsys):
     with pytest.raises(SystemExit):
         main(["--part", "passage", "--model", "bradley-terry"])
     assert "pass `--data-dir DIR`" in capsys.readouterr().err
+
+
+def test_simulated_crowds_have_the_votes_of_their_design():
+    design = prompts.Design(1.0, 40, 0.5, 30, ballot=2, annotators=10, spammers=0.2, few=20)
+    drawn = prompts.draw(design, 0)
+    spammers = drawn.kind != "serious"
+    assert spammers.sum() == 2
+    assert drawn.data.comparisons_per_annotator[spammers].tolist() == [20, 20]
+    assert set(drawn.data.comparisons_per_annotator[~spammers]) == {40}
+    ranked = prompts.draw(prompts.Design(1.0, 40, 0.5, 30, ballot=5, annotators=10), 0).data
+    assert set(ranked.comparisons_per_annotator) == {40}
+    _, is_ranked = ranking_weights(ranked)
+    assert is_ranked
+
+
+def test_agreement_with_others_is_that_on_the_same_pair_and_prompt():
+    rows = [("a", "b", "x", "left", 1), ("b", "a", "y", "right", 1), ("a", "b", "z", "right", 1)]
+    rows += [("a", "b", "x", "left", 2), ("a", "b", "y", "tie", 3)]
+    names = ("left", "right", "annotator", "winner", "context")
+    data = at.Comparisons.of([dict(zip(names, row, strict=True)) for row in rows])
+    agreement, n = prompts.agreement_with_others(data)
+    assert n.tolist() == [1, 1, 1]
+    assert agreement.tolist() == [0.5, 0.5, 0.0]

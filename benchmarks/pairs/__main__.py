@@ -16,6 +16,7 @@ from benchmarks.pairs.held_out import held_out
 from benchmarks.pairs.judges import judges
 from benchmarks.pairs.next_votes import next_votes
 from benchmarks.pairs.passage import passage
+from benchmarks.pairs.prompts import PROMPT_PARTS
 from benchmarks.pairs.speed import speed
 from benchmarks.panel.__main__ import positive
 
@@ -27,6 +28,7 @@ PARTS: Parts = {
     "groups": groups,
     "consensus": consensus,
     "next": next_votes,
+    **PROMPT_PARTS,
     "speed": speed,
 }
 PACKAGES = ("annotruth", "numpy", "numba", "choix", "evalica", "crowd-kit")

@@ -14,7 +14,6 @@ import cProfile
 import pstats
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +25,8 @@ from annotruth.engines import Engine
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.memory import MemoryEngine
-from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, states_for
-from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.registry import make_pair_estimator
 from annotruth.models.pairs.result import RankFit
-from benchmarks.gpu.timing import kernel_time, timed
 from benchmarks.pairs.speed import N_ANNOTATORS, N_ITEMS, TIE_SHARE
 
 VOTES = (10_000_000, 100_000_000)
@@ -95,15 +91,7 @@ def fit(codes: Codes, model: str, engine: Engine) -> tuple[RankFit, float]:
 def describe_difference(gpu: RankFit, memory: RankFit) -> str:
     """Return by how much fits of two engines differ."""
     gap = np.abs(gpu.scores.mean - memory.scores.mean).max()
-    text = f"{gpu.n_iter} and {memory.n_iter} iterations, largest difference of a score {gap:.1e}"
-    if gpu.p_serious is not None and memory.p_serious is not None:
-        assert gpu.reliability is not None
-        assert memory.reliability is not None
-        gap = np.abs(gpu.reliability - memory.reliability).max()
-        text += f", of a reliability {gap:.1e}"
-        gap = np.abs(gpu.p_serious - memory.p_serious).max()
-        text += f", of a vote's probability {gap:.1e}"
-    return text
+    return f"{gpu.n_iter} and {memory.n_iter} iterations, largest difference of a score {gap:.1e}"
 
 
 def time_fits(codes: Codes, model: str, engines: Engines) -> None:
@@ -115,51 +103,9 @@ def time_fits(codes: Codes, model: str, engines: Engines) -> None:
     )
 
 
-def time_pass(n_votes: int, device: CUDADevice, engines: Engines) -> None:
-    """Time a pass when unlikely states have been left out, as most passes of a fit are."""
-    data = make_comparisons(draw_codes(n_votes))
-    kernel, times = 0.0, {}
-    for engine in engines:
-        with closing(engine.open(data)) as session:
-            steps = PairGPMSteps(data, session, states_for(data))
-            parameters = steps.start()
-            parameters.theta[:] = np.random.default_rng(0).normal(size=N_ITEMS)
-            steps.prune(parameters)
-            steps.sums(parameters, prune=1e-4)
-
-            def whole(
-                steps: PairGPMSteps = steps, parameters: PairGPMParameters = parameters
-            ) -> None:
-                steps._last = None  # the sums of the last parameters
-                steps.sums(parameters)
-
-            times[engine.name] = timed(whole, n=1 if engine is engines.memory else 5)
-            if engine is engines.gpu:
-                kernel = kernel_time(device, whole, n=5)
-    print(
-        f"a pass over {n_votes:,} votes: kernel {kernel:.1f} ms, whole {times['gpu']:.1f} ms, "
-        f"{engines.memory.threads} cores {times['memory']:.0f} ms",
-        flush=True,
-    )
-
-
-def same_results(n_votes: int, engines: Engines) -> None:
-    codes = draw_codes(n_votes)
-    runs = [fit(codes, "pair-gpm", engines.gpu)[0] for _ in range(3)]
-    equal = all(
-        np.array_equal(getattr(runs[0], name), getattr(one, name))
-        for one in runs
-        for name in ("reliability", "p_serious", "low", "high")
-    )
-    equal &= all(np.array_equal(runs[0].scores.mean, one.scores.mean) for one in runs)
-    memory, _ = fit(codes, "pair-gpm", engines.memory)
-    difference = describe_difference(runs[0], memory)
-    print(f"{n_votes:,} votes: three runs byte-identical: {equal}; {difference}", flush=True)
-
-
 def profile(codes: Codes, engine: Engine) -> None:
     profiler = cProfile.Profile()
-    profiler.runcall(fit, codes, "pair-gpm", engine)
+    profiler.runcall(fit, codes, "bradley-terry", engine)
     pstats.Stats(profiler).sort_stats("cumtime").print_stats(25)
 
 
@@ -173,15 +119,15 @@ def main() -> None:
     device = CUDADevice()
     engines = Engines(GPUEngine(device), MemoryEngine())
     for engine in engines:  # compiles the kernels
-        print(f"first fit: {fit(draw_codes(WARM_UP), 'pair-gpm', engine)[1]:.1f} s", flush=True)
+        print(
+            f"first fit: {fit(draw_codes(WARM_UP), 'bradley-terry', engine)[1]:.1f} s", flush=True
+        )
     for n_votes in arguments.votes:
         codes = draw_codes(n_votes)
         if arguments.profile:
             profile(codes, engines.gpu)
-        for model in ("bradley-terry", "pair-gpm"):
+        for model in ("bradley-terry", "thurstone"):
             time_fits(codes, model, engines)
-    time_pass(min(arguments.votes), device, engines)
-    same_results(WARM_UP, engines)
 
 
 if __name__ == "__main__":

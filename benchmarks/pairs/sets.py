@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from annotruth.comparisons import LEFT, RIGHT, Comparisons
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 
+CONTEXTS = ("context", "prompt", "scene")
 OUTCOMES = {"left": 0, "right": 1, "tie": 2}
 SPAMMERS = {
     "clean": (),
@@ -41,12 +43,14 @@ def load_set(folder: Path, *files: str) -> Comparisons:
     names = ["left", "right", "annotator", "winner"]
     if "loser" in tables[0].column_names:
         names = ["winner", "loser", "annotator"]
+    context = next((name for name in CONTEXTS if name in tables[0].column_names), None)
+    names += [] if context is None else [context]
     table = pa.concat_tables([each.select(names) for each in tables])
     if "loser" in names:
         return _from_winners(table)
     items = pa.chunked_array([*table["left"].chunks, *table["right"].chunks]).unique()
     annotators = table["annotator"].unique()
-    return Comparisons.from_codes(
+    data = Comparisons.from_codes(
         _codes(table["left"], items),
         _codes(table["right"], items),
         _codes(table["annotator"], annotators),
@@ -54,6 +58,11 @@ def load_set(folder: Path, *files: str) -> Comparisons:
         items=items,
         annotators=annotators,
     )
+    if context is None:
+        return data
+    contexts = table[context].unique()
+    code = _codes(table[context], contexts).astype(np.int32)[data.row]
+    return replace(data, contexts=contexts, context=code)
 
 
 def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:

@@ -61,15 +61,6 @@ def test_stops_when_the_objective_changes_by_less_than_tol():
     np.testing.assert_array_equal(history.log_likelihood, [-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16])
 
 
-def test_long_steps_stop_after_one_change_far_below_tol():
-    # Objectives -0.1, -0.01, -0.001, -0.0001: the second change is 0.009, all three are 0.0999.
-    short, long = (run(Tenth(), accelerate=True, long_steps=each)[1] for each in (False, True))
-    assert (short.n_iter, long.n_iter) == (4, 3)
-    assert long.converged
-    _, halving = run(Halving(), long_steps=True)  # 1/16 is below 0.1, as without long steps
-    assert halving.n_iter == 4
-
-
 def test_reaching_max_iter_is_not_convergence():
     with pytest.warns(ConvergenceWarning, match=r"reached max_iter \(2\) .* raise max_iter"):
         _, history = run(max_iter=2)

@@ -7,12 +7,12 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.engines.spark import comparisons as spark_comparisons
 from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.errors import OutputError
+from annotruth.errors import InputError, OutputError
 
 
 @pytest.fixture(scope="module")
 def votes():
-    """Votes of a crowd with inverted annotators, whom pair-gpm leaves out at the end."""
+    """Votes of a crowd with inverted annotators."""
     return simulate.comparers(n_items=8, n_annotators=15, behavior="inverted", seed=2).comparisons
 
 
@@ -22,18 +22,20 @@ def always_in_tasks(monkeypatch):
     monkeypatch.setattr(spark_comparisons, "MAX_LABELS_ON_DRIVER", 0)
 
 
-@pytest.mark.parametrize("model", ["bradley-terry", "thurstone", "crowd-bt", "pair-gpm"])
+@pytest.mark.parametrize("model", ["bradley-terry", "thurstone", "crowd-bt"])
 def test_results_are_those_of_memory(model, votes, make_engine, storage):
     on_spark = at.rank(votes, model, engine=make_engine(3))
     expected = at.rank(votes, model)
     assert on_spark.scores.mean == pytest.approx(expected.scores.mean, abs=1e-6)
     assert on_spark.scores.sd == pytest.approx(expected.scores.sd, abs=1e-6)
-    assert on_spark.behavior == expected.behavior
-    assert model != "pair-gpm" or "inverted" in expected.behavior
-    if expected.p_serious is not None:
-        assert on_spark.p_serious == pytest.approx(expected.p_serious, abs=1e-6)
+    if expected.reliability is not None:
         assert on_spark.reliability == pytest.approx(expected.reliability, abs=1e-6)
     assert not list(storage.iterdir())
+
+
+def test_pair_gpm_names_the_engine_that_can(votes, make_engine):
+    with pytest.raises(InputError, match=r"not on the engine spark: pass `--engine memory`"):
+        at.rank(votes, engine=make_engine(3))
 
 
 def test_tasks_of_spark_run_the_passes(votes, make_engine, always_in_tasks, storage):

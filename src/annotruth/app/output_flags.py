@@ -118,6 +118,18 @@ ForceOption = Annotated[
     ),
 ]
 
+PreferencesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the decided comparisons for training here, with the probability that each was "
+        "serious as its weight (prompt, chosen, rejected, weight): .csv, .parquet or .json.",
+    ),
+]
+
+RANK_FLAGS: Mapping[str, tuple[Any, Any]] = {"preferences": (PreferencesOption, None)}
+"""Further flags of a command that ranks items."""
+
 FLAGS: Mapping[str, tuple[Any, Any]] = {
     "out": (OutOption, None),
     "save": (SaveOption, None),

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 from annotruth.app import named_files, options
 from annotruth.app.named_files import OutputKind, check_existing, check_out
-from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
+from annotruth.app.output_flags import (
+    FLAGS,
+    RANK_FLAGS,
+    FormatChoice,
+    ReadoutChoice,
+    SaveOption,
+)
 from annotruth.errors import (
     AnnotruthError,
     InputError,
@@ -84,6 +90,8 @@ class Outputs:
         The verdicts on annotators.
     predictions, label_studio
         The predictions for Label Studio, and the tag of its project that takes them.
+    preferences
+        The preferences of a ranking, for training.
     force
         Whether existing files are replaced.
 
@@ -104,6 +112,7 @@ class Outputs:
     keep: Path | None = None
     predictions: Path | None = None
     label_studio: str | None = None
+    preferences: Path | None = None
     force: bool = False
 
     def paths(self) -> dict[str, Sequence[str | Path | None]]:
@@ -115,6 +124,7 @@ class Outputs:
             "--soft": [self.soft],
             "--keep": [self.keep],
             "--predictions": [self.predictions],
+            "--preferences": [self.preferences],
         }
 
     def local_only(self) -> dict[str, object]:
@@ -157,7 +167,11 @@ class Outputs:
         from annotruth.io.writers import format_of
 
         self._check_flags()
-        for path, check in ((self.soft, check_suffix), (self.keep, format_of)):
+        for path, check in (
+            (self.soft, check_suffix),
+            (self.keep, format_of),
+            (self.preferences, format_of),
+        ):
             if path is not None:
                 check(path)
         check_predictions(self.predictions, self.label_studio)
@@ -169,6 +183,7 @@ class Outputs:
         check_existing("--soft", self.soft, "file", force=self.force)
         check_existing("--keep", self.keep, "file", force=self.force)
         check_existing("--predictions", self.predictions, "file", force=self.force)
+        check_existing("--preferences", self.preferences, "file", force=self.force)
 
     def _check_flags(self) -> None:
         """Refuse flags that change nothing because what they are for is not written."""
@@ -230,6 +245,10 @@ class Outputs:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
+        if self.preferences is not None and _is_ranking(fit):
+            with _noted("preferences", "preferences", self.preferences, written):
+                table = fit.preference_table()
+                write_table(table, self.preferences, format_of(self.preferences), safe_cells=True)
         if self.predictions is not None:
             with _noted("predictions", "predictions", self.predictions, written):
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
@@ -267,7 +286,7 @@ class Outputs:
         write_soft_labels(targets, classes, self.soft, safe_cells=self.safe_cells)
 
 
-RANK_OUTPUTS = ("out", "save", "format_", "safe_cells", "report", "keep", "force")
+RANK_OUTPUTS = ("out", "save", "format_", "safe_cells", "report", "keep", "preferences", "force")
 """The flags of a command that writes the results of comparisons."""
 
 
@@ -279,7 +298,8 @@ def takes_outputs(
     ``names`` are the flags it takes, and ``save`` is the type of the flag ``--save``, whose default
     differs from command to command.
     """
-    flags = {name: FLAGS[name] for name in names} | {"save": (save, None)}
+    known = {**FLAGS, **RANK_FLAGS}
+    flags = {name: known[name] for name in names} | {"save": (save, None)}
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
 
 

@@ -22,7 +22,6 @@ P = TypeVar("P")
 ROUNDING = 1e-13
 """Relative changes of the objective below this are rounding."""
 
-_ONE_STEP = 0.1  # of the tolerance: such a change in one step is enough where steps take long
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 
 
@@ -277,7 +276,6 @@ def run_em(
     tol: float,
     max_iter: int,
     accelerate: bool = False,
-    long_steps: bool = False,
     progress: ProgressCallback | None = None,
 ) -> tuple[P, History]:
     """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
@@ -289,14 +287,12 @@ def run_em(
     With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
     The objective must then change by less than ``tol`` over three steps in a row, so that one
     small step among larger ones does not stop the loop. Steps that were rolled back, or that
-    await confirmation, do not count. With ``long_steps``, a change below a tenth of ``tol`` in one
-    step is enough: if changes fall to nine tenths or less in each step, all later ones together are
-    below ``tol``.
+    await confirmation, do not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     name = steps.objective_name
     acceleration = steps.acceleration() if accelerate else None
-    rule = _StoppingRule(tol, span=1 if acceleration is None else 3, long_steps=long_steps)
+    rule = _StoppingRule(tol, span=1 if acceleration is None else 3)
     parameters = start
     monitors: list[Monitor] = []
     while not rule.converged and len(monitors) < max_iter:
@@ -347,8 +343,8 @@ def run_em(
 class _StoppingRule:
     """Whether the objective changed by less than ``tol`` over the last ``span`` steps; see `run_em`."""
 
-    def __init__(self, tol: float, *, span: int, long_steps: bool) -> None:
-        self._tol, self._span, self._long_steps = tol, span, long_steps
+    def __init__(self, tol: float, *, span: int) -> None:
+        self._tol, self._span = tol, span
         self._recent: list[float] = []
         self.change = math.inf
         self.converged = False
@@ -360,10 +356,6 @@ class _StoppingRule:
             self.change = max(recent) - min(recent)
             # A change below the rounding of the objective itself cannot be measured.
             self.converged = self.change < max(self._tol, ROUNDING * abs(objective))
-        if self._long_steps and len(recent) > 1:
-            last = abs(recent[-1] - recent[-2])
-            if last < _ONE_STEP * self._tol:
-                self.change, self.converged = last, True
 
 
 def direct_history() -> History:

@@ -120,7 +120,10 @@ def score_comparison_folds(
 
     def predict(rows: Codes) -> Floats:
         covariates = {name: values[rows] for name, values in data.covariates.items()}
-        return model.predict_proba(left[rows], right[rows], annotator[rows], covariates)
+        codes = left[rows], right[rows], annotator[rows]
+        if data.context is None:
+            return model.predict_proba(*codes, covariates)
+        return model.predict_proba(*codes, covariates, data.context[rows].astype(np.int64))
 
     log_p, converged = log_p_of_folds(
         HeldOutModel(model.name, fit, predict),

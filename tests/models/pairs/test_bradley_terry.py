@@ -1,12 +1,15 @@
 """Bradley and Terry's model: closed forms, recovery, coverage, symmetries, and hard cases."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from tests.models.pairs.crowds import comparisons, draw_votes
+from tests.models.pairs.prompts import prompt_crowd
 
+from annotruth import simulate
 from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
 from annotruth.models.pairs import graph
@@ -222,3 +225,21 @@ def test_one_vote_per_item_is_enough_to_converge() -> None:
     fit = BradleyTerry(max_iter=100).fit(data).result_
     assert fit.converged
     assert np.abs(fit.scores.mean).max() < 3.0
+
+
+def test_intervals_are_clustered_by_context():
+    """Fewer contexts that matter make wider intervals; the model of independent votes does not know."""
+    few, many = (
+        BradleyTerry().fit(prompt_crowd(n_contexts=n, n_annotators=30, seed=2).comparisons).result_
+        for n in (12, 300)
+    )
+    assert few.scores.sd.mean() > 1.5 * many.scores.sd.mean()
+    data = many.data
+    alone = BradleyTerry().fit(replace(data, contexts=None, context=None)).result_
+    np.testing.assert_array_equal(many.scores.mean, alone.scores.mean)
+
+
+def test_items_of_one_context_each_are_not_clustered():
+    made = simulate.comparers(n_items=60, n_annotators=20, n_contexts=20, seed=1).comparisons
+    alone = BradleyTerry().fit(replace(made, contexts=None, context=None)).result_
+    np.testing.assert_array_equal(BradleyTerry().fit(made).result_.scores.sd, alone.scores.sd)

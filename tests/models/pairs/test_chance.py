@@ -14,6 +14,7 @@ from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import _ScoreRatios, judge_comparisons
 from annotruth.models.pairs.random_votes import RandomVotes
+from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.models.pairs.summary import CHANCE_RANKING
 
 
@@ -200,7 +201,7 @@ def test_annotators_of_chance_who_always_vote_left_are_named():
     assert fit.verdict == "chance"
     assert fit.behavior[0] == "always left"
     assert fit.reliability[0] < 0.15
-    assert set(fit.behavior[1:]) == {"random"}
+    assert set(fit.behavior[1:]) == {TOO_FEW_VOTES}
 
 
 def test_votes_of_chance_are_predicted_by_annotators_shares(fit):
@@ -296,14 +297,14 @@ def test_the_verdict_does_not_depend_on_names_and_rows(sides_known):
 
 
 def test_the_sample_of_many_votes_does_not_depend_on_rows():
-    from annotruth.models.pairs.pair_gpm.model import _sample
+    from annotruth.models.pairs.pair_gpm.sample import sample_votes
 
     data = votes_of_chance(n_items=5, n_annotators=4, n_votes=3000)
     table = data.to_arrow()
     other = Comparisons.of(table.take(np.random.default_rng(1).permutation(3000)))
     for n_comparisons in (1000, 200):  # two annotators, and part of one
         one, same = (
-            sorted(map(str, _sample(votes, n_comparisons, 0).to_arrow().to_pylist()))
+            sorted(map(str, sample_votes(votes, n_comparisons, 0).to_arrow().to_pylist()))
             for votes in (data, other)
         )
         assert one == same

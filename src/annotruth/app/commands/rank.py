@@ -119,9 +119,11 @@ def rank(
 
         annotruth rank huge.parquet --memory 1GB --out result --format parquet
 
-        annotruth rank votes.parquet --engine gpu
+        annotruth rank arena.jsonl --preferences training.parquet
 
-        annotruth rank votes.parquet --engine spark --master yarn
+        annotruth rank votes.parquet --model bradley-terry --engine gpu
+
+        annotruth rank votes.parquet --model crowd-bt --engine spark --master yarn
     """
     from annotruth.app import console
 

@@ -80,9 +80,11 @@ class PairEstimator(OptionsBase, ABC):
         right: Codes,
         annotator: Codes,
         covariates: dict[str, Any] | None = None,
+        context: Codes | None = None,
     ) -> Floats:
         """Return the probabilities of left, right and tie of further comparisons, one row each.
 
         ``left`` and ``right`` are codes of items and ``annotator`` codes of annotators of
-        ``result_.data``; code -1 is an annotator who is not among them.
+        ``result_.data``; code -1 is an annotator who is not among them. ``context`` has codes of contexts,
+        -1 for new ones, for models whose scores depend on them.
         """

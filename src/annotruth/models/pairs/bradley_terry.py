@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
+from annotruth.models.em import History
+from annotruth.models.pairs.clustered import clustered_covariance, may_cluster
 from annotruth.models.pairs.graph import PairCounts
 from annotruth.models.pairs.information import Evaluation, Likelihood
-from annotruth.models.pairs.score_model import ScoreModel
+from annotruth.models.pairs.posterior import DeferredScorePosterior
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.score_model import ScoreModel, ScoreParameters, ScoreSteps
 
 
 @dataclass(kw_only=True)
@@ -26,7 +31,8 @@ class BradleyTerry(ScoreModel):
     Without ties, this is :math:`P(\text{left}) = 1 / (1 + e^{-d})`. The side bias gamma is estimated
     if the sides are known. All annotators are alike, and covariates are not used. Scores have a
     normal prior whose variance is estimated from the data, so those of unbeaten items are finite.
-    Intervals come from the inverse of the information, that of the prior included.
+    Intervals come from the inverse of the information, that of the prior included; with ten contexts
+    or more, and each item in five, they are clustered by context (`annotruth.models.pairs.clustered`).
 
     Its options are those of `PairEstimator`. ``result_.side_bias`` and ``result_.parameters["tie"]``,
     the logarithm of nu, have their 95% intervals; ``result_.parameters["score_variance"]`` is the
@@ -68,6 +74,23 @@ class BradleyTerry(ScoreModel):
             )
 
         return evaluate
+
+    def _make_fit(
+        self, data: Comparisons, steps: ScoreSteps, parameters: ScoreParameters, history: History
+    ) -> RankFit:
+        """Return the results; with enough contexts, intervals take these as a sample."""
+        fit = super()._make_fit(data, steps, parameters, history)
+        if not may_cluster(data):
+            return fit
+        independent = fit.scores
+
+        def covariance() -> Floats:
+            difference = parameters.scores[data.left] - parameters.scores[data.right]
+            difference += parameters.side_bias or 0.0
+            p = self.probabilities(difference, parameters.tie)
+            return clustered_covariance(data, p, independent.covariance)
+
+        return replace(fit, scores=DeferredScorePosterior(parameters.scores, covariance))
 
     @staticmethod
     def probabilities(difference: Floats, tie: float | None) -> Floats:

@@ -11,7 +11,7 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base_fit import Verdict, is_above
 from annotruth.models.pairs.directions import deviations_by_item, leading_directions
-from annotruth.models.pairs.pair_gpm.parameters import standardised_covariates
+from annotruth.models.pairs.pair_gpm.votes import standardised_covariates
 from annotruth.models.pairs.random_votes import RandomVotes, product
 
 _MIN_COMPARISONS = 100

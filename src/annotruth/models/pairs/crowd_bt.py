@@ -125,6 +125,7 @@ class CrowdBT(PairEstimator):
         right: Codes,
         annotator: Codes,
         covariates: dict[str, Any] | None = None,
+        context: Codes | None = None,
     ) -> Floats:
         """Return the probabilities of left, right and tie; of an unknown annotator, the mean's."""
         fit = self.result_

@@ -230,7 +230,7 @@ class LaplacianSystem:
             self._factor = _cholesky(self._dense(n_items))
         else:
             degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
-            self._diagonal = degree + ridge
+            self.diagonal = degree + ridge
             self._matrix = self._sparse(n_items)
 
     def solve(self, values: Floats) -> Floats:
@@ -293,9 +293,9 @@ class LaplacianSystem:
         """
         draws = center_in_parts(self._draw(n_draws), self._part)
         product: Floats = np.asarray(self._matrix @ draws)
-        of_mean = ((draws - product / self._diagonal[:, np.newaxis]) ** 2).mean(axis=1)
+        of_mean = ((draws - product / self.diagonal[:, np.newaxis]) ** 2).mean(axis=1)
         size = np.bincount(self._part)[self._part]
-        of_item = (1.0 - 2.0 / size + self._ridge / (size * self._diagonal)) / self._diagonal
+        of_item = (1.0 - 2.0 / size + self._ridge / (size * self.diagonal)) / self.diagonal
         variances: Floats = np.where(size == 1, 0.0, of_item + of_mean)
         return variances
 
@@ -312,11 +312,11 @@ class LaplacianSystem:
     def _sparse(self, n_items: int) -> csr_array[np.float64]:
         left, right, weight = self._pairs
         upper = coo_array((-weight, (left, right)), shape=(n_items, n_items))
-        return csr_array(upper + upper.T + diags_array(self._diagonal))
+        return csr_array(upper + upper.T + diags_array(self.diagonal))
 
     def _by_conjugate_gradients(self, values: Floats) -> Floats:
         shape = (len(values), len(values))
-        jacobi = LinearOperator(shape, matvec=lambda x: x / self._diagonal, dtype=np.float64)
+        jacobi = LinearOperator(shape, matvec=lambda x: x / self.diagonal, dtype=np.float64)
         solution, failed = cg(self._matrix, values, rtol=_CG_TOL, maxiter=10_000, M=jacobi)
         if failed:
             raise AnnotruthError(
@@ -328,7 +328,7 @@ class LaplacianSystem:
         """Return draws with the precision A, items x draws; always the same."""
         left, right, weight = self._pairs
         rng = np.random.default_rng(0)
-        n = len(self._diagonal)
+        n = len(self.diagonal)
         noise = rng.standard_normal((n, n_draws)) * np.sqrt(self._ridge)
         for d in range(n_draws):
             of_pair = rng.standard_normal(len(weight)) * np.sqrt(weight)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import Comparisons
+from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.errors import AnnotruthError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats
@@ -35,7 +35,7 @@ from annotruth.models.pairs.posterior import (
     ranking_by_part,
     tied_ranking,
 )
-from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
+from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines
 
 if TYPE_CHECKING:
     from annotruth.report.charts.rank_charts import RankCharts
@@ -75,6 +75,7 @@ _PUBLIC = (
     "p_serious",
     "part",
     "plot",
+    "preferences",
     "ranking",
     "reliability",
     "report",
@@ -202,13 +203,13 @@ class RankFit(AnnotatorResults):
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time.
 
-        Annotators with too few votes to tell are not.
+        Annotators of whom it is unknown are not.
         """
         if self.reliability is None:
             return None
         spammer: NDArray[np.bool_] = self.reliability < SPAMMER_BELOW
         if self.behavior is not None:
-            spammer &= np.array(self.behavior) != TOO_FEW_VOTES
+            spammer &= ~np.isin(self.behavior, [TOO_FEW_VOTES, NOT_SHARED, "serious"])
         return spammer
 
     def items(self) -> Any:
@@ -269,6 +270,29 @@ class RankFit(AnnotatorResults):
             return table.append_column("p_serious", as_arrow(np.array(p_serious[rows])))
 
         return make
+
+    def preferences(self) -> Any:
+        """Return one row per decided comparison: prompt, chosen, rejected and weight, for training.
+
+        The weight is the probability that the vote was serious. Without contexts there is no prompt.
+        """
+        return from_arrow(self.preference_table(), self.data.frame)
+
+    def preference_table(self) -> pa.Table:
+        """Return the table of preferences in Arrow, in the order of the input."""
+        data = self.data
+        order = np.argsort(data.row)
+        order = order[data.outcome[order] != TIE]
+        left_won = data.outcome[order] == LEFT
+        chosen = np.where(left_won, data.left[order], data.right[order])
+        rejected = np.where(left_won, data.right[order], data.left[order])
+        weight = np.ones(len(order)) if self.p_serious is None else self.p_serious[order]
+        columns: dict[str, Any] = {}
+        if data.contexts is not None and data.context is not None:
+            columns["prompt"] = data.contexts.take(as_arrow(data.context[order]))
+        columns["chosen"] = data.items.take(as_arrow(chosen))
+        columns["rejected"] = data.items.take(as_arrow(rejected))
+        return table_of({**columns, "weight": weight})
 
     @property
     def n_groups(self) -> int:

@@ -170,6 +170,7 @@ class ScoreModel(PairEstimator):
         right: Codes,
         annotator: Codes,
         covariates: dict[str, Any] | None = None,
+        context: Codes | None = None,
     ) -> Floats:
         """Return the probabilities of left, right and tie: the same for all annotators."""
         fit = self.result_

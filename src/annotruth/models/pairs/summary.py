@@ -12,20 +12,32 @@ from annotruth.errors import counted, listed, shorten, shown
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.sanity import contradictions
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
     from annotruth.models.pairs.result import RankFit
 
+SPREAD = "spread"
+"""The parameter of models whose scores differ between contexts: by how much."""
+
+MIN_CONTEXTS = 5
+"""From so many contexts on, intervals take these as a sample."""
+
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
+
+NOT_SHARED = "unknown: nobody else compared on the same prompts"
+"""The behavior of annotators whose contexts nobody else evaluated, and who may be serious or not."""
 
 CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next to nothing"
 
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
 
 _MAX_NAMES = 5
+_MAX_GROUPED, _MAX_TIE_GROUPS = 60, 4  # items, and groups of these, that are listed in words
 _LEVEL = 0.05  # of significance
 _DEPENDENT = 1e-10  # of a direction of standardised covariates: its share of their squares
 _TAKES_PART = 1e-3  # of a covariate in such a direction
@@ -54,8 +66,24 @@ def notices(fit: RankFit) -> list[str]:
             few = counted(n_items, "item was", "items were")
             whose = "its score" if n_items == 1 else "their scores"
             lines.append(f"{few} {text}: little is known of {whose}")
+    lines += [*contradictions(fit), *_context_notices(fit)]
     lines += [*_covariate_notices(fit), *_spelling_notices(data)]
     return lines
+
+
+def _context_notices(fit: RankFit) -> list[str]:
+    """Return what contexts and rankings do to the intervals of a model that takes part in them."""
+    data = fit.data
+    if data.contexts is None or SPREAD not in fit.parameters or fit.verdict == "chance":
+        return []
+    n = len(data.contexts)
+    if 1 < n < MIN_CONTEXTS:
+        line = (
+            f"there are only {n} contexts: intervals are those of further votes on these, not of new "
+            "contexts; compare the items in more of them"
+        )
+        return [line]
+    return []
 
 
 def _covariate_notices(fit: RankFit) -> list[str]:
@@ -135,6 +163,51 @@ def leader_line(fit: RankFit, part: int = 0) -> str:
     )
 
 
+def tie_groups(fit: RankFit, part: int = 0) -> list[list[str]]:
+    """Return the items of a part, best first, in groups that cannot be separated.
+
+    A group ends where the best of it and the next item are separated: the 95% interval of the
+    difference of their scores does not have 0.
+    """
+    members = np.flatnonzero(fit.part == part)
+    order = members[np.argsort(-fit.scores.mean[members], kind="stable")]
+    groups: list[list[int]] = []
+    for item in order.tolist():
+        if groups and not _separated(fit, groups[-1][0], item):
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    names = fit.data.items
+    return [[shorten(str(names[k].as_py()), 40) for k in group] for group in groups]
+
+
+def _separated(fit: RankFit, better: int, worse: int) -> bool:
+    """Whether two items differ: the 95% interval of the difference of their scores is above 0."""
+    covariance, sd = fit.scores.covariance, fit.scores.sd
+    variance = float(sd[better] ** 2 + sd[worse] ** 2)
+    if covariance.ndim == 2:
+        variance -= 2.0 * float(covariance[better, worse])
+    difference = float(fit.scores.mean[better] - fit.scores.mean[worse])
+    return difference > Z_95 * float(np.sqrt(max(variance, 0.0)))
+
+
+def tie_group_line(fit: RankFit) -> str:
+    """Return the first groups of items in words, such as "A leads; B and C cannot be separated"."""
+    if fit.n_parts > 1 or fit.verdict == "chance" or not 2 < fit.data.n_items <= _MAX_GROUPED:
+        return ""
+    groups = tie_groups(fit)
+    words = []
+    for number, group in enumerate(groups[:_MAX_TIE_GROUPS]):
+        if len(group) == 1:
+            words.append(f"{group[0]} leads" if number == 0 else f"then {group[0]}")
+        else:
+            start = "" if number == 0 else "then "
+            words.append(f"{start}{listed(group)} cannot be separated")
+    if len(groups) > len(words):
+        words.append(f"and {counted(len(groups) - len(words), 'further group')}")
+    return f"order: {'; '.join(words)}"
+
+
 def preference(fit: RankFit, difference: float) -> float:
     """Return how often the better of two items is preferred at a difference of scores, ties apart."""
     if not fit.is_thurstone:
@@ -159,6 +232,25 @@ def score_line(fit: RankFit) -> str:
         f"scores are {score_unit(fit)}{of}: with a difference of 1, an annotator prefers the better "
         f"item {preference(fit, 1.0):.0%} of the time, ties apart"
     )
+
+
+def context_lines(fit: RankFit) -> list[str]:
+    """Return whether scores differ between contexts, and whether votes follow from rankings."""
+    data, lines = fit.data, []
+    spread = fit.parameters.get(SPREAD)
+    if data.contexts is None or spread is None or fit.verdict == "chance":
+        return []
+    n = counted(len(data.contexts), "context")
+    if spread[0] > 0.0:
+        lines.append(
+            f"{n}: which item is better depends on the context; scores are log odds in a new one, and "
+            "intervals take contexts as a sample"
+        )
+    elif "context_free" in fit.parameters:
+        lines.append(f"{n}: scores do not depend on them, as far as they are shared by annotators")
+    if "ranked" in fit.parameters:
+        lines.append("votes follow from rankings: they count less than independent ones")
+    return lines
 
 
 def side_line(fit: RankFit) -> str:
@@ -244,6 +336,9 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
+    if line := tie_group_line(fit):
+        lines.append(line)
+    lines += context_lines(fit)
     if fit.n_groups > 1 and fit.verdict != "chance":
         lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")
         for number, (share, best) in enumerate(group_leaders(fit), start=1):

@@ -13,6 +13,7 @@ from annotruth.comparisons.table import TIE, Comparisons
 from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.sanity import contradictions
 from annotruth.models.pairs.summary import ONE_ANNOTATOR, only_outcome
 from annotruth.report.html import as_sentence
 from annotruth.report.verdict import Trust, chance_rule, chance_trust, ranked_trust, steps_text
@@ -108,9 +109,15 @@ def _order_probability(fit: RankFit, first: Codes, second: Codes) -> Floats:
 
 
 def vote_agreement(data: Comparisons) -> tuple[float, float]:
-    """Return how often two votes on the same pair agree, and how often they would by chance."""
+    """Return how often two votes on the same pair agree, and how often they would by chance.
+
+    Where there are contexts, both votes are in the same one.
+    """
     first, second, outcome = in_order_of_codes(data.left, data.right, data.outcome)
-    _, pair = np.unique(first.astype(np.int64) * data.n_items + second, return_inverse=True)
+    key = first.astype(np.int64) * data.n_items + second
+    if data.context is not None:
+        key = key * (int(data.context.max()) + 1) + data.context
+    _, pair = np.unique(key, return_inverse=True)
     counts = np.bincount(pair * 3 + outcome, minlength=3 * (int(pair.max()) + 1)).reshape(-1, 3)
     total = counts.sum(axis=1)
     n_pairs = (total * (total - 1)).sum()
@@ -133,6 +140,8 @@ def _trust(fit: RankFit, right_order: float) -> Trust:
     if math.isnan(right_order):
         return Trust("Too few votes to tell", "bad", "No two items can be compared.", "")
     within = " within the parts of the graph" if fit.n_parts > 1 else ""
+    if against := contradictions(fit):
+        return Trust("Not as it is", "bad", " ".join(map(as_sentence, against)), "")
     return ranked_trust(
         sum(right_order < limit for limit in ORDER_FROM),
         f"About {right_order:.0%} of all pairs of items{within} are expected to be in the right "

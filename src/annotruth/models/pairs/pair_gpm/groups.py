@@ -2,8 +2,7 @@
 
 Annotators of one taste deviate from the consensus in the same direction. Their votes less what the
 consensus expects, added up by item, are projected on the leading singular vectors, where k-means finds
-groups; Bradley and Terry's model of each group's votes is a start. EM ends in a local optimum, so the
-best of several starts after some steps is continued.
+groups. Estimation ends in a local optimum, so the best of several starts after some rounds is continued.
 """
 
 from __future__ import annotations
@@ -11,40 +10,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.directions import deviations_by_item, leading_directions
-from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
-from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, one_round, start_estimate
+from annotruth.models.pairs.pair_gpm.passes import Passes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes
 
 _N_STARTS = 6
-_STEPS_PER_START = 8
+_ROUNDS_PER_START = 4
+_SITES_PER_START = 8
+_MEMBER = 0.9  # the probability of a start's group
 _KMEANS_STEPS = 30
 
 
-def split_into_groups(
-    steps: PairGPMSteps, parameters: PairGPMParameters, seed: int
-) -> PairGPMParameters:
-    """Return parameters in which groups of annotators have scores of their own.
-
-    ``parameters`` has the scores of the consensus in every group.
-    """
-    data, n_groups = steps.data, len(parameters.group)
+def start_with_groups(votes: PairVotes, passes: Passes, n_groups: int, seed: int) -> PairEstimate:
+    """Return an estimate in which groups of annotators have scores of their own."""
+    consensus = start_estimate(votes, passes)
+    consensus.iterate(_SITES_PER_START)
     rng = np.random.default_rng(seed)
-    coordinates = _deviations(data, parameters.theta[0], n_groups, rng)
-    best, best_objective = parameters, -np.inf
-    for member in _distinct([_k_means(coordinates, n_groups, rng) for _ in range(_N_STARTS)]):
-        theta = [_scores_of(data, member == group) for group in range(n_groups)]
-        current = parameters._replace(theta=np.stack(theta))
-        steps.consider_all_states()
-        for _ in range(_STEPS_PER_START):
-            current, monitor = steps.step(current)
-        if monitor.objective > best_objective:
-            best, best_objective = current, monitor.objective
-    steps.consider_all_states()
+    coordinates = _deviations(votes.data, consensus.groups[0].theta, n_groups, rng)
+    starts = _distinct([_k_means(coordinates, n_groups, rng) for _ in range(_N_STARTS)])
+    best: PairEstimate | None = None
+    for member in starts:
+        now = start_estimate(votes, passes, n_groups)
+        other = (1.0 - _MEMBER) / max(n_groups - 1, 1)
+        p_member = np.where(member == np.arange(n_groups)[:, np.newaxis], _MEMBER, other)
+        now.states.p_level *= n_groups * p_member[:, :, np.newaxis]
+        now.iterate(_SITES_PER_START)
+        for number in range(_ROUNDS_PER_START):
+            one_round(now, number)
+        if best is None or now.history[-1] > best.history[-1]:
+            best = now
+    assert best is not None
     return best
 
 
@@ -82,11 +81,3 @@ def _distinct(assignments: Sequence[Codes]) -> list[Codes]:
         in_order_of_appearance = np.argsort(np.argsort(first))[number]
         found.setdefault(in_order_of_appearance.tobytes(), member)
     return list(found.values())
-
-
-def _scores_of(data: Comparisons, members: NDArray[np.bool_]) -> Floats:
-    """Return the scores that Bradley and Terry's model estimates from some annotators' votes."""
-    kept = members[data.annotator_of_comparison()]
-    if not kept.any():
-        return np.zeros(data.n_items)
-    return BradleyTerry().fit(data.subset(kept)).result_.scores.mean

@@ -3,84 +3,261 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Engine, Input, Pass, get_engine
+from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, StateLevels
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.pairs.gpm_quadrature import make_quadrature
+from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.labels.layout import check_index
-from annotruth.models.pairs.pair_gpm.parameters import (
-    AnnotatorStates,
-    PairGPMParameters,
-    make_model,
-    saved_parameters,
-    saved_states,
-    standardised_covariates,
-    states_for,
+from annotruth.models.pairs.pair_gpm.annotators import N_SERIOUS
+from annotruth.models.pairs.pair_gpm.states import (
+    ALWAYS,
+    CLASSES,
+    FAVOURED,
+    INVERTED_SD,
+    INVERTED_SHARPNESS,
+    LEVELS,
+    SLIP,
 )
 from annotruth.models.pairs.result import RankFit
 
-_INPUTS = ("model", "new_ptr", "new_left", "new_right", "new_covariates", "probability")
-_CHUNK = 4096  # comparisons by unknown annotators whose states are averaged at once
+_RANDOM, _FIRST_ALWAYS, _INVERTED, _FAVOURS = 1, 2, 5, 6
+
+
+class NewVotes(NamedTuple):
+    """Comparisons to predict, as codes; a context or annotator that is not known is -1."""
+
+    left: Codes
+    right: Codes
+    annotator: Codes
+    context: Codes
+    covariates: Floats
 
 
 def predict_outcomes(
     fit: RankFit,
-    engine: str | Engine,
     left: Codes,
     right: Codes,
     annotator: Codes,
     covariates: Mapping[str, Any],
+    context: Codes | None,
 ) -> Floats:
     """Return the probabilities of left, right and tie, one row per comparison."""
     data = fit.data
-    parameters, annotators = saved_parameters(fit), saved_states(fit)
-    model = make_model(states_for(data), parameters)
+    check_parameters(fit)
+    n_contexts = 0 if data.contexts is None else len(data.contexts)
     left, right = (_codes(codes, data.n_items, 0) for codes in (left, right))
-    annotator = _codes(annotator, data.n_annotators, -1)
-    x = _new_covariates(fit, covariates, len(left))
-    order = np.argsort(annotator, kind="stable")
-    n_unknown = int((annotator < 0).sum())
-    unknown, known = order[:n_unknown], order[n_unknown:]
-    probability = np.zeros((len(left), 3))
-    for part in slices(n_unknown, _CHUNK):
-        rows = unknown[part]
-        probability[rows] = _of_anybody(parameters, model.levels, left[rows], right[rows], x[rows])
-    if len(known) == 0:
-        return probability
-    found = np.zeros((len(known), 3))
-    n_new = np.bincount(annotator[known], minlength=data.n_annotators)
-    with closing(get_engine(engine).open(data)) as session:
-        for name, values in annotators._asdict().items():
-            session.put(name, values, per="annotators")
-        session.put("covariates", standardised_covariates(data)[0], per="comparisons")
-        one = Pass(
-            "pairs.gpm_results.predict",
-            state=(*AnnotatorStates._fields, "covariates"),
-            inputs=tuple(map(Input, _INPUTS)),
-        )
-        session.run_pass(
-            one,
-            model=model,
-            new_ptr=np.append(0, np.cumsum(n_new)).astype(np.int64),
-            new_left=left[known],
-            new_right=right[known],
-            new_covariates=x[known],
-            probability=found,
-        )
-    probability[known] = found
+    unknown = np.full(len(left), -1, dtype=np.int64)
+    new = NewVotes(
+        left,
+        right,
+        _codes(annotator, data.n_annotators, -1),
+        unknown if context is None else _codes(context, n_contexts, -1),
+        _new_covariates(fit, covariates, len(left)),
+    )
+    p_class, share = _classes(fit, new.annotator)
+    found = _by_scores(fit, new, p_class)
+    found += (p_class[:, _RANDOM] / 2.0)[:, np.newaxis] * share
+    n_outcomes = 3 if data.has_ties else 2
+    for outcome in range(n_outcomes):
+        always = np.full(3, (1.0 - ALWAYS) / (n_outcomes - 1))
+        always[n_outcomes:] = 0.0
+        always[outcome] = ALWAYS
+        found += np.outer(p_class[:, _FIRST_ALWAYS + outcome], always)
+    found += p_class[:, _FAVOURS][:, np.newaxis] * _favoured(fit, new, share)
+    probability: Floats = found / found.sum(axis=1, keepdims=True)
     return probability
 
 
+def check_parameters(fit: RankFit) -> None:
+    """Raise unless the parameters of a fit, which may have been loaded, fit its data."""
+    data, n_groups = fit.data, fit.n_groups
+    n = data.n_annotators
+    shapes: dict[str, tuple[int, ...]] = {
+        "theta": (n_groups, data.n_items),
+        "spread": (1,),
+        "crowd": (5,),
+        "level": (N_SERIOUS,),
+        "share": (len(CLASSES),),
+        "group": (n_groups,),
+        "p_class": (n, len(CLASSES)),
+        "p_level": (n_groups, n, N_SERIOUS),
+        "side": (n_groups, n, len(LEVELS)),
+        "tie": (n_groups, n, len(LEVELS)),
+        "counts": (n, 3),
+        "favoured": (n,),
+    }
+    if data.covariates:
+        shapes["coefficient"] = n_groups, len(data.covariates)
+        shapes["covariate_scale"] = (len(data.covariates),)
+    n_pairs = fit.parameters.get("pair", np.empty(0)).size
+    shapes |= {"pair": (n_pairs,), "pair_tie": (n_pairs,)}
+    if "context_code" in fit.parameters:
+        ptr = fit.parameters.get("context_ptr", np.zeros(1, dtype=np.int64))
+        sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
+        shapes |= {
+            "context_code": (len(sizes),),
+            "context_ptr": (len(sizes) + 1,),
+            "context_item": (int(sizes.sum()),),
+            "context_effect": (n_groups, int(sizes.sum())),
+            "context_covariance": (n_groups, int((sizes**2).sum())),
+        }
+        _check_codes(fit, "context_ptr", int(sizes.sum()) + 1)
+        _check_codes(fit, "context_code", len(data.contexts or ()))
+        _check_codes(fit, "context_item", data.n_items)
+        if (sizes < 0).any():
+            raise _changed(fit, "context_ptr falls")
+    for name, shape in shapes.items():
+        fit.parameter(name, *shape)
+    if n_pairs == 0:
+        raise _changed(fit, "it has no pairs")
+
+
+def _check_codes(fit: RankFit, name: str, n: int) -> None:
+    try:
+        check_index(name, fit.parameters.get(name, np.empty(0)), n)
+    except ValueError as error:
+        raise _changed(fit, str(error)) from None
+
+
+def _changed(fit: RankFit, why: str) -> InputError:
+    return InputError(
+        f"this fit of {fit.model} cannot be used ({why}): it was saved by another version of "
+        "annotruth, or changed; fit again"
+    )
+
+
+def _classes(fit: RankFit, annotator: Codes) -> tuple[Floats, Floats]:
+    """Return the probabilities of classes, and the shares of outcomes of those who vote by shares."""
+    n, data = fit.data.n_annotators, fit.data
+    p_class = fit.parameter("p_class", n, len(CLASSES))
+    counts = fit.parameter("counts", n, 3) + np.array([1.0, 1.0, float(data.has_ties)])
+    if not data.sides_known:
+        counts[:, :TIE] = counts[:, :TIE].mean(axis=1, keepdims=True)
+    everybody = fit.parameter("share", len(CLASSES)), counts.sum(axis=0)
+    p_class = np.vstack([p_class, everybody[0]])  # the last row is that of unknown annotators
+    counts = np.vstack([counts, everybody[1]])
+    return p_class[annotator], (counts / counts.sum(axis=1, keepdims=True))[annotator]
+
+
+def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
+    """Return what annotators add who have habits: serious, inverted, and half of the random ones."""
+    n, n_groups = fit.data.n_annotators, len(fit.parameters["theta"])
+    shape = (n_groups, n, len(LEVELS))
+    p_level = fit.parameter("p_level", n_groups, n, N_SERIOUS)
+    side, tie = fit.parameter("side", *shape), fit.parameter("tie", *shape)
+    mean_side, _, mean_tie, _, _ = fit.parameter("crowd", 5)
+    p_group = fit.parameter("group", n_groups)
+    pair_tie = _pair_ties(fit, new)
+    level = fit.parameter("level", N_SERIOUS)
+    against = _normal_weights(-INVERTED_SHARPNESS, INVERTED_SD)
+    rules = make_quadrature()
+    is_new = new.annotator < 0
+    total = np.zeros((len(new.left), 3))
+    for g in range(n_groups):
+        mean, variance = _differences(fit, new, g)
+        own_group = np.where(is_new, p_group[g], p_level[g, new.annotator].sum(axis=1))
+        for j, b in enumerate(LEVELS):
+            if j < N_SERIOUS:
+                of_level = np.where(is_new, p_group[g] * level[j], p_level[g, new.annotator, j])
+                weight = p_class[:, 0] * of_level
+            elif j < len(LEVELS) - 1:
+                weight = p_class[:, _INVERTED] * own_group * against[j - N_SERIOUS]
+            else:
+                weight = p_class[:, _RANDOM] / 2.0 * own_group
+            kept = weight > 1e-9
+            who = new.annotator[kept]
+            own_side = np.where(who < 0, mean_side, side[g, who, j])
+            own_tie = np.where(who < 0, mean_tie, tie[g, who, j]) + pair_tie[kept]
+            odds = np.exp(own_tie) if fit.data.has_ties else np.zeros(len(who))
+            p = outcome_probabilities(
+                b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept]), odds, rules
+            ).T
+            n_outcomes = 3 if fit.data.has_ties else 2
+            p[:, :n_outcomes] = (1.0 - SLIP) * p[:, :n_outcomes] + SLIP / n_outcomes
+            total[kept] += weight[kept, np.newaxis] * p
+    return total
+
+
+def _normal_weights(sharpness: Floats, sd: float) -> Floats:
+    weight = np.exp(-0.5 * (np.log(sharpness) / sd) ** 2)
+    normal: Floats = weight / weight.sum()
+    return normal
+
+
+def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Floats]:
+    """Return the mean and variance of each difference, in its context where that is known."""
+    theta = fit.parameters["theta"][group]
+    mean = theta[new.left] - theta[new.right]
+    if fit.data.covariates:
+        mean += new.covariates @ fit.parameters["coefficient"][group]
+    spread = float(fit.parameter("spread", 1)[0])
+    variance = np.full(len(mean), 2.0 * spread**2)
+    if spread == 0.0 or "context_code" not in fit.parameters:
+        return mean, variance
+    saved = {name: fit.parameters[f"context_{name}"] for name in ("code", "ptr", "item")}
+    effect, covariance = (
+        fit.parameters[f"context_{name}"][group] for name in ("effect", "covariance")
+    )
+    n_items, sizes = fit.data.n_items, np.diff(saved["ptr"])
+    square = np.append(0, np.cumsum(sizes**2))
+    place_of = np.full(len(fit.data.contexts or ()) + 1, -1)
+    place_of[saved["code"]] = np.arange(len(sizes))
+    place_of[-1] = -1
+    key = np.repeat(np.arange(len(sizes)), sizes) * n_items + saved["item"]
+    place = place_of[new.context]
+
+    def find(item: Codes) -> Codes:
+        wanted = place * n_items + item
+        at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        return np.where((place >= 0) & (key[at] == wanted), at, -1)
+
+    left, right = find(new.left), find(new.right)
+    for found, sign in ((left, 1.0), (right, -1.0)):
+        known = found >= 0
+        own = found[known] - saved["ptr"][place[known]]
+        mean[known] += sign * effect[found[known]]
+        c = place[known]
+        variance[known] += covariance[square[c] + own * (sizes[c] + 1)] - spread**2
+    both = (left >= 0) & (right >= 0)
+    c = place[both]
+    i, j = (each[both] - saved["ptr"][c] for each in (left, right))
+    variance[both] -= 2.0 * covariance[square[c] + i * sizes[c] + j]
+    return mean, np.maximum(variance, 0.0)
+
+
+def _pair_ties(fit: RankFit, new: NewVotes) -> Floats:
+    """Return the log tie rate of each pair, relative to the crowd's; 0 for pairs not compared yet."""
+    codes, values = fit.parameters["pair"], fit.parameters["pair_tie"]
+    low, high = np.minimum(new.left, new.right), np.maximum(new.left, new.right)
+    wanted = low * fit.data.n_items + high
+    at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    found: Floats = np.where(codes[at] == wanted, values[at], 0.0)
+    return found
+
+
+def _favoured(fit: RankFit, new: NewVotes, share: Floats) -> Floats:
+    """Return the probabilities of votes of those who favour one item."""
+    item = np.append(fit.parameter("favoured", fit.data.n_annotators), -1)[new.annotator]
+    n_outcomes = 3 if fit.data.has_ties else 2
+    found = share.copy()
+    for side, outcome in ((new.left, LEFT), (new.right, RIGHT)):
+        shown = side == item
+        found[shown] = (1.0 - FAVOURED) / (n_outcomes - 1)
+        found[shown, outcome] = FAVOURED
+    found[:, n_outcomes:] = 0.0
+    return found
+
+
 def _codes(codes: Codes, n: int, least: int) -> Codes:
-    """Return codes as the kernel takes them; raise unless they are in range."""
+    """Return codes; raise unless they are in range."""
     codes = np.asarray(codes, dtype=np.int64)
     try:
-        check_index("left, right or annotator", codes, n, least)
+        check_index("left, right, annotator or context", codes, n, least)
     except ValueError as error:
         raise InputError(f"new comparisons: {error}") from None
     return codes
@@ -102,24 +279,3 @@ def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floa
         )
     scaled: Floats = values / fit.parameter("covariate_scale", len(names))
     return scaled
-
-
-def _of_anybody(
-    parameters: PairGPMParameters, levels: StateLevels, left: Codes, right: Codes, x: Floats
-) -> Floats:
-    """Return the probabilities of votes of an annotator of whom nothing is known."""
-    weight = np.exp(levels.log_beta)[:, np.newaxis] * parameters.nu
-    offset = parameters.offsets[0] + x @ parameters.offsets[1:]
-    serious = np.zeros((len(left), 3))
-    for share, theta in zip(parameters.group, parameters.theta, strict=True):
-        d = np.outer(theta[left] - theta[right], levels.beta) + offset[:, np.newaxis]
-        half = np.exp(0.5 * np.clip(d, -MAX_LOG_ODDS, MAX_LOG_ODDS))[:, :, np.newaxis]
-        outcomes = np.broadcast_arrays(half, 1.0 / half, levels.nu)
-        total = half + 1.0 / half + levels.nu
-        for y, odds in enumerate(outcomes):
-            serious[:, y] += share * (weight * (odds / total)).sum(axis=(1, 2))
-    eps, flip = parameters.behavior @ levels.eps, parameters.behavior @ levels.flip
-    chance = (levels.chance @ parameters.behavior)[::3]  # the favoured item is not shown
-    mirrored = serious[:, [1, 0, 2]]
-    probability: Floats = eps * serious + flip * mirrored + chance
-    return probability

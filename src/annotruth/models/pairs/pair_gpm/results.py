@@ -1,290 +1,326 @@
-"""The fit of PairGPM: intervals, named behaviors and the evidence for them."""
+"""The fit of PairGPM: scores in a new context, named behaviors and the evidence for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.pairs.levels import SHARPNESS_SD
-from annotruth.models.base_fit import SPAMMER_BELOW, Column, Verdict, now
+from annotruth.models.base_fit import Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.pair_gpm.posterior import (
-    StatePosterior,
-    annotator_posterior,
-    chance_posterior,
-    side_biases,
-)
-from annotruth.models.pairs.pair_gpm.state_shares import estimate_state_shares
+from annotruth.models.pairs.bradley_terry import BradleyTerry
+from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS_TIE,
     FAVOURS,
     INVERTED,
     SERIOUS,
+    SHARPNESS,
     SIDES,
-    States,
+    SLIP,
+)
+from annotruth.models.pairs.pair_gpm.verdicts import (
+    DECIDED,
+    VoteAgreement,
+    measure_agreement,
+    name_behaviors,
 )
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
-from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, TOO_FEW_VOTES, RankFit
+from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
+from annotruth.models.pairs.sanity import PLAIN_SCORES
+from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.pair_gpm.covariance import ScoreCovariance
     from annotruth.models.pairs.pair_gpm.model import PairGPM
-    from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
-    from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
-MIN_VOTES = 5
-"""The number of comparisons below which nothing is said about an annotator's behavior."""
-
-_DECIDED = 0.6  # the probability of an annotator's kind below which it is too early to tell
-_DECIDED_INVERTED = 0.9  # more where votes are turned round: such annotators are left out
+_CHANCE_RELIABILITY = 0.3  # of annotators whose votes agree no better than chance
+_FIXED = slice(2, 5)  # the classes that always choose one outcome
 
 
 def make_fit(
-    model: PairGPM,
-    steps: PairGPMSteps,
-    parameters: PairGPMParameters,
-    history: History,
-    covariance: ScoreCovariance,
-    verdict: Verdict | None,
+    model: PairGPM, estimate: PairEstimate, history: History, verdict: Verdict | None
 ) -> RankFit:
-    """Return the results of the final parameters."""
-    data, states = steps.data, steps.states
-    posterior = _posterior(steps, parameters, model.seed, verdict)
-    scale = _common_scale(posterior, states, data.annotator_weight)
-    low, high = _reliability_interval(posterior.given_scores, states.eps)
-    behavior = _named_twice(steps, posterior)
-    side_bias = side_biases(steps, parameters, posterior)
-    offsets = _offset_intervals(parameters, covariance)
+    """Return the results of an estimate."""
+    votes, data = estimate.votes, estimate.votes.data
+    agreement = measure_agreement(estimate)
+    is_chance = verdict == "chance"
+    if is_chance:
+        _forget_seriousness(estimate)
+    behavior = _chance_behaviors(estimate) if is_chance else name_behaviors(estimate, agreement)
+    reliability = estimate.states.p_serious.copy()
+    low, high = _interval(reliability, behavior)
+    scores, group_results = _scores(estimate, is_chance=is_chance)
+    in_data = np.empty(data.n_comparisons)
+    serious = reliability[votes.annotator] if is_chance else _p_serious(estimate)
+    in_data[votes.order] = serious
     return RankFit(
         model=model.name,
         settings=model.settings(),
         data=data,
         history=history,
-        scores=_consensus(parameters, covariance, steps, scale),
-        part=steps.part,
-        reliability=posterior.given_scores @ states.eps,
+        scores=scores,
+        part=votes.part,
+        reliability=reliability,
         low=low,
         high=high,
         behavior=behavior,
         annotator_columns={
-            **_annotator_columns(steps, posterior, side_bias, scale),
-            "evidence": pa.array(_evidence(steps, behavior, posterior.evidence, verdict)),
+            **_annotator_columns(estimate, agreement, behavior),
+            "evidence": pa.array(_evidence(estimate, agreement, behavior, verdict)),
         },
-        p_serious=posterior.p_serious,
-        side_bias=offsets[0] if data.sides_known else None,
-        coefficients={
-            name: offsets[c + 1] / steps.covariate_scale[c]
-            for c, name in enumerate(data.covariates)
-        },
-        parameters={
-            **parameters._asdict(),
-            **_group_results(parameters, covariance, posterior, scale),
-            **_saved_with_parameters(steps, side_bias),
-        },
+        p_serious=in_data,
+        side_bias=_side_bias(estimate) if data.sides_known else None,
+        coefficients=_coefficients(estimate),
+        parameters={**_parameters(estimate), **group_results},
         verdict=verdict,
         fitted_at=now(),
     )
 
 
-def _posterior(
-    steps: PairGPMSteps, parameters: PairGPMParameters, seed: int, verdict: Verdict | None
-) -> StatePosterior:
-    """Return the posterior of annotators, with states estimated once more, given the scores."""
-    if verdict == "chance":
-        return chance_posterior(annotator_posterior(steps, parameters), steps.states, steps.data)
-    return annotator_posterior(steps, parameters, estimate_state_shares(steps, parameters, seed))
+def _forget_seriousness(estimate: PairEstimate) -> None:
+    """Set the posterior of annotators whose votes agree no better than chance.
+
+    With equal scores, votes say who always votes for a side or a tie, but not who else is serious.
+    """
+    p_class = estimate.states.p_class
+    fixed = p_class[:, _FIXED].copy()
+    rest = 1.0 - fixed.sum(axis=1)
+    p_class[:] = 0.0
+    p_class[:, _FIXED] = fixed
+    p_class[:, 0], p_class[:, 1] = rest * _CHANCE_RELIABILITY, rest * (1.0 - _CHANCE_RELIABILITY)
 
 
-def _saved_with_parameters(steps: PairGPMSteps, side_bias: Floats) -> dict[str, NDArray[Any]]:
-    """Return what predictions and warm starts need besides the parameters."""
-    return {
-        "precision": np.array([steps.precision, steps.n_determined]),
-        "covariate_scale": steps.covariate_scale,
-        "own_side_bias": side_bias[:, 0],
-        "favoured": steps.session.collect("favoured"),
-        "active": steps.session.collect("active"),
+def _chance_behaviors(estimate: PairEstimate) -> list[str]:
+    """Return who always votes for a side or a tie; of others nothing is known."""
+    fixed = estimate.states.p_class[:, _FIXED]
+    named = np.array([*SIDES, ALWAYS_TIE])[fixed.argmax(axis=1)]
+    return [str(each) for each in np.where(fixed.sum(axis=1) >= DECIDED, named, TOO_FEW_VOTES)]
+
+
+def _interval(reliability: Floats, behavior: list[str]) -> tuple[Floats, Floats]:
+    """Return the 95% interval of the reliability: from 0 to 1 where it is unknown."""
+    names = np.array(behavior)
+    undecided = np.isin(names, [TOO_FEW_VOTES, NOT_SHARED])
+    serious = names == SERIOUS
+    low = np.where(serious & ~undecided, reliability, 0.0)
+    return low, np.where(serious | undecided, 1.0, reliability)
+
+
+def _scores(
+    estimate: PairEstimate, *, is_chance: bool
+) -> tuple[ScorePosterior, dict[str, NDArray[Any]]]:
+    """Return the scores of the whole crowd, and those of taste groups.
+
+    The consensus is the mean of the groups, weighted by their sizes. An item that was never compared
+    has the variance of the prior.
+    """
+    votes, crowd = estimate.votes, estimate.states.crowd
+    factor = attenuation(estimate.prior.spread)
+    n_items, share = votes.data.n_items, crowd.group
+    theta = factor * np.stack([group.theta for group in estimate.groups])
+    variance = factor**2 / estimate.prior.precision
+    if is_chance:
+        theta[:] = 0.0
+        unknown = np.eye(n_items) if n_items <= MAX_DENSE_ITEMS else np.ones(n_items)
+        if unknown.ndim == 2:
+            unknown = center_in_parts(center_in_parts(unknown, votes.part).T.copy(), votes.part)
+        covariances = [unknown] * len(theta)
+    else:
+        covariances = [
+            factor**2 * group.inflation() * group.score_covariance() for group in estimate.groups
+        ]
+    n_serious = max(float(estimate.states.weight @ estimate.states.p_serious), 1.0)
+    scale_variance = crowd.sharpness_sd**2 / n_serious
+    mean = share @ theta
+    alone = np.bincount(votes.part)[votes.part] == 1
+    covariance = sum(p**2 * each for p, each in zip(share, covariances, strict=True))
+    assert isinstance(covariance, np.ndarray)
+    if covariance.ndim == 1:
+        covariance = covariance + scale_variance * mean**2
+        posterior = ScorePosterior(mean, np.where(alone, variance, covariance))
+    else:
+        covariance = covariance + scale_variance * np.outer(mean, mean)
+        covariance[alone, alone] = variance
+        posterior = ScorePosterior(mean, covariance)
+    if len(theta) == 1:
+        return posterior, {}
+    sd = [np.sqrt(each if each.ndim == 1 else np.diag(each)) for each in covariances]
+    return posterior, {
+        GROUP_SCORES: theta,
+        GROUP_SD: np.stack(sd),
+        "group_posterior": estimate.states.p_group,
     }
 
 
-def _named_twice(steps: PairGPMSteps, posterior: StatePosterior) -> list[str]:
-    """Return the behaviors given the scores; "inverted" only where estimation found so, too.
-
-    Only the votes of those who were inverted while scores were estimated are left out of them.
-    """
-    n_votes = steps.data.comparisons_per_annotator
-    named, while_estimated = (
-        name_behaviors(each, steps.states, n_votes)
-        for each in (posterior.given_scores, posterior.behavior)
-    )
-    return [
-        TOO_FEW_VOTES if name == INVERTED != before else name
-        for name, before in zip(named, while_estimated, strict=True)
-    ]
-
-
-def _offset_intervals(parameters: PairGPMParameters, covariance: ScoreCovariance) -> Floats:
-    """Return each offset with the ends of its 95% interval: offsets x 3."""
-    sd = np.sqrt(np.diag(covariance.offsets))
-    return np.stack([with_interval(*each) for each in zip(parameters.offsets, sd, strict=True)])
-
-
-def name_behaviors(probability: Floats, states: States, n_votes: NDArray[np.int64]) -> list[str]:
-    """Return the behavior of each annotator: serious, that of a spammer, or too few votes to tell."""
-    names = np.array(states.behavior)
-    below = states.eps < SPAMMER_BELOW
-    of_spammers = sorted(set(names[below]))
-    mass = np.stack([probability[:, below & (names == each)].sum(axis=1) for each in of_spammers])
-    p_spammer = mass.sum(axis=0)
-    reliability = probability @ states.eps
-    likeliest = np.array(of_spammers)[mass.argmax(axis=0)]
-    is_spammer = reliability < SPAMMER_BELOW
-    undecided = np.where(is_spammer, p_spammer, 1.0 - p_spammer) < _DECIDED
-    undecided |= is_spammer & (likeliest == INVERTED) & (mass.max(axis=0) < _DECIDED_INVERTED)
-    undecided |= n_votes < MIN_VOTES
-    named = np.where(is_spammer, likeliest, SERIOUS)
-    return [str(name) for name in np.where(undecided, TOO_FEW_VOTES, named)]
+def _p_serious(estimate: PairEstimate) -> Floats:
+    """Return the probability that each vote was serious: its annotator is, and it is no slip."""
+    votes, states = estimate.votes, estimate.states
+    n = votes.data.n_comparisons
+    annotator = votes.annotator
+    if estimate.is_large:
+        return (1.0 - SLIP) * states.p_serious[annotator]
+    total = np.zeros(n)
+    p_group = states.p_group
+    for g, (mean, variance) in enumerate(estimate.left_out):
+        log_p, unused, other = (np.empty(n) for _ in range(3))
+        estimate.passes.by_annotator(
+            "gpm_outcomes.predict_votes",
+            *(estimate.outcomes, mean, variance, states.voters(g), log_p, unused, other),
+        )
+        slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
+        total += p_group[annotator, g] * np.maximum(1.0 - slip / np.exp(log_p), 0.0)
+    serious: Floats = states.p_serious[annotator] * np.minimum(total, 1.0)
+    return serious
 
 
-def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Floats]:
-    """Return the 2.5% and 97.5% quantiles of the reliability.
-
-    The probability of a level is spread evenly between the midpoints to its neighbours.
-    """
-    levels, level = np.unique(eps, return_inverse=True)
-    mass = np.zeros((len(probability), len(levels)))
-    np.add.at(mass.T, level, probability.T)
-    inner_bounds = (levels[1:] + levels[:-1]) / 2.0
-    bounds = np.concatenate([[0.0], inner_bounds, [1.0]])
-    cumulative = np.concatenate([np.zeros((len(mass), 1)), mass.cumsum(axis=1)], axis=1)
-    return _interpolated(0.025, cumulative, bounds), _interpolated(0.975, cumulative, bounds)
+def _side_bias(estimate: PairEstimate) -> Floats:
+    """Return the crowd's side bias with its 95% interval."""
+    states, habits = estimate.states, estimate.states.crowd.habits
+    variance = (states.p_level * states.side_variance[:, :, : len(SHARPNESS)]).sum(axis=(0, 2))
+    known = states.weight * states.p_serious / (habits.side_sd**2 + variance)
+    return with_interval(habits.side, 1.0 / np.sqrt(max(float(known.sum()), 1e-12)))
 
 
-def _interpolated(x: float, x_points: Floats, y_points: Floats) -> Floats:
-    """Return ``np.interp(x, row, y_points)`` of every row of ``x_points``."""
-    place = np.clip((x_points <= x).sum(axis=1) - 1, 0, len(y_points) - 2)
-    rows = np.arange(len(x_points))
-    x0, x1 = x_points[rows, place], x_points[rows, place + 1]
-    y0, y1 = y_points[place], y_points[place + 1]
-    y: Floats = y0 + (y1 - y0) * np.clip((x - x0) / (x1 - x0), 0.0, 1.0)
-    return y
-
-
-class _Scale(NamedTuple):
-    """The factor of all scores, and the variance of its logarithm."""
-
-    factor: float
-    log_variance: float
+def _coefficients(estimate: PairEstimate) -> dict[str, Floats]:
+    """Return the coefficients of covariates with their 95% intervals, in log odds in a new context."""
+    votes, share = estimate.votes, estimate.states.crowd.group
+    factor = attenuation(estimate.prior.spread)
+    value = factor * share @ np.stack([group.coefficients for group in estimate.groups])
+    sds = np.stack([group.coefficient_sd() for group in estimate.groups])
+    sd = factor * np.sqrt(share**2 @ sds**2)
+    return {
+        name: with_interval(value[x], sd[x]) / votes.covariate_scale[x]
+        for x, name in enumerate(votes.data.covariates)
+    }
 
 
 def _annotator_columns(
-    steps: PairGPMSteps, posterior: StatePosterior, side_bias: Floats, scale: _Scale
+    estimate: PairEstimate, agreement: VoteAgreement, behavior: list[str]
 ) -> dict[str, Column]:
-    columns: dict[str, Column] = {}
-    if steps.data.has_ties:
-        columns["tie_rate"] = posterior.nu @ steps.states.nu
-    if steps.data.sides_known:
-        bias, sd = side_bias.T
+    states, votes = estimate.states, estimate.votes
+    level = states.p_level
+    n_serious = len(SHARPNESS)
+    cannot = np.array(behavior) == NOT_SHARED
+    columns: dict[str, Column] = {
+        "accuracy": np.where(cannot, np.nan, agreement.accuracy),
+        "accuracy_low": np.where(cannot, np.nan, agreement.low),
+        "accuracy_high": np.where(cannot, np.nan, agreement.high),
+    }
+    if votes.data.has_ties:
+        columns["tie_rate"] = np.exp((level * states.tie[:, :, :n_serious]).sum(axis=(0, 2)))
+    if votes.data.sides_known:
+        side = states.side[:, :, :n_serious]
+        bias = (level * side).sum(axis=(0, 2))
+        spread = (side - bias[:, np.newaxis]) ** 2 + states.side_variance[:, :, :n_serious]
+        sd = np.sqrt((level * spread).sum(axis=(0, 2)))
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z_95 * sd, bias + Z_95 * sd
-    if posterior.group.shape[1] > 1:
-        columns["group"] = pa.array(posterior.group.argmax(axis=1) + 1)
-        columns["p_group"] = posterior.group.max(axis=1)
-    columns["sharpness"] = posterior.beta @ steps.states.beta / scale.factor
+    if len(level) > 1:
+        columns["group"] = pa.array(states.p_group.argmax(axis=1) + 1)
+        columns["p_group"] = states.p_group.max(axis=1)
+    columns["sharpness"] = level.sum(axis=0) @ SHARPNESS
     return columns
 
 
-def _common_scale(posterior: StatePosterior, states: States, counted: Floats | None) -> _Scale:
-    """Return the scale by which scores are those of an annotator of average sharpness.
-
-    That is the mean log sharpness of those who are serious. Posterior means are shrunk towards the
-    prior's 0, each by the ratio of its posterior variance to that of the prior. ``counted`` is what
-    each annotator counts, if not all count alike.
-    """
-    is_serious = posterior.behavior[:, states.eps >= SPAMMER_BELOW].sum(axis=1)
-    if counted is not None:
-        is_serious = counted * is_serious
-    log_sharpness = np.log(states.beta)
-    mean = posterior.beta @ log_sharpness
-    variance = posterior.beta @ log_sharpness**2 - mean**2
-    weight = float(is_serious @ np.clip(1.0 - variance / SHARPNESS_SD**2, 0.0, 1.0))
-    n_serious = max(float(is_serious.sum()), 1.0)
-    log_factor = float(is_serious @ mean) / max(weight, 0.3 * n_serious)
-    return _Scale(float(np.exp(log_factor)), SHARPNESS_SD**2 / n_serious)
-
-
-def _consensus(
-    parameters: PairGPMParameters,
-    covariance: ScoreCovariance,
-    steps: PairGPMSteps,
-    scale: _Scale,
-) -> ScorePosterior:
-    """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes.
-
-    An item that was never compared has the variance of the prior.
-    """
-    share, factor = parameters.group, scale.factor
-    alone = np.bincount(steps.part)[steps.part] == 1
-    mean = factor * (share @ parameters.theta)
-    if covariance.scores.ndim == 2:
-        variances = factor**2 * (share**2 @ covariance.scores) + scale.log_variance * mean**2
-        return ScorePosterior(mean, np.where(alone, 1.0 / steps.precision, variances))
-    matrix = factor**2 * np.einsum("g,h,gihj->ij", share, share, covariance.scores)
-    matrix += scale.log_variance * np.outer(mean, mean)
-    matrix[alone, alone] = 1.0 / steps.precision
-    return ScorePosterior(mean, matrix)
-
-
-def _group_results(
-    parameters: PairGPMParameters,
-    covariance: ScoreCovariance,
-    posterior: StatePosterior,
-    scale: _Scale,
-) -> dict[str, NDArray[Any]]:
-    """Return the groups' scores, on the scale of those of the whole crowd."""
-    if len(parameters.group) == 1:
-        return {}
-    return {
-        GROUP_SCORES: scale.factor * parameters.theta,
-        GROUP_SD: scale.factor * np.sqrt(covariance.score_variances),
-        "group_posterior": posterior.group,
-    }
-
-
 def _evidence(
-    steps: PairGPMSteps, behavior: list[str], evidence: Floats, verdict: Verdict | None
+    estimate: PairEstimate, at: VoteAgreement, behavior: list[str], verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
-    data, favoured = steps.data, steps.session.collect("favoured")
+    data = estimate.votes.data
     lines = []
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
-        left, expected_left, ties, expected_ties, agreed, expected = evidence[s, :6]
         if name in SIDES:
-            right = n - left - ties
+            right, expected_right = n - at.left[s] - at.ties[s], n - at.expected_left[s]
             side, count, expect = (
-                ("left", left, expected_left)
+                ("left", at.left[s], at.expected_left[s])
                 if name == SIDES[0]
-                else ("right", right, n - expected_left - expected_ties)
+                else ("right", right, expected_right - at.expected_ties[s])
             )
             line = f"voted {side} {count:.0f} of {n} times; expected {expect:.0f}"
         elif name == ALWAYS_TIE:
-            line = f"{ties:.0f} ties in {n} votes; expected {expected_ties:.0f}"
+            line = f"{at.ties[s]:.0f} ties in {n} votes; expected {at.expected_ties[s]:.0f}"
         elif name == FAVOURS:
-            item = data.items[int(favoured[s])].as_py()
-            line = f"voted for {item} {evidence[s, 6]:.0f} of {evidence[s, 7]:.0f} times"
+            item = int(estimate.states.favoured[s])
+            won, shown = _votes_for(estimate, s, item)
+            line = f"voted for {data.items[item].as_py()} {won} of {shown} times"
         elif name == INVERTED:
-            line = (
-                f"voted against the consensus {n - agreed - ties:.0f} of {n} times; "
-                f"expected {n - expected - expected_ties:.0f}"
-            )
+            against = n - at.agreed[s] - at.ties[s]
+            expect = n - at.expected[s] - at.expected_ties[s]
+            line = f"voted against the consensus {against:.0f} of {n} times; expected {expect:.0f}"
         elif verdict == "chance":
             line = f"comparisons {CHANCE}"
         else:
-            line = f"voted with the consensus {agreed:.0f} of {n} times; expected {expected:.0f}"
+            line = (
+                f"voted with the consensus {at.agreed[s]:.0f} of {n} times; expected "
+                f"{at.expected[s]:.0f}"
+            )
+            line += _context_words(estimate)
         lines.append(line)
     return lines
+
+
+def _context_words(estimate: PairEstimate) -> str:
+    return " (consensus of the others in the same context)" if estimate.votes.has_contexts else ""
+
+
+def _votes_for(estimate: PairEstimate, annotator: int, item: int) -> tuple[int, int]:
+    """Return how often an annotator voted for an item, and how often it was shown."""
+    votes = estimate.votes
+    own = slice(*votes.outcomes.ptr[annotator : annotator + 2])
+    left, right = votes.left[own] == item, votes.right[own] == item
+    outcome = votes.outcomes.outcome[own]
+    won = (left & (outcome == 0)) | (right & (outcome == 1))
+    return int(won.sum()), int((left | right).sum())
+
+
+def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
+    """Return what predictions need."""
+    votes, states, crowd = estimate.votes, estimate.states, estimate.states.crowd
+    outcomes = votes.outcomes
+    key = votes.annotator * 3 + outcomes.outcome
+    low, high = votes.pairs
+    parameters: dict[str, NDArray[Any]] = {
+        "theta": np.stack([group.theta for group in estimate.groups]),
+        "spread": np.array([estimate.prior.spread]),
+        "precision": np.array([estimate.prior.precision]),
+        "pair": low * votes.data.n_items + high,
+        "pair_tie": estimate.pair_tie,
+        "crowd": np.array([*crowd.habits, crowd.sharpness_sd]),
+        "share": crowd.share,
+        "level": crowd.level,
+        "group": crowd.group,
+        "p_class": states.p_class,
+        "p_level": states.p_level,
+        "side": states.side,
+        "tie": states.tie,
+        "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
+        "favoured": states.favoured,
+    }
+    if not estimate.is_large:
+        plain = BradleyTerry().fit(votes.data).result_
+        parameters[PLAIN_SCORES] = plain.scores.mean
+    if votes.has_contexts:
+        parameters["context_free"] = np.array([float(estimate.prior.spread == 0.0)])
+    if votes.is_ranked:
+        parameters["ranked"] = np.ones(1)
+    if votes.data.covariates:
+        parameters["coefficient"] = np.stack([group.coefficients for group in estimate.groups])
+        parameters["covariate_scale"] = votes.covariate_scale
+    if votes.has_contexts and votes.data.context is not None and estimate.prior.spread > 0.0:
+        layout = votes.layout
+        effects = [group.context_effects() for group in estimate.groups]
+        first = layout.votes[layout.vote_ptr[:-1]]
+        parameters |= {
+            "context_code": votes.data.context[votes.order[first]].astype(np.int64),
+            "context_ptr": layout.item_ptr,
+            "context_item": layout.items,
+            "context_effect": np.stack([effect for effect, _ in effects]),
+            "context_covariance": np.stack([covariance for _, covariance in effects]),
+        }
+    return parameters

@@ -1,0 +1,296 @@
+r"""Passes of PairGPM over votes whose difference is normal. NumPy twins: `annotruth.kernels.reference.pairs.gpm_outcomes`.
+
+The outcome of vote v by annotator s follows Davidson's model with :math:`d = b D_v + \gamma_s` and
+:math:`\nu_s e^{\zeta_v}`, where :math:`D_v` is normal; a share ``slip`` of votes is any outcome, alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.compiled import compiled
+from annotruth.kernels.pairs.gpm_quadrature import (
+    MAX_LOG_ODDS,
+    Quadrature,
+    averages,
+    rule_of,
+)
+
+LOST = 5.0
+"""How much more a vote against an item says about who favours it than a vote for it."""
+
+MIN_SHOWN = 4.0
+
+
+class Outcomes(NamedTuple):
+    """Votes sorted by annotator, with what does not depend on the scores.
+
+    Examples
+    --------
+    >>> Outcomes._fields
+    ('ptr', 'outcome', 'weight', 'tie_odds', 'has_ties', 'has_sides', 'slip', 'rules')
+    """
+
+    ptr: Codes
+    outcome: NDArray[np.int8]
+    weight: Floats
+    tie_odds: Floats  # of the pair, relative to the annotator's
+    has_ties: bool
+    has_sides: bool
+    slip: float
+    rules: Quadrature
+
+
+class HabitPrior(NamedTuple):
+    """The normal priors of side biases and of log tie rates: means and standard deviations.
+
+    Examples
+    --------
+    >>> HabitPrior(0.0, 0.3, -1.0, 0.5).side_sd
+    0.3
+    """
+
+    side: float
+    side_sd: float
+    tie: float
+    tie_sd: float
+
+
+class Slope(NamedTuple):
+    """The log-probability of a vote, its slopes by gamma and log nu, and their information."""
+
+    log_p: float
+    side: float
+    tie: float
+    side_side: float
+    side_tie: float
+    tie_tie: float
+
+
+@compiled
+def _slope(votes: Outcomes, v: int, mean: float, sd: float, nu: float) -> Slope:
+    """Return the log-probability of a vote with its derivatives."""
+    at = averages(mean, sd, nu, votes.rules)
+    kept = 1.0 - votes.slip
+    chance = votes.slip / (3.0 if votes.has_ties else 2.0)
+    p_left, p_right = kept * at.left + chance, kept * at.right + chance
+    side_left, side_right = kept * at.left_slope, kept * at.right_slope
+    tie_left, tie_right = -kept * at.left_tie, -kept * at.right_tie
+    side_tied, tie_tied = -side_left - side_right, -tie_left - tie_right
+    side_side = side_left * side_left / p_left + side_right * side_right / p_right
+    side_tie = tie_tie = 0.0
+    p_tied = 1.0
+    if votes.has_ties:
+        p_tied = kept * (1.0 - at.left - at.right) + chance
+        side_side += side_tied * side_tied / p_tied
+        side_tie = side_left * tie_left / p_left + side_right * tie_right / p_right
+        side_tie += side_tied * tie_tied / p_tied
+        tie_tie = tie_left * tie_left / p_left + tie_right * tie_right / p_right
+        tie_tie += tie_tied * tie_tied / p_tied
+    outcome = votes.outcome[v]
+    if outcome == 0:
+        p, side, tie = p_left, side_left, tie_left
+    elif outcome == 1:
+        p, side, tie = p_right, side_right, tie_right
+    else:
+        p, side, tie = p_tied, side_tied, tie_tied
+    return Slope(math.log(p), side / p, tie / p, side_side, side_tie, tie_tie)
+
+
+@compiled
+def fit_habits(
+    votes: Outcomes,
+    lo: int,
+    hi: int,
+    mean: Floats,
+    variance: Floats,
+    level: Floats,
+    active: NDArray[np.bool_],
+    prior: HabitPrior,
+    side: Floats,
+    tie: Floats,
+    value: Floats,
+    side_variance: Floats,
+) -> None:
+    """Take one step of Fisher scoring on the habits of annotators ``lo:hi`` at each level of sharpness.
+
+    ``mean`` and ``variance`` are those of each vote's difference; ``side`` and ``tie`` (the log tie
+    rate), annotators x levels, are changed. ``value`` becomes the log of the marginal likelihood
+    (Laplace) at the level, up to constants that all levels share.
+    """
+    for s in range(lo, hi):
+        for j in range(len(level)):
+            if not active[s, j]:
+                continue
+            b, g, h = level[j], side[s, j], tie[s, j]
+            nu = math.exp(h) if votes.has_ties else 0.0
+            total = slope_g = slope_h = gg = gh = hh = 0.0
+            for v in range(votes.ptr[s], votes.ptr[s + 1]):
+                w = votes.weight[v]
+                if w == 0.0:
+                    continue
+                sd = abs(b) * math.sqrt(variance[v])
+                one = _slope(votes, v, b * mean[v] + g, sd, nu * votes.tie_odds[v])
+                total += w * one.log_p
+                slope_g += w * one.side
+                slope_h += w * one.tie
+                gg += w * one.side_side
+                gh += w * one.side_tie
+                hh += w * one.tie_tie
+            if votes.has_sides:
+                z = (g - prior.side) / prior.side_sd
+                total -= 0.5 * z * z + math.log(prior.side_sd)
+                slope_g -= z / prior.side_sd
+                gg += 1.0 / prior.side_sd**2
+            else:
+                slope_g, gg, gh = 0.0, 1.0, 0.0
+            if votes.has_ties:
+                z = (h - prior.tie) / prior.tie_sd
+                total -= 0.5 * z * z + math.log(prior.tie_sd)
+                slope_h -= z / prior.tie_sd
+                hh += 1.0 / prior.tie_sd**2
+            else:
+                slope_h, hh, gh = 0.0, 1.0, 0.0
+            determinant = gg * hh - gh * gh
+            move_g = (hh * slope_g - gh * slope_h) / determinant
+            move_h = (gg * slope_h - gh * slope_g) / determinant
+            rise = 0.5 * (slope_g * move_g + slope_h * move_h)
+            value[s, j] = total + min(rise, 5.0) - 0.5 * math.log(determinant)
+            side_variance[s, j] = hh / determinant
+            side[s, j] = g + min(max(move_g, -1.0), 1.0)
+            tie[s, j] = h + min(max(move_h, -1.0), 1.0)
+
+
+class VoterHabits(NamedTuple):
+    """What annotators are taken for: sharpness, side bias, log tie rate, and the weight of their votes.
+
+    Examples
+    --------
+    >>> VoterHabits._fields
+    ('sharpness', 'side', 'tie', 'weight')
+    """
+
+    sharpness: Floats
+    side: Floats
+    tie: Floats
+    weight: Floats
+
+
+@compiled
+def update_sites(
+    votes: Outcomes,
+    lo: int,
+    hi: int,
+    mean: Floats,
+    variance: Floats,
+    who: VoterHabits,
+    step: float,
+    precision: Floats,
+    shift: Floats,
+) -> None:
+    r"""Update the Gaussian site :math:`e^{z D - K D^2 / 2}` of each vote of the annotators ``lo:hi``.
+
+    K (``precision``) and z (``shift``) go a part ``step`` of the way to the expected curvature and
+    slope of the vote's log-probability, which are multiplied by its annotator's weight.
+    """
+    kept = 1.0 - votes.slip
+    chance = votes.slip / (3.0 if votes.has_ties else 2.0)
+    rules = votes.rules
+    for s in range(lo, hi):
+        b, nu_s = who.sharpness[s], math.exp(who.tie[s]) if votes.has_ties else 0.0
+        for v in range(votes.ptr[s], votes.ptr[s + 1]):
+            nu = nu_s * votes.tie_odds[v]
+            sd, middle = abs(b) * math.sqrt(variance[v]), b * mean[v] + who.side[s]
+            rule = rule_of(sd, rules)
+            outcome = votes.outcome[v]
+            chosen = 0.5 if outcome == 0 else -0.5 if outcome == 1 else 0.0
+            slope = curvature = 0.0
+            for i in range(rules.ptr[rule], rules.ptr[rule + 1]):
+                d = min(max(middle + sd * rules.node[i], -MAX_LOG_ODDS), MAX_LOG_ODDS)
+                odds = math.exp(0.5 * d)
+                scale = 1.0 / (odds + 1.0 / odds + nu)
+                left, right = odds * scale, scale / odds
+                m = 0.5 * (left - right)
+                p = left if outcome == 0 else right if outcome == 1 else nu * scale
+                meant = rules.weight[i] * kept * p / (kept * p + chance)
+                slope += meant * (chosen - m)
+                curvature += meant * (0.25 * (left + right) - m * m)
+            w = votes.weight[v] * who.weight[s]
+            new = w * b * b * curvature
+            precision[v] += step * (new - precision[v])
+            shift[v] += step * (w * b * slope + new * mean[v] - shift[v])
+
+
+@compiled
+def predict_votes(
+    votes: Outcomes,
+    lo: int,
+    hi: int,
+    mean: Floats,
+    variance: Floats,
+    who: VoterHabits,
+    log_p: Floats,
+    tie_slope: Floats,
+    tie_information: Floats,
+) -> None:
+    """Set the log-probability of each vote of the annotators ``lo:hi``.
+
+    Also set its slope by the log tie rate of the pair, and the information on that, both multiplied by
+    the weights of the vote and of its annotator.
+    """
+    for s in range(lo, hi):
+        nu = math.exp(who.tie[s]) if votes.has_ties else 0.0
+        for v in range(votes.ptr[s], votes.ptr[s + 1]):
+            sd = abs(who.sharpness[s]) * math.sqrt(variance[v])
+            middle = who.sharpness[s] * mean[v] + who.side[s]
+            one = _slope(votes, v, middle, sd, nu * votes.tie_odds[v])
+            w = votes.weight[v] * who.weight[s]
+            log_p[v] = one.log_p
+            tie_slope[v] = w * one.tie
+            tie_information[v] = w * one.tie_tie
+
+
+@compiled
+def find_favoured(
+    votes: Outcomes,
+    lo: int,
+    hi: int,
+    left: Codes,
+    right: Codes,
+    n_items: int,
+    favoured: Codes,
+    shown: Floats,
+) -> None:
+    """Find the item that each annotator ``lo:hi`` chose most one-sidedly.
+
+    A vote against an item counts `LOST` times as much as one for it. ``shown`` becomes
+    the weighted outcomes of the votes on the item, and the votes for it: annotators x 4. Items that
+    were shown fewer than `MIN_SHOWN` times are not favoured.
+    """
+    won, lost = np.zeros(n_items), np.zeros(n_items)
+    for s in range(lo, hi):
+        for v in range(votes.ptr[s], votes.ptr[s + 1]):
+            w, y, i, j = votes.weight[v], votes.outcome[v], left[v], right[v]
+            won[i] += w * (y == 0)
+            lost[i] += w * (y != 0)
+            won[j] += w * (y == 1)
+            lost[j] += w * (y != 1)
+        best, most = -1, 0.0
+        for v in range(votes.ptr[s], votes.ptr[s + 1]):
+            for side in range(2):
+                i = left[v] if side == 0 else right[v]
+                one_sided = won[i] - LOST * lost[i]
+                if one_sided > most and won[i] + lost[i] >= MIN_SHOWN:
+                    best, most = i, one_sided
+        favoured[s] = best
+        for v in range(votes.ptr[s], votes.ptr[s + 1]):
+            w, y, i, j = votes.weight[v], votes.outcome[v], left[v], right[v]
+            if best in (i, j):
+                shown[s, y] += w
+                shown[s, 3] += w * (y == (0 if best == i else 1))
+            won[i], lost[i], won[j], lost[j] = 0.0, 0.0, 0.0, 0.0

@@ -1,0 +1,360 @@
+r"""The estimation of PairGPM: scores, annotators, ties of pairs and the spread over contexts in turns.
+
+Each round solves for the scores and updates the sites of votes, judges annotators by the differences that
+the votes of all others imply, and then updates the priors. Annotators' own votes would follow them: evaluated
+by these, everybody looks serious.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes
+from annotruth.models.em import Progress, ProgressCallback
+from annotruth.models.pairs.graph import sums_at
+from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
+from annotruth.models.pairs.pair_gpm.passes import Passes
+from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior, VoteDifferences
+from annotruth.models.pairs.pair_gpm.states import (
+    MARGINAL,
+    MAX_SPREAD,
+    PAIR_TIE_PAIRS,
+    PAIR_TIE_VARIANCE,
+)
+from annotruth.models.pairs.pair_gpm.votes import PairVotes
+
+FIRST_SPREAD = 1.0
+_FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
+_STEP = 0.8
+_FIRST_HABITS = 2  # steps on habits in the first round
+_SCALE_STEP = 0.7
+_PRIOR_ITEMS = 1.0  # the prior of the variance of scores counts as one score of +-1
+# The rounds in which the spread over contexts is chosen, and the factors between candidates.
+_SPREAD_ROUNDS = {1: 0.0, 3: 1.5, 5: 1.2}
+_SPREADS = (0.0, 0.5, 1.4, 3.5)
+_SMALLEST_SPREAD = 0.25
+_MIN_ROUNDS = 6
+# How much of the levels of the round before is kept, from some rounds on: few annotators would take
+# turns in being the sharpest.
+_DAMPING = ((7, 0.5), (14, 0.75), (24, 0.9))
+_CLASSES = 16  # of differences, where votes are many
+_PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, which is short
+_ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are considered again
+
+
+@dataclass
+class PairEstimate:
+    """What is estimated, as it is after some rounds.
+
+    Attributes
+    ----------
+    votes, passes
+        The votes, and where kernels run.
+    groups
+        The scores of each taste group.
+    states
+        The annotators.
+    prior
+        Of scores.
+    outcomes
+        The votes with the tie rates of pairs.
+    pair_tie, pair_tie_variance
+        The log tie rate of each pair, relative to the crowd's, and its prior variance.
+    left_out
+        The differences of votes by the votes of others, of each group.
+    history
+        The log-likelihood after each round.
+    is_large
+        Whether annotators are evaluated by votes in classes of their differences, which is faster.
+    classes
+        These votes, once they are needed.
+    """
+
+    votes: PairVotes
+    passes: Passes
+    groups: list[GroupScores]
+    states: AnnotatorStates
+    prior: Prior
+    outcomes: Outcomes
+    pair_tie: Floats
+    pair_tie_variance: float
+    left_out: list[VoteDifferences]
+    history: list[float]
+    converged: bool = False
+    is_large: bool = False
+    classes: EvaluatedVotes | None = None
+
+    def iterate(self, n_times: int, step: float = 1.0) -> None:
+        """Update the scores and sites of all groups."""
+        for g, group in enumerate(self.groups):
+            group.iterate(self.outcomes, self.states.voters(g), self.prior, n_times, step)
+
+    def leave_out(self) -> None:
+        """Compute the differences by the votes of others.
+
+        Annotators who count less than others, as machines do that err together, are evaluated without
+        all of those.
+        """
+        exact, self.classes = not self.is_large, None
+        self.left_out = [group.leave_out(exact=exact) for group in self.groups]
+        dependent = self.states.weight < 1.0
+        if not dependent.any():
+            return
+        votes = dependent[self.votes.annotator]
+        for group, found in zip(self.groups, self.left_out, strict=True):
+            precision, shift = group.copy_sites()
+            group.precision[votes], group.shift[votes] = 0.0, 0.0
+            group.solve(self.prior)
+            for values, without in zip(found, group.leave_out(), strict=True):
+                values[votes] = without[votes]
+            group.precision[:], group.shift[:] = precision, shift
+            group.solve(self.prior)
+
+    def evaluated(self) -> EvaluatedVotes:
+        """Return the votes by which annotators are evaluated."""
+        if self.is_large:
+            if self.classes is None:
+                self.classes = _in_classes(self)
+            return self.classes
+        n = self.votes.data.n_comparisons
+        return EvaluatedVotes(self.outcomes, self.left_out, self.votes.annotator, np.ones(n))
+
+
+class EvaluatedVotes(NamedTuple):
+    """Votes, or classes of an annotator's votes with nearly the same difference.
+
+    Examples
+    --------
+    >>> EvaluatedVotes._fields
+    ('outcomes', 'left_out', 'annotator', 'n_votes')
+    """
+
+    outcomes: Outcomes
+    left_out: list[VoteDifferences]
+    annotator: Codes
+    n_votes: Floats
+
+
+def _in_classes(now: PairEstimate) -> EvaluatedVotes:
+    """Return votes of equal outcome and nearly equal difference as one, at their mean difference."""
+    ((mean, variance),) = now.left_out
+    outcome, weight = now.outcomes.outcome, now.outcomes.weight
+    annotator = now.votes.annotator
+    edge = float(np.quantile(np.abs(mean[:: max(len(mean) // 100_000, 1)]), 0.98))
+    place = np.clip((mean + edge) * (_CLASSES / (2.0 * edge + 1e-12)), 0.0, _CLASSES - 1.0)
+    key = (annotator * _CLASSES + place.astype(np.int64)) * 3 + outcome
+    n_annotators = now.votes.n_annotators
+    sums = [
+        sums_at(key, values, n_annotators * _CLASSES * 3)
+        for values in (weight, weight * mean, weight * variance)
+    ]
+    used = np.flatnonzero(sums[0] > 0.0)
+    count, total, spread = (each[used] for each in sums)
+    who = used // (3 * _CLASSES)
+    outcomes = now.outcomes._replace(
+        ptr=np.searchsorted(who, np.arange(n_annotators + 1)),
+        outcome=(used % 3).astype(np.int8),
+        weight=count,
+        tie_odds=np.ones(len(used)),
+    )
+    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
+
+
+def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:
+    """Return where estimation starts: everybody is serious, and scores are equal."""
+    spread = FIRST_SPREAD if votes.has_contexts else 0.0
+    return PairEstimate(
+        votes=votes,
+        passes=passes,
+        groups=[GroupScores(votes, passes) for _ in range(n_groups)],
+        states=make_states(votes, passes, n_groups),
+        prior=Prior(1.0, spread),
+        outcomes=votes.outcomes,
+        pair_tie=np.zeros(len(votes.pairs[0])),
+        pair_tie_variance=PAIR_TIE_VARIANCE,
+        left_out=[],
+        history=[],
+    )
+
+
+def estimate(
+    now: PairEstimate, *, tol: float, max_rounds: int, progress: ProgressCallback | None = None
+) -> None:
+    """Run rounds until scores and probabilities of classes change by less than ``tol``."""
+    now.iterate(_FIRST_SITES)
+    before = _monitored(now)
+    for number in range(max_rounds):
+        one_round(now, number)
+        after = _monitored(now)
+        change = max(float(np.abs(a - b).max()) for a, b in zip(after, before, strict=True))
+        before = after
+        if progress is not None:
+            progress(Progress(number + 1, max_rounds, now.history[-1], change))
+        last = max(_SPREAD_ROUNDS) if now.votes.has_contexts else _MIN_ROUNDS
+        if number >= last and change < tol:
+            now.converged = True
+            break
+    finish(now)
+
+
+def finish(now: PairEstimate, n_sites: int = _LAST_SITES) -> None:
+    """Solve once more for the scores, and judge annotators by them."""
+    now.iterate(n_sites)
+    now.leave_out()
+    evaluated = now.evaluated()
+    now.states.evaluate(evaluated.outcomes, now.passes, evaluated.left_out)
+    now.states.update(now.outcomes, learn=False)
+
+
+def _monitored(now: PairEstimate) -> tuple[Floats, ...]:
+    """Return what must not change any more: scores in a new context, and probabilities of classes.
+
+    Changes of scores are relative to these, if they are large.
+    """
+    scores = attenuation(now.prior.spread) * np.concatenate([each.theta for each in now.groups])
+    return scores / (1.0 + np.sqrt(np.mean(scores**2))), now.states.p_class
+
+
+def attenuation(spread: float) -> float:
+    """Return the factor from scores within a context to log odds in a new one."""
+    return float(1.0 / np.sqrt(1.0 + MARGINAL * spread**2))
+
+
+def one_round(now: PairEstimate, number: int) -> None:
+    """Update everything once."""
+    now.iterate(_SITES, _STEP)
+    if now.votes.has_contexts and number in _SPREAD_ROUNDS:
+        choose_spread(now, _SPREAD_ROUNDS[number])
+    now.leave_out()
+    if number in _ALL_LEVELS:
+        now.states.active[:] = True
+    now.states.evaluate(now.outcomes, now.passes, now.left_out, _FIRST_HABITS if number == 0 else 1)
+    before = now.states.p_level
+    now.states.update(now.outcomes)
+    kept = max((keep for start, keep in _DAMPING if number >= start), default=0.0)
+    now.states.p_level = kept * before + (1.0 - kept) * now.states.p_level
+    now.states.choose_levels()
+    _update_pair_ties(now)
+    # Within contexts that decide nearly everything, scale and spread can hardly be separated.
+    may_scale = not now.votes.has_contexts or number <= max(_SPREAD_ROUNDS)
+    _update_scale(now, _SCALE_STEP if may_scale else 0.0)
+    now.history.append(now.states.log_likelihood)
+
+
+def _update_scale(now: PairEstimate, step: float) -> None:
+    """Move the scale of scores to that of a typical annotator, and update the prior of scores."""
+    factor = math.exp(step * now.states.mean_log_sharpness())
+    if now.prior.spread > 0.0:
+        factor = min(factor, MAX_SPREAD / now.prior.spread)
+    n_determined = sum(group.n_determined(now.prior.precision) for group in now.groups)
+    squares = sum(float((group.theta**2).sum()) for group in now.groups) * factor**2
+    for group in now.groups:
+        group.rescale(factor)
+    now.states.scale = factor
+    old = now.prior.precision / factor**2
+    precision = (_PRIOR_ITEMS + n_determined) / (_PRIOR_ITEMS + squares)
+    now.prior = Prior(old * (precision / old) ** _PRIOR_STEP, now.prior.spread * factor)
+
+
+def _update_pair_ties(now: PairEstimate) -> None:
+    """Take two Newton steps on the log tie rates of pairs, which have mean 0 over votes."""
+    if not now.outcomes.has_ties:
+        return
+    votes, n_pairs = now.votes, len(now.pair_tie)
+    n = votes.data.n_comparisons
+    known = np.zeros(n_pairs)
+    for _ in range(2):
+        slope, known = np.zeros(n_pairs), np.zeros(n_pairs)
+        for g, (mean, variance) in enumerate(now.left_out):
+            log_p, of_vote, information = (np.empty(n) for _ in range(3))
+            now.passes.by_annotator(
+                "gpm_outcomes.predict_votes",
+                now.outcomes,
+                mean,
+                variance,
+                now.states.voters(g),
+                log_p,
+                of_vote,
+                information,
+            )
+            slope += sums_at(votes.pair, of_vote, n_pairs)
+            known += sums_at(votes.pair, information, n_pairs)
+        known += 1.0 / now.pair_tie_variance
+        move = (slope - now.pair_tie / now.pair_tie_variance) / known
+        moved = now.pair_tie + np.clip(move, -1.0, 1.0)
+        n_votes = sums_at(votes.pair, votes.outcomes.weight, n_pairs)
+        now.pair_tie = moved - float(moved @ n_votes) / max(float(n_votes.sum()), 1e-300)
+        now.outcomes = now.outcomes._replace(tie_odds=np.exp(now.pair_tie)[votes.pair])
+    square = float((now.pair_tie**2 + 1.0 / known).sum())
+    total = PAIR_TIE_PAIRS * PAIR_TIE_VARIANCE + square
+    now.pair_tie_variance = total / (PAIR_TIE_PAIRS + n_pairs)
+
+
+def choose_spread(now: PairEstimate, factor: float) -> None:
+    """Choose the spread over contexts by which votes of others predict best.
+
+    With a factor of 0 the candidates are a coarse grid; otherwise the neighbours of the present
+    spread, between which a parabola is fitted.
+    """
+    candidates = _candidates(now.prior.spread, factor)
+    sites = [group.copy_sites() for group in now.groups]
+    values, found = [], []
+    for spread in candidates:
+        for group, (precision, shift) in zip(now.groups, sites, strict=True):
+            group.precision[:], group.shift[:] = precision, shift
+        now.prior = Prior(now.prior.precision, spread)
+        now.iterate(_SITES_OF_SPREAD)
+        values.append(_prediction(now))
+        found.append([group.copy_sites() for group in now.groups])
+        if factor == 0.0 and values[-1] < max(values):
+            break  # predictions only get worse from there on
+    best = int(np.argmax(values))
+    for group, (precision, shift) in zip(now.groups, found[best], strict=True):
+        group.precision[:], group.shift[:] = precision, shift
+    spread = candidates[best]
+    if 0 < best < len(values) - 1 and candidates[best - 1] > 0.0:
+        spread = _top_of_parabola(candidates[best - 1 : best + 2], values[best - 1 : best + 2])
+    now.prior = Prior(now.prior.precision, spread)
+    now.iterate(2)
+
+
+def _candidates(spread: float, factor: float) -> list[float]:
+    if factor == 0.0:
+        return list(_SPREADS)
+    if spread == 0.0:
+        return [0.0, _SMALLEST_SPREAD / 2.0]
+    near = [spread / factor, spread, min(spread * factor, MAX_SPREAD)]
+    return [0.0, *near] if near[0] < _SMALLEST_SPREAD else near
+
+
+def _top_of_parabola(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return where a parabola through three points, in logs of x, is highest; within them."""
+    logs = np.log(x)
+    if logs[1] >= logs[2]:
+        return x[1]
+    curvature, slope, _ = np.polyfit(logs - logs[1], np.array(y) - y[1], 2)
+    if curvature >= 0.0:
+        return x[1]
+    top = float(np.clip(-slope / (2.0 * curvature), logs[0] - logs[1], logs[2] - logs[1]))
+    return float(np.exp(logs[1] + top))
+
+
+def _prediction(now: PairEstimate) -> float:
+    """Return the log-probability of serious annotators' votes by the votes of others."""
+    now.leave_out()
+    n, total = now.votes.data.n_comparisons, 0.0
+    annotator = now.votes.annotator
+    for g, (mean, variance) in enumerate(now.left_out):
+        who = now.states.voters(g)
+        log_p, unused, other = (np.empty(n) for _ in range(3))
+        now.passes.by_annotator(
+            "gpm_outcomes.predict_votes", now.outcomes, mean, variance, who, log_p, unused, other
+        )
+        total += float((now.outcomes.weight * who.weight[annotator] * log_p).sum())
+    return total

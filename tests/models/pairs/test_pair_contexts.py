@@ -1,0 +1,211 @@
+"""PairGPM on many prompts: right about voters, right about ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.models.pairs.prompts import prompt_crowd
+
+import annotruth as at
+from annotruth.comparisons import Comparisons
+from annotruth.models.pairs.pair_gpm.estimation import start_estimate
+from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.pairs.pair_gpm.passes import Passes
+from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
+from annotruth.models.pairs.pair_gpm.scores import Prior
+from annotruth.models.pairs.pair_gpm.states import MARGINAL
+from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
+from annotruth.models.pairs.pair_gpm.votes import make_votes
+from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
+from annotruth.models.pairs.summary import NOT_SHARED
+from annotruth.report.pairs.verdict import rank_verdict
+
+
+def spread_of(fit: at.RankFit) -> float:
+    return float(fit.parameters["spread"][0])
+
+
+@pytest.mark.parametrize("n_votes", [5, 60], ids=["fewer votes than items", "more votes"])
+@pytest.mark.parametrize("n_contexts", [1, 12])
+def test_differences_by_others_are_those_without_the_annotators_sites(
+    n_votes: int, n_contexts: int
+) -> None:
+    data = prompt_crowd(n_annotators=6, n_votes=n_votes, n_contexts=n_contexts).comparisons
+    lengths = np.random.default_rng(0).normal(size=data.n_comparisons)
+    votes = make_votes(replace(data, covariates={"length": lengths}))
+    now = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    now.prior = Prior(1.0, 1.5 if votes.has_contexts else 0.0)
+    now.iterate(3)
+    group = now.groups[0]
+    left_out = group.leave_out()
+    own = slice(*votes.outcomes.ptr[2:4])
+    group.precision[own], group.shift[own] = 0.0, 0.0
+    group.solve(now.prior)
+    again = group.leave_out()  # nothing is left to leave out
+    np.testing.assert_allclose(left_out.mean[own], group.differences.mean[own], atol=1e-8)
+    np.testing.assert_allclose(left_out.variance[own], again.variance[own], atol=1e-8)
+
+
+def test_the_spread_over_contexts_is_learned() -> None:
+    varied = at.rank(prompt_crowd(spread=2.0).comparisons)
+    constant = at.rank(prompt_crowd(spread=0.0).comparisons)
+    assert 1.2 < spread_of(varied) < 4.0
+    assert spread_of(constant) < 0.4
+
+
+def test_scores_are_log_odds_in_a_new_context() -> None:
+    made = prompt_crowd(n_annotators=40, n_contexts=300, seed=1)
+    fit = at.rank(made.comparisons)
+    marginal = made.scores / np.sqrt(1.0 + MARGINAL * 2.0**2)
+    low, high = fit.scores.interval.T
+    assert ((low <= marginal) & (marginal <= high)).all()
+    assert fit.scores.mean @ marginal / (marginal @ marginal) == pytest.approx(1.0, abs=0.35)
+
+
+def test_few_contexts_make_intervals_wider() -> None:
+    few, many = (
+        at.rank(prompt_crowd(n_contexts=n, n_annotators=30, seed=2).comparisons) for n in (8, 300)
+    )
+    assert few.scores.sd.mean() > 1.5 * many.scores.sd.mean()
+
+
+def test_honest_voters_are_not_accused_whatever_prompts_and_ties_do() -> None:
+    accused = 0
+    for seed in range(4):
+        made = prompt_crowd(tie_rate=1.0, pair_tie_sd=1.5, spread=2.0 * (seed % 2), seed=seed)
+        accused += at.rank(made.comparisons).n_spammers or 0
+    assert accused == 0
+
+
+def test_random_voters_are_found_by_others_votes_on_the_same_prompts() -> None:
+    made = prompt_crowd(n_random=4, n_annotators=24, n_votes=80)
+    fit = at.rank(made.comparisons)
+    np.testing.assert_array_equal(fit.spammer, made.is_spammer)
+    accuracy = np.asarray(fit.annotator_columns["accuracy"])
+    assert accuracy[4:].min() > accuracy[:4].max()
+
+
+def test_whose_prompts_nobody_shares_are_unknown() -> None:
+    made = prompt_crowd(own_contexts=True, n_contexts=400, n_votes=20, spread=0.5, seed=1)
+    fit = at.rank(made.comparisons)
+    assert fit.verdict != "chance"
+    assert NOT_SHARED in fit.behavior
+    assert not fit.spammer.any()
+    cannot = np.array(fit.behavior) == NOT_SHARED
+    assert np.isnan(np.asarray(fit.annotator_columns["accuracy"])[cannot]).all()
+
+
+def test_shuffled_rows_change_nothing() -> None:
+    data = prompt_crowd(seed=3).comparisons.to_arrow()
+    rows = np.random.default_rng(0).permutation(data.num_rows)
+    one, other = (at.rank(each) for each in (data, data.take(pa.array(rows))))
+    of_one, of_other = (
+        dict(zip(f.data.items.to_pylist(), f.scores.mean, strict=True)) for f in (one, other)
+    )
+    for item, score in of_one.items():
+        assert score == pytest.approx(of_other[item], abs=1e-9)
+
+
+def test_swapped_sides_mirror_the_side_bias_and_nothing_else() -> None:
+    data = prompt_crowd(seed=4).comparisons
+    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
+    swapped = replace(data, left=data.right, right=data.left, outcome=outcome)
+    one, other = at.rank(data), at.rank(swapped)
+    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
+    np.testing.assert_allclose(one.scores.sd, other.scores.sd, atol=1e-9)
+    np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
+    assert one.side_bias[0] == pytest.approx(-other.side_bias[0], abs=1e-9)
+
+
+def ranked() -> Comparisons:
+    """Rankings of four items by ten people in ten contexts each."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for person in range(10):
+        for context in range(10):
+            place = rng.permutation(4)
+            for a in range(4):
+                for b in range(a + 1, 4):
+                    rows.append((a, b, person, "left" if place[a] < place[b] else "right", context))
+    columns = ("left", "right", "annotator", "winner", "context")
+    return Comparisons.of([dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def test_votes_of_rankings_are_recognised_and_count_less() -> None:
+    weight, is_ranked = ranking_weights(ranked())
+    assert is_ranked
+    np.testing.assert_allclose(weight, 4 * (4 - 25 / 12) / 12)
+
+
+def test_circles_are_no_rankings() -> None:
+    data = ranked()
+    # 0 beats 1, 1 beats 2, 2 beats 0 for two of ten people.
+    outcome = data.outcome.copy()
+    for row in np.flatnonzero(data.annotator_of_comparison() < 2):
+        pair = int(data.left[row]), int(data.right[row])
+        outcome[row] = {(0, 1): 0, (1, 2): 0, (0, 2): 1}.get(pair, int(outcome[row]))
+    weight, is_ranked = ranking_weights(replace(data, outcome=outcome))
+    assert not is_ranked
+    assert (weight == 1.0).all()
+
+
+def test_false_discoveries_are_controlled() -> None:
+    p = np.array([0.001, 0.002, 0.14, 0.19, 0.9])
+    found = control_discoveries(p, p <= 0.2)
+    assert found.tolist() == [True, True, True, False, False]
+    assert not control_discoveries(np.array([0.06]), np.array([True])).any()
+
+
+def test_votes_are_predicted_in_their_context() -> None:
+    made = prompt_crowd(seed=5, n_votes=120)
+    data = made.comparisons
+    rng = np.random.default_rng(0)
+    kept = rng.random(data.n_comparisons) < 0.8
+    model = PairGPM().fit(data.subset(kept))
+    new = ~kept
+    codes = (data.left[new], data.right[new], data.annotator_of_comparison()[new])
+    outcome = data.outcome[new].astype(np.int64)
+    rows = np.arange(len(outcome))
+    known = model.predict_proba(*codes, None, data.context[new])[rows, outcome]
+    unknown = model.predict_proba(*codes)[rows, outcome]
+    assert np.log(known).mean() > np.log(unknown).mean() + 0.1
+    np.testing.assert_allclose(model.predict_proba(*codes).sum(axis=1), 1.0)
+
+
+def test_a_ranking_that_plain_counts_contradict_is_not_to_be_trusted() -> None:
+    fit = at.rank(prompt_crowd(spread=0.0).comparisons)
+    assert contradictions(fit) == []
+    assert rank_verdict(fit).trust.word in ("Yes", "Mostly", "Partly", "No")
+    plain = -fit.scores.mean
+    wrong = replace(fit, parameters={**fit.parameters, PLAIN_SCORES: plain})
+    assert "rank correlation -1.00" in contradictions(wrong)[0]
+    assert "WARNING: the ranking differs" in wrong.summary()
+    assert rank_verdict(wrong).trust.word == "Not as it is"
+
+
+def test_a_side_bias_that_the_sides_chosen_contradict_is_said() -> None:
+    fit = at.rank(prompt_crowd(spread=0.0).comparisons)
+    wrong = replace(fit, side_bias=np.array([4.4, 4.2, 4.6]))
+    assert "+4.40 log odds, but" in contradictions(wrong)[0]
+
+
+def test_few_contexts_are_said() -> None:
+    fit = at.rank(prompt_crowd(n_contexts=3).comparisons)
+    assert "there are only 3 contexts" in fit.summary()
+
+
+def test_votes_that_agree_only_within_prompts_are_no_chance() -> None:
+    made = prompt_crowd(spread=3.0, n_contexts=10, n_annotators=30, n_items=8, seed=11)
+    data = made.comparisons
+    # Each context against its mirror image: over all contexts, no item is better.
+    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
+    table, mirrored = (each.to_arrow() for each in (data, replace(data, outcome=outcome)))
+    contexts = pa.array([f"mirrored {each}" for each in mirrored["context"].to_pylist()])
+    mirrored = mirrored.set_column(4, "context", contexts)
+    table = table.set_column(4, "context", table["context"].cast(pa.string()))
+    fit = at.rank(pa.concat_tables([table, mirrored]))
+    assert fit.verdict != "chance"
+    assert spread_of(fit) > 1.0
