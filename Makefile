@@ -4,6 +4,7 @@
 # make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
+# make attack   attack the service on both databases: rights, hostile requests, Schemathesis, a generated client
 # make crash    kill commands and make their writes fail, and check what they leave behind
 # make mutants  break the package line by line, and say which changes no test notices
 # make format   format the code and mend what the linter can
@@ -18,10 +19,11 @@ BENCH := .venv-bench
 DOCS := .venv-docs
 WHEEL := .venv-wheel
 LABEL_STUDIO := .venv-label-studio
+ATTACK := .venv-attack
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants label-studio clean
+.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants label-studio attack clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -38,6 +40,7 @@ test: $(VENV)/.ready-dev browser java postgresql
 # FUZZ="--count 20000 --seconds 3600".
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.fuzz --count 4000 --seconds 300 $(FUZZ)
+	$(BIN)/python -m tests.fuzz --part flips --count 12000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part fits --count 1000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part crowds --count 100 --seconds 120 $(FUZZ)
 
@@ -109,13 +112,18 @@ crash: $(VENV)/.ready-dev
 mutants: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(JOBS),--jobs $(JOBS))
 
+# The tools talk to the service over HTTP, and their versions of some packages differ. SECONDS=N bounds
+# each part that has no end.
+attack: $(VENV)/.ready-dev $(ATTACK)/.ready postgresql
+	$(BIN)/python -m tests.attack --tools $(ATTACK)/bin --seconds $(or $(SECONDS),60)
+
 # Label Studio is started on an empty SQLite file, which takes a minute or more.
 label-studio: $(VENV)/.ready-dev $(LABEL_STUDIO)/.ready
 	ANNOTRUTH_LABEL_STUDIO=$(CURDIR)/$(LABEL_STUDIO)/bin/label-studio \
 	  $(BIN)/pytest -n 0 tests/serve/hooks/test_real_label_studio.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) $(ATTACK) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # What `annotruth` itself needs, and no more.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -138,6 +146,11 @@ $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 $(DOCS)/.ready: pyproject.toml constraints.txt
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	$(PINNED) $(DOCS)/bin/python $(INSTALL) --editable '.[docs]'
+	touch $@
+
+$(ATTACK)/.ready: Makefile
+	test -x $(ATTACK)/bin/python || $(PYTHON) -m venv $(ATTACK)
+	$(ATTACK)/bin/python $(INSTALL) schemathesis==4.32.5 openapi-python-client==0.29.1
 	touch $@
 
 # Its versions of many packages differ from those used here.

@@ -19,7 +19,7 @@ import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
-from annotruth.questions.page import mean_correlation, reliabilities
+from annotruth.questions.page import estimates, mean_correlation
 from annotruth.questions.sharing import SharedEvidence, choose_sharing
 from annotruth.simulate import QuestionSimulation
 from benchmarks import machine
@@ -144,7 +144,7 @@ def emotions(path: Path) -> None:
     names = pa.array([f"emotion {number}" for number in block])
     fits = at.fit(table.append_column("question", names), question="all", bins=10)
     print(f"\nemotion-0-100, 10 bins:\n\n{fits.summary()}")
-    print(f"correlation of reliabilities: {mean_correlation(reliabilities(fits)):.2f}")
+    print(f"correlation of reliabilities: {mean_correlation(estimates(fits, 'reliability')):.2f}")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ __all__ = [
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")  # stands for a byte that is not UTF-8
+_MAX_NAME = 255  # bytes of a file's name
+_MAX_WORD, _MAX_MESSAGE = 300, 2_000
 _LINE_END = re.compile(r"\s*[\r\n]+\s*")
 
 
@@ -42,6 +45,16 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return text on one line, with control characters written as escapes."""
     return printable(_LINE_END.sub(" ", text.strip()))
+
+
+def concise(text: str) -> str:
+    """Return a message on one line, with long words, and a long whole, shortened in the middle."""
+    text = re.sub(rf"\S{{{_MAX_WORD},}}", lambda found: _cut(found[0], _MAX_WORD), one_line(text))
+    return _cut(text, _MAX_MESSAGE)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: 2 * length // 3]}…{text[-length // 3 :]}"
 
 
 # "PASSWORD" is what messages write in examples of URLs.
@@ -91,7 +104,7 @@ class AnnotruthError(Exception):
     """
 
     def __str__(self) -> str:
-        return one_line(hide_passwords(super().__str__()))
+        return concise(hide_passwords(super().__str__()))
 
 
 class InputError(AnnotruthError, ValueError):
@@ -181,7 +194,7 @@ class AnnotruthWarning(UserWarning):
     """
 
     def __str__(self) -> str:
-        return one_line(super().__str__())
+        return concise(super().__str__())
 
 
 class ConvergenceWarning(AnnotruthWarning):
@@ -203,10 +216,14 @@ class ConvergenceWarning(AnnotruthWarning):
 
 
 def check_path(path: object, what: str) -> None:
-    """Refuse what is no path: of another type, empty, or with a NUL character."""
+    """Refuse what is no path: of another type, empty, with a NUL character, not UTF-8, or too long."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     if not isinstance(text, str) or not text or "\0" in text:
         raise InputError(f"{what} is {shown(path)}: give a path")
+    if _SURROGATE.search(text):
+        raise InputError(f"{what} is {shown(text)}, which is not UTF-8: give another name")
+    if max(map(len, text.encode().split(b"/"))) > _MAX_NAME:
+        raise InputError(f"{shorten(text)}: the name is too long: choose a shorter one")
 
 
 def shown(value: Any, max_length: int = 60) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
 from annotruth.engines import get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, InputError
+from annotruth.errors import AnnotruthWarning, InputError, shown
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.labels import Labels, LabelSummary
@@ -87,7 +87,7 @@ class FitRequest:
     def is_of_sets(self) -> bool:
         """Whether answers are said to be sets of labels."""
         name = self.model.name if isinstance(self.model, OptionsBase) else self.model
-        return self.read.has_sets or bool(name == SETS)
+        return self.read.has_sets or (isinstance(name, str) and name == SETS)
 
 
 @overload
@@ -226,7 +226,9 @@ def fit(
         read=read,
         options=options,
     )
-    if read.question == ALL_QUESTIONS:
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {shown(progress)}: give a function")
+    if isinstance(read.question, str) and read.question == ALL_QUESTIONS:
         from annotruth.special_fits import fit_questions  # most fits are of one question
 
         return fit_questions(request)
@@ -290,7 +292,7 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
     """Return the estimator that was asked for; None for the one that predicts best."""
     model, options = request.model, dict(request.options)
     home = native_engine(request.data)
-    if model == AUTO:
+    if isinstance(model, str) and model == AUTO:
         if home is not None:
             raise InputError(f"{AUTO} fits many models, in memory: name one for labels on {home}")
         if options:

@@ -134,8 +134,8 @@ def test_spammers_are_not_asked_and_reliable_annotators_are():
     dropped = people[people["verdict"] == "drop"]
     assert len(dropped) >= 2
     assert (made.reliability[dropped.index] < 0.5).all()
-    told = "repeated .*times likelier if labels do not follow .*for example .*low information"
-    assert dropped["reason"].str.contains(told).all()
+    evidence = "repeated .*times likelier if labels do not follow .*for example .*low information"
+    assert dropped["reason"].str.contains(evidence).all()
     assert np.corrcoef(people["information"], made.reliability)[0, 1] > 0.8
 
 

@@ -353,3 +353,16 @@ def test_a_setting_with_which_numba_fails_is_one_line_and_exit_2(
 def test_other_settings_of_numba_are_left_to_it(run, write, monkeypatch, value):
     monkeypatch.setenv("NUMBA_NUM_THREADS", value)
     assert run("fit", write("l.csv", "item,annotator,label\na,x,1\na,y,2\n"), "--quiet")[0] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
+@pytest.mark.parametrize("megabytes", [300, 500, 900])
+def test_too_little_address_space_is_one_line(tmp_path, megabytes):
+    (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
+    run = f"ulimit -v {megabytes * 1000}; exec {sys.executable} -m annotruth fit labels.csv"
+    done = subprocess.run(
+        ["sh", "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "MB of address space, and its libraries alone need more: type `ulimit" in done.stderr

@@ -1,6 +1,9 @@
 """`annotruth fit`: input formats, and the files it writes."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -155,3 +158,37 @@ def test_bad_files_are_one_line_and_exit_2(run, tmp_path):
         assert err.count("\n") == 1
         assert "Traceback" not in err
     assert not (tmp_path / "out").exists()
+
+
+SAVE_SLOWLY = """
+import sys, time
+from annotruth.models.storage import folder
+write = folder._write_files
+
+def slowly(*args):
+    written = write(*args)
+    print("written", flush=True)
+    time.sleep(60)
+    return written
+
+folder._write_files = slowly
+from annotruth.__main__ import main
+sys.argv = ["annotruth", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_sigterm_during_a_first_save_leaves_nothing(tmp_path):
+    (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
+    words = ["fit", "labels.csv", "--model", "gpm", "--quiet", "--save", "fits/first"]
+    run = [sys.executable, "-c", SAVE_SLOWLY, *words]
+    with subprocess.Popen(
+        run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "written\n"
+        process.terminate()
+        _, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert err == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]

@@ -151,3 +151,37 @@ def test_messages_are_one_printable_line():
 def test_letters_of_all_scripts_are_printable():
     text = "é ß 日本\u3000語 می\u200cخ 👩\u200d👧 \u00a0 \\x1b"
     assert printable(text) == text
+
+
+# Bytes that are not UTF-8, as Python has them.
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "odd\udcff.csv"),
+        ("fit", "odd\udcff.csv", "--memory", "1GB"),
+        ("fit", "."),
+        ("fit", "*.csv"),
+        ("rank", "odd\udcff.csv"),
+        ("fit", "even.csv", "--gold", "odd\udcff.csv"),
+        ("fit", "http://odd\udcff/labels.csv"),
+        ("fit", "even.csv", "--out", "out\udcff"),
+        ("fit", "even.csv", "--save", "fit\udcff"),
+        ("fit", "even.csv", "--report", "report\udcff.html"),
+        ("fit", "even.csv", "--keep", "keep\udcff.csv"),
+        ("update", "fit\udcff", "even.csv"),
+        ("simulate", "--out", "crowd\udcff"),
+        ("serve", "--data-dir", "data\udcff"),
+    ],
+)
+def test_names_that_are_not_utf8_are_refused_in_one_line(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("even.csv", "odd\udcff.csv"):
+        Path(name).write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
+    before = sorted(tmp_path.iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "not UTF-8" in err
+    assert err.count("\n") == 1
+    assert not CONTROL.search(err.rstrip("\n"))
+    assert sorted(tmp_path.iterdir()) == before

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import annotruth as at
 from annotruth.app.cli import main
 
-MAX_LINE = 8_000
-"""The longest message, in characters; it may quote an argument of 5,000."""
+MAX_LINE = 2_100
+"""The longest message, in characters."""
 
 
 class Failed(Exception):  # noqa: N818

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.fuzz.columns import odd_columns
 from tests.fuzz.crowds import renamed_crowd
 from tests.fuzz.files import mutated_file
+from tests.fuzz.flips import flipped_bit
 from tests.fuzz.options import hostile_options
 from tests.fuzz.runner import Part
 from tests.fuzz.saved_fits import tampered_fit
@@ -21,5 +22,6 @@ PARTS: dict[str, tuple[float, Part]] = {
     "options": (0.15, hostile_options),
     "votes": (0.1, odd_votes),
     "fits": (0.0, tampered_fit),
+    "flips": (0.0, flipped_bit),
     "crowds": (0.0, renamed_crowd),
 }

@@ -14,6 +14,7 @@ COUNTS = {
     "options": 60,
     "votes": 120,
     "fits": 40,
+    "flips": 300,
     "crowds": 2,
 }
 

@@ -107,8 +107,10 @@ def test_a_minority_with_another_opinion_is_not_taken_for_spammers():
     labels = minority.crowd.labels
     plain = at.fit(labels, truth="opinions")
     grouped = at.fit(labels, annotators=minority.annotators, by="group")
-    assert plain.spammer[few].mean() > 0.8
-    assert grouped.spammer[few].mean() == 0.0
+    assert {plain.behavior[s] for s in np.flatnonzero(few)} == {"another opinion"}
+    assert (plain.reliability[few] < 0.5).all()
+    assert plain.n_spammers == grouped.n_spammers == 0
+    assert (grouped.accuracy[few] > plain.accuracy[few] + 0.1).all()
     assert grouped.p_serious[few[labels.annotator]].mean() > 0.8
 
 
@@ -343,3 +345,22 @@ def test_the_command_line_writes_tables_and_the_report(run, tmp_path):
     code, _, error = run("fit", labels, "--by", "group")
     assert code == 2
     assert "--annotators FILE" in error
+
+
+@pytest.mark.parametrize("truth", ["opinions", "class"])
+def test_people_of_groups_are_assessed_alike_by_engines(simulated, truth):
+    # The session's known truths number pairs of item and group: the table of classes has fewer rows.
+    memory, reference = (
+        at.fit(
+            simulated.crowd.labels,
+            annotators=simulated.annotators,
+            by="group",
+            truth=truth,
+            engine=engine,
+        )
+        for engine in ("memory", "reference")
+    )
+    np.testing.assert_allclose(memory.accuracy, reference.accuracy, atol=1e-9)
+    assert memory.behavior == reference.behavior
+    counted = memory.further_table("groups", "group_summary")["n_spammers"].to_pylist()
+    assert sum(counted) == memory.n_spammers

@@ -2,6 +2,8 @@
 
 import gzip
 import re
+import subprocess
+import sys
 import tarfile
 from contextlib import suppress
 
@@ -296,6 +298,55 @@ def test_damaged_files_raise_only_input_errors(tmp_path, table, formats, suffix)
         path.write_bytes(content[:place] + changed + content[place + 1 :])
         with suppress(InputError):  # the byte may be one that does not matter
             read_labels(path)
+
+
+FLIP_FOOTER = """
+import pathlib, sys
+from contextlib import suppress
+from annotruth.errors import InputError
+from annotruth.io.readers import read_labels
+
+path = pathlib.Path(sys.argv[1])
+content = path.read_bytes()
+start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+for bit in range(8 * start, 8 * (start + 90)):
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(changed)
+    with suppress(InputError):
+        read_labels(path)
+"""
+
+
+def test_no_bit_of_a_parquet_footer_ends_the_process(tmp_path, table, formats):
+    path = tmp_path / "labels.parquet"
+    for content in (table, table.set_column(2, "label", pa.array([["a"]] * len(table)))):
+        path.write_bytes(formats["parquet"](content))
+        run = [sys.executable, "-c", FLIP_FOOTER, str(path)]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_rows_that_a_parquet_footer_does_not_count_are_noticed(refused, table, formats):
+    content = formats["parquet"](table)
+    n = len(table)
+    encoded = _zigzag(n)
+    places = [at for at in range(len(content)) if content.startswith(encoded, at)]
+    found = []
+    for place in places[-8:]:
+        changed = content[:place] + _zigzag(n - 1) + content[place + len(encoded) :]
+        with suppress(pytest.fail.Exception):
+            found.append(refused(changed, "labels.parquet"))
+    assert any("rows where the footer says" in text for text in found)
+
+
+def _zigzag(n: int) -> bytes:
+    """Return an integer as Parquet's footers have it."""
+    n, encoded = 2 * n, []
+    while n > 127:
+        encoded.append(128 | n & 127)
+        n >>= 7
+    return bytes([*encoded, n])
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])

@@ -17,7 +17,7 @@ import pytest
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.io import content
-from annotruth.io.decoded_size import arrow_size, decoded_size, parquet_size
+from annotruth.io.decoded_size import arrow_size, decoded_size
 from annotruth.io.decompress import read_stream
 from annotruth.io.readers import read_labels
 from annotruth.io.reading.tables import read_table
@@ -251,13 +251,25 @@ def test_texts_of_views_and_dictionaries_are_measured_as_values():
     assert decoded_size(pa.table({"item": views[2:]}), keep_codes=True) == 100
 
 
-def test_the_size_of_parquet_files_counts_the_chosen_columns():
-    stream = pa.BufferOutputStream()
-    pa.parquet.write_table(ZEROS, stream)
-    metadata = pa.parquet.ParquetFile(pa.BufferReader(stream.getvalue())).metadata
-    one = parquet_size(metadata, ["item"])
-    assert one == pytest.approx(content.VALUE_BYTES * ZEROS.num_rows, rel=0.01)
-    assert parquet_size(metadata, ["item", "label"]) == pytest.approx(2 * one, rel=0.01)
+def test_only_the_chosen_columns_of_parquet_files_count(tmp_path):
+    path = tmp_path / "labels.parquet"
+    few = {"item": [1], "annotator": [2], "label": [3]}
+    pa.parquet.write_table(pa.table({**few, "text": ["x" * 2_000_000]}), path)
+    assert read_labels(path).n_labels == 1
+
+
+def test_lists_of_too_many_values_are_refused(tmp_path):
+    n = 2_000_000
+    codes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["x"]))
+    lists = pa.ListArray.from_arrays(pa.array([0, n], pa.int32()), codes)
+    table = pa.table({"item": ["a"], "annotator": ["b"], "label": lists})
+    path = tmp_path / "labels.parquet"
+    pa.parquet.write_table(table, path)
+    assert path.stat().st_size < 2_000
+    with pytest.raises(
+        InputError, match=r"lists of the Parquet content takes 48.0 MB .* the limit"
+    ):
+        read_labels(path)
 
 
 def test_all_parts_of_a_stream_count():

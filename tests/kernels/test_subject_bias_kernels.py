@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from annotruth.kernels import subject_bias, subject_bias_groups, subject_bias_posterior
+from annotruth.kernels import subject_bias, subject_bias_posterior
 from annotruth.kernels.reference import subject_bias as reference
-from annotruth.kernels.reference import subject_bias_groups as reference_groups
 from annotruth.kernels.reference import subject_bias_posterior as reference_posterior
 from annotruth.kernels.shared import propose_variances
 
@@ -92,7 +91,7 @@ def test_groups_equal_their_twins(problem, lo, hi):
     group, group_a2 = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
     psi, a2 = state["psi"], state["a2"]
     inputs = (values, b, v2)
-    modules = (subject_bias_groups, reference_groups)
+    modules = (subject_bias, reference)
     assert_same("set_ambiguity", block, lo, hi, (a2, group), (group_a2,), [], modules)
     assert_same(
         "moments_by_group", block, lo, hi, (psi, a2, group), inputs, [(N_GROUPS, 4)], modules

@@ -9,8 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import annotruth as at
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
+from annotruth.labels.validate import input_warnings
 
 
 def scale_of(values, **options) -> Scale:
@@ -87,7 +89,7 @@ def test_timestamps_are_nominal():
         (["2", "1", "10"], [1, 2, 10]),
         (["2.0", "1", "2"], [1, 2]),
         (["0.5", "1"], [0.5, 1.0]),
-        (["01", "2"], [1, 2]),
+        (["01", "2"], ["01", "2"]),
         (["x", "1"], ["1", "x"]),
         (["true", "false"], ["false", "true"]),
     ],
@@ -202,3 +204,35 @@ def test_numbers_match_by_value_and_text_exactly(scale, values, codes):
 def test_a_set_of_categories_is_refused():
     with pytest.raises(InputError, match="categories must be a list"):
         scale_of(["bad", "good"], categories={"bad", "good"})
+
+
+@pytest.mark.parametrize("scale", ["auto", "nominal"])
+@pytest.mark.parametrize("codes", [["007", "7"], ["010", "10"], ["-01", "-1"], ["00", "0", "1.5"]])
+def test_codes_with_leading_zeros_are_not_merged_with_numbers(tmp_path, scale, codes):
+    rows = [(f"i{n}", f"a{k}", code) for n in range(3) for k, code in enumerate(codes)]
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\n" + "".join(f"{i},{a},{x}\n" for i, a, x in rows))
+    for labels in (at.read_labels(path, scale=scale), Labels.of(rows, scale=scale)):
+        assert labels.scale.names == sorted(codes)
+        assert labels.scale.kind == "nominal"
+        assert labels.read_as == (
+            f"labels as text, because {codes[0]} is not how a number is written"
+        )
+        assert not list(input_warnings(labels.scale))
+        again = labels.scale.codes_of(pa.array(codes))
+        assert [labels.scale.names[code] for code in again] == codes
+
+
+def test_codes_of_other_tables_are_said_too(tmp_path):
+    path = tmp_path / "matrix.csv"
+    path.write_text("item,ann,bob,cy\n" + "".join(f"{n},007,7,8\n" for n in range(5)))
+    labels = at.read_labels(path)
+    assert labels.scale.names == ["007", "7", "8"]
+    assert "labels as text, because 007" in labels.read_as
+    matrix = pd.DataFrame({"ann": ["007", "7"], "bob": ["7", "8"]}, index=["x", "y"])
+    assert "labels as text, because 007" in Labels.of(matrix).read_as
+
+
+def test_text_with_other_zeros_is_a_number():
+    labels = Labels.of([("a", "x", "0.50"), ("a", "y", "0"), ("b", "x", "10")])
+    assert labels.scale.values.tolist() == [0.0, 0.5, 10.0]

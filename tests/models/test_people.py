@@ -91,9 +91,11 @@ def test_strict_people_are_serious(seed):
 def test_somebody_who_says_the_frequent_label_to_easy_items_is_not_accused():
     """Nobody is flagged whose agreement is clearly above that of the own labels shuffled."""
     rows, truth, rng = crowd(n_items=300, n_classes=2)
-    lazy = [(e, "new", truth[e] if rng.random() < 0.4 else 0) for e in range(300)]
+    lazy = [(e, "new", truth[e] if rng.random() < 0.15 else 0) for e in range(300)]
     new = row_of(fit_of([*rows, *lazy]), "new")
     assert new.agreement > 0.1
+    assert new.p_spammer > 0.8
+    assert new.evidence > 1
     assert not new.spammer
 
 
@@ -135,7 +137,7 @@ def colluders(share, seed=0):
     return [*rows, *((e, f"x{s}", wrong[e]) for s, chosen in enumerate(items) for e in chosen)]
 
 
-def test_half_that_collude_leave_nobody_judged():
+def test_half_that_collude_leave_nobody_assessed():
     fit = fit_of(colluders(0.5))
     assert fit.verdict == "camps"
     assert not fit.spammer.any()
@@ -260,3 +262,17 @@ def test_intervals_of_reliabilities_contain_them():
     assert low[2] < 0.1
     assert high[2] > 0.9
     assert len(STRATEGIES.reliability) > len(LEVELS)
+
+
+def test_people_who_were_serious_at_first_are_not_flagged_against_plain_counts():
+    """The evidence is for careless labels, but their agreement is clearly above chance."""
+    rows, truth, rng = crowd()
+    items = rng.permutation(len(truth))[:110]
+    given = np.where(np.arange(110) < 25, truth[items], rng.integers(3, size=110))
+    new = row_of(
+        fit_of([*rows, *((e, "new", label) for e, label in zip(items, given, strict=True))]), "new"
+    )
+    assert new.p_spammer > 0.9
+    assert new.evidence > 2
+    assert new.agreement > 0.1
+    assert not new.spammer

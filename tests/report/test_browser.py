@@ -223,9 +223,10 @@ def test_an_item_shows_who_said_what_and_why(model, report, read):
     other = {"cat": "dog", "dog": "cat"}[label]
     assert why.startswith(f"{label} and {other} each have 2 labels.")
     if fit.reliability is not None:
-        reliability = dict(zip(fit.data.annotators.to_pylist(), fit.reliability, strict=True))
+        estimate = fit.reliability if fit.accuracy is None else fit.accuracy
+        estimate = dict(zip(fit.data.annotators.to_pylist(), estimate, strict=True))
         assert [float(row[2]) for row in shown] == pytest.approx(
-            [reliability[row[0]] for row in shown], abs=0.006
+            [estimate[row[0]] for row in shown], abs=0.006
         )
     if model == "one-coin":
         assert label == "dog"
@@ -236,7 +237,7 @@ def test_an_item_shows_who_said_what_and_why(model, report, read):
         prior = fit.parameters["prior"][1] / fit.parameters["prior"][0]
         # Each factor is shown in two digits.
         assert prior * np.prod(factors) == pytest.approx(odds, rel=0.2)
-        reliable = sorted((reliability[who] for who in "ab"), reverse=True)
+        reliable = sorted((estimate[who] for who in "ab"), reverse=True)
         assert " and ".join(f"{one:.2f}" for one in reliable) + ", those for cat from" in why
         assert why.endswith("for dog.")
     elif model == "gpm":
@@ -254,9 +255,9 @@ def test_the_runner_up_of_web_item_983_is_explained(datasets, report, read):
         "button"
     ).click()
     assert reader.page.locator("dialog .why").inner_text() == (
-        "3 and 4 each have 2 labels. Those for 3 come from annotators with reliability 0.99 and "
-        "0.93, those for 4 from 0.95 and 0.43: odds 1.3 to 1 for 3. 1 has 2 labels, from annotators "
-        "with reliability 0.79 and 0.37, and 16%. 2 has 30%, but nobody gave it."
+        "3 and 4 each have 2 labels. Those for 3 come from annotators with accuracy 0.65 and "
+        "0.59, those for 4 from 0.60 and 0.36: odds 1.3 to 1 for 3. 1 has 2 labels, from annotators "
+        "with accuracy 0.47 and 0.36, and 16%. 2 has 30%, but nobody gave it."
     )
 
 
@@ -365,7 +366,7 @@ def test_nothing_overflows_on_small_screens(width, hostile, report, read):
 
 CUT = "buttons => buttons.filter(b => b.scrollWidth > b.clientWidth).map(b => b.textContent)"
 NARROW = {
-    "annotators": ["Annotator", "Reliability", "Verdict"],
+    "annotators": ["Annotator", "Accuracy", "Verdict"],
     "items": ["Item", "Label", "Score", "Status"],
 }
 

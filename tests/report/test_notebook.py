@@ -116,11 +116,11 @@ def test_text_has_the_color_of_the_notebook(chromium, shown, background):
     page.close()
 
 
-CHARTS = """agreement annotator calibration categories confusion history item items matches
+CHARTS = """accuracy agreement annotator calibration categories confusion history item items matches
 past_fits reliability scores true_scores workload"""
 
 PUBLIC = {
-    "fit": """annotator_columns annotator_stats annotators behavior changes_over_time chosen converged crowd_over_time
+    "fit": """accuracy annotator_columns annotator_stats annotators behavior changes_over_time chosen converged crowd_over_time
         data dependence dependent_annotators disputed distribution distributions expectation group_differences group_summary groups high history
         item_columns items keep label label_quality labels log_likelihood low machines model n_iter n_spammers notes
         over_time p_serious past_fits plot readout reliability report save score settings soft_labels spammer

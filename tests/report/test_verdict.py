@@ -174,8 +174,8 @@ def test_no_count_contradicts_another(fits):
 def test_the_dropped_come_with_what_they_do(fits):
     fit = fits["mostly spammers"]
     shown = first_screen(report_page(fit))
-    worst = int(np.argmin(fit.reliability))
-    about = f"person {worst} {fit.behavior[worst]}, reliability {fit.reliability[worst]:.2f}"
+    worst = int(np.argmin(fit.accuracy))
+    about = f"person {worst} {fit.behavior[worst]}, accuracy {fit.accuracy[worst]:.2f}"
     assert f"6 to drop, with 60% of the labels {about}" in shown
     assert shown.index("Can these labels be trusted?") < shown.index("Whom to act on?")
     assert shown.index("Which items to relabel?") < shown.index("What would it cost?")
@@ -185,7 +185,10 @@ def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
     page = first_screen(report_page(fits["cannot tell spam"]))
     assert "Nobody to drop: dawid-skene cannot tell spam from mistakes." in page
     good = first_screen(report_page(fits["good"]))
-    assert "Nobody to drop: all 7 annotators are reliable." in good
+    assert "Nobody to drop: nobody is flagged as careless or consistently wrong." in good
+    rows, _ = classes([0.95] * 7)
+    by_reliability = first_screen(report_page(at.fit(rows, "gpm")))
+    assert "Nobody to drop: all 7 annotators are reliable." in by_reliability
     assert "Nobody to drop or to ask: labels agree no better than chance." in first_screen(
         report_page(fits["chance"])
     )
@@ -201,7 +204,7 @@ def test_the_next_command_is_escaped(fits):
 def test_labels_of_chance_do_not_reassure(fits):
     page = report_page(fits["chance"])
     first = first_screen(page)
-    assert re.search("Reliable annotators \N{EN DASH} not known", first)
+    assert re.search("Annotators to keep \N{EN DASH} not known", first)
     assert "Which items to relabel? Not known." in first
     assert "Nothing yet: check the task and its instructions before you buy labels." in first
     for reassuring in ("to ask for more", "annotruth next", "need labels", "no more labels"):

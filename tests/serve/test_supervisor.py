@@ -18,6 +18,10 @@ CHILD = (
     "import os, sys; from annotruth.serve.supervisor import end_with_parent; end_with_parent(); "
     "open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); " + SLEEP
 )
+BUSY = (  # as during a fit
+    "import signal; from annotruth.serve import supervisor; supervisor._ORPHAN_SECONDS = 0.1; "
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN); " + CHILD
+)
 PARENT = (
     "import os, sys; from annotruth.serve.supervisor import supervise; "
     "supervise({'child': [sys.executable, '-c', sys.argv[1], sys.argv[2]]}, os.environ)"
@@ -71,6 +75,14 @@ class TestProcesses:
         wait_until(lambda: not is_alive(child), "the end of the child")
         if number != signal.SIGKILL:
             assert parent.returncode == 0
+
+    def test_a_busy_child_ends_with_a_killed_supervisor(self, tmp_path):
+        path = tmp_path / "pids"
+        parent = subprocess.Popen([sys.executable, "-c", PARENT, BUSY, str(path)])
+        (child,) = wait_for_pids(path, 1)
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: not is_alive(child), "the end of the child")
 
 
 def test_bad_input_at_the_start_ends_the_service():

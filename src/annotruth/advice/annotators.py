@@ -93,7 +93,9 @@ class AnnotatorAdvice:
 def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
     """Return the verdict on every annotator of a fit, given what one label of theirs gains."""
     people = advice_of_verdicts(*verdicts(fit), label_gain)
-    return replace(people, ask=np.zeros_like(people.ask)) if fit.is_void else people
+    # Of two camps, the most informative people would be those of the side that the model took.
+    asks_nobody = fit.is_void or fit.verdict == "camps"
+    return replace(people, ask=np.zeros_like(people.ask)) if asks_nobody else people
 
 
 def advice_of_verdicts(

@@ -23,8 +23,8 @@ from annotruth.models.result import Fit
 RULES = {
     "keep": "labels follow the items",
     "drop": "labels are careless or consistently wrong, by strong evidence that plain counts support",
-    "unsure": "accuracy clearly below the crowd's, careless in part, or another opinion, or unclear",
-    "too few labels": TOO_FEW,
+    "unsure": "accuracy clearly below the crowd's, careless in part, or another opinion",
+    "too few labels": f"{TOO_FEW}, or labels that follow the items too weakly: more would tell",
 }
 """The rule for each verdict."""
 
@@ -36,8 +36,9 @@ _NOTICED = {
     PARTLY_CARELESS: "a part of the labels does not depend on the items",
     OTHER_OPINION: "agrees with others who differ from the crowd",
     UNCLEAR: "labels follow the items too weakly to tell",
-    NO_VERDICT: "it is open which of two sides is right",
+    NO_VERDICT: "labels are too few to tell them from chance",
 }
+_CAMPS = "it is open which of two sides is right"
 _MOST_SHOWN = 24  # characters of an item's name
 
 
@@ -52,8 +53,10 @@ def verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str
     flagged = np.asarray(fit.annotator_columns[FLAGGED], dtype=np.bool_)
     behavior = np.array(fit.behavior, dtype=object)
     noticed = np.isin(behavior, list(_NOTICED))
+    needs_more = np.isin(behavior, [TOO_FEW, UNCLEAR])
+    noticed &= ~needs_more
     verdict = np.select(
-        [flagged, behavior == TOO_FEW, noticed], ["drop", "too few labels", "unsure"], "keep"
+        [flagged, needs_more, noticed], ["drop", "too few labels", "unsure"], "keep"
     )
     examples = example_items(fit, flagged | noticed) if isinstance(fit, Fit) else {}
     reasons = [
@@ -78,9 +81,10 @@ def _reason(fit: AnnotatorResults, s: int, verdict: str) -> str:
             f"others {columns['agreement'][s]:+.2f} (0: own labels shuffled)"
         )
     if verdict == "too few labels":
-        return f"{said}: {TOO_FEW}"
+        return f"{said}: {_NOTICED.get(behavior, TOO_FEW)}"
     if verdict == "unsure":
-        return f"{said}: {behavior}, {_NOTICED[behavior]}"
+        noticed = _CAMPS if fit.verdict == "camps" else _NOTICED[behavior]
+        return f"{said}: {behavior}, {noticed}"
     return f"{said}: {behavior}"
 
 

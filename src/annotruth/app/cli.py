@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import typer
@@ -245,11 +246,24 @@ def _annotruth(
         logging.getLogger("annotruth").setLevel(logging.INFO)
 
 
+_LEAST_ADDRESS_SPACE = 1_200_000_000  # bytes
+
+
 def _check_environment() -> None:
     """Refuse variables with which Numba, which compiles the kernels, fails by a traceback.
 
-    Values that are no whole numbers are ignored by Numba.
+    Values that are no whole numbers are ignored by Numba. Too little address space is refused too:
+    libraries that cannot be loaded are called missing, end the process, or try again for minutes.
     """
+    with suppress(ImportError):  # not on Windows
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
+            raise InputError(
+                f"this process may use {limit / 1e6:,.0f} MB of address space, and its libraries alone "
+                "need more: type `ulimit -v unlimited` first"
+            )
     for name, refused, advice in (
         ("NUMBA_NUM_THREADS", lambda value: value < 1, "set it to 1 or more, or unset it"),
         ("NUMBA_DISABLE_JIT", bool, "unset it, as kernels have to be compiled"),

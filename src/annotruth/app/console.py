@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
-from annotruth.errors import AnnotruthWarning, one_line, printable
+from annotruth.errors import AnnotruthWarning, concise, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ _STARTED = time.monotonic()  # the command
 
 def print_error(message: object) -> None:
     """Print one line to stderr: an error or a warning."""
-    _print(f"annotruth: {one_line(str(message))}", sys.stderr)
+    _print(f"annotruth: {concise(str(message))}", sys.stderr)
 
 
 def exit_interrupted() -> NoReturn:

@@ -39,7 +39,7 @@ def get_engine(name: str | Engine) -> Engine:
 
     "auto" is memory wherever no model is fitted, such as in reading labels.
     """
-    if hasattr(name, "capabilities") and not isinstance(name, type):
+    if hasattr(name, "capabilities") and hasattr(name, "open") and not isinstance(name, type):
         return cast(Engine, name)
     if not isinstance(name, str) or name not in (*ENGINES, AUTO):
         raise InputError(f"unknown engine {shown(name)}: choose {', '.join((*ENGINES, AUTO))}")

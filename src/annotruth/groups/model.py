@@ -20,7 +20,7 @@ from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.distribution import mixed_confusion
 from annotruth.models.em import ProgressCallback, one_blas_thread, run_em
 from annotruth.models.latent_classes import variance_inflation
-from annotruth.models.people import assess_people
+from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_results, opinion_results
 from annotruth.models.robust_gpm.annotators import (
@@ -167,7 +167,7 @@ def _fit_opinions(
         final = final_model(labels, state)
         confusion = final.classes.confusion
         messages = steps.messages(parameters, steps.pair_likelihood(confusion))
-        states = opinion_results.opinion_states(final, None)
+        states = _with_priors_of_pairs(opinion_results.opinion_states(final, None), messages)
         people = assess_people(session, pairs.labels, states, final.posterior.reliability)
     opinions = group_opinions(shapes, final.posterior, group, pairs.n_groups)
     posterior = messages.posterior()
@@ -197,6 +197,11 @@ def _fit_opinions(
     )
 
 
+def _with_priors_of_pairs(states: ItemStates, messages: Messages) -> ItemStates:
+    """Return the states with what the other groups say about an item as the prior of each pair."""
+    return states._replace(prior=np.ones_like(states.prior), known_truth=messages.from_others())
+
+
 def _fit_classes(
     estimator: RobustGPM,
     crowd: Fit,
@@ -219,7 +224,7 @@ def _fit_classes(
         )
         parameters, state, messages = _final_classes(steps, parameters, before)
         annotators = class_results.class_posterior(labels, state)
-        states = class_results.class_states(items, state, session)
+        states = _with_priors_of_pairs(class_results.class_states(items, state, session), messages)
         people = assess_people(session, pairs.labels, states, annotators.reliability)
     of_states = class_results.state_opinions(state, annotators.reliability)
     opinions = np.broadcast_to(of_states, (pairs.n_groups, *of_states.shape))

@@ -14,7 +14,7 @@ from annotruth.groups.model import GroupModel
 from annotruth.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.frames import as_arrow
-from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.tables import MOST_COLUMNS
@@ -156,16 +156,17 @@ def _summary_table(
     model: GroupModel, groups: AnnotatorGroups, differences: Differences
 ) -> pa.Table:
     """Return one row per group: its annotators, and how it differs from the others."""
-    reliability, codes = model.annotators.reliability, range(len(groups.names))
+    fit, codes = model.fit, range(len(groups.names))
+    assert fit.reliability is not None
+    assert fit.spammer is not None
+    reliability, spammer = fit.reliability, fit.spammer
     n_labels = model.labels.labels_per_annotator
     columns: dict[str, Any] = {
         "group": pa.array(groups.names),
         "n_annotators": np.bincount(model.group[model.group >= 0], minlength=len(codes)),
         "n_labels": np.array([n_labels[model.group == code].sum() for code in codes]),
         "reliability": np.array([np.median(reliability[model.group == code]) for code in codes]),
-        "n_spammers": np.array(
-            [int((reliability[model.group == code] < SPAMMER_BELOW).sum()) for code in codes]
-        ),
+        "n_spammers": np.array([np.count_nonzero(spammer[model.group == code]) for code in codes]),
     }
     if model.labels.scale.is_ordinal:
         columns["level"] = differences.level

@@ -22,6 +22,7 @@ from annotruth.errors import InputError, OutputError, counted, one_line, shorten
 from annotruth.io.content import (
     DATABASE_TITLE,
     UTF8_BOM,
+    VALUE_BYTES,
     ContentKind,
     FileContent,
     check_utf8,
@@ -87,17 +88,18 @@ def _read(
         return
     from annotruth.io.decoded_size import decoded_size
     from annotruth.io.decompress import check_size
+    from annotruth.labels.encode import decode_table
 
     with _damage_reported(kind):
         if kind == "parquet":
-            batches = _read_parquet(content, choose, max_rows, keep_codes)
+            batches = _read_parquet(content, choose, max_rows)
         else:
             batches = _read_arrow(content, choose, max_rows)
         for batch in batches:
             # A damaged file can hold offsets that point outside it: never let them through.
             batch.validate(full=True)
             check_size(decoded_size(batch, keep_codes=keep_codes), "text", limit)
-            yield batch
+            yield decode_table(batch) if kind == "parquet" and not keep_codes else batch
 
 
 def _choose_unique(choose: ChooseColumns, names: list[str]) -> list[str]:
@@ -110,52 +112,54 @@ def _choose_unique(choose: ChooseColumns, names: list[str]) -> list[str]:
 
 
 def _read_parquet(
-    content: FileContent,
-    choose: Callable[[list[str]], list[str]],
-    max_rows: int | None,
-    keep_codes: bool,
+    content: FileContent, choose: Callable[[list[str]], list[str]], max_rows: int | None
 ) -> Iterator[pa.Table]:
+    """Read batches whose sizes are added up, with text as dictionaries, which repeat nothing."""
     import pyarrow.parquet
 
-    from annotruth.io.decoded_size import find_long_texts, parquet_size, text_columns
+    from annotruth.io.decompress import refuse_size
+    from annotruth.labels.on_disk.disk import format_size
+
+    open_file = partial(pyarrow.parquet.ParquetFile, page_checksum_verification=True)
+    with open_file(pa.BufferReader(content.data)) as file:
+        metadata, names = file.metadata, choose(file.schema_arrow.names)
+        texts = _check_parquet_columns(file, names, content.limit)
+    tables: list[pa.Table] = []
+    n_rows = size = 0
+    with open_file(pa.BufferReader(content.data), metadata=metadata, read_dictionary=texts) as file:
+        schema = pa.schema([file.schema_arrow.field(name) for name in names])
+        for batch in file.iter_batches(batch_size=max_rows or _PARQUET_ROWS, columns=names):
+            n_rows += batch.num_rows
+            size += batch.nbytes + VALUE_BYTES * batch.num_rows * batch.num_columns
+            if size > content.limit:
+                limit = format_size(content.limit)
+                refuse_size(
+                    f"reading the Parquet content takes more than {limit}", 4 * content.limit
+                )
+            tables.append(pa.Table.from_batches([batch]))
+            if max_rows is not None:
+                yield tables.pop()
+    if n_rows != metadata.num_rows:
+        raise pa.ArrowInvalid(f"{n_rows} rows where the footer says {metadata.num_rows}")
+    if max_rows is None:
+        yield pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _check_parquet_columns(file: Any, names: list[str], limit: int) -> list[str]:
+    """Return the paths of columns of text, and refuse lists of more values than the limit allows."""
     from annotruth.io.decompress import check_size
 
-    data = content.data
-    with pyarrow.parquet.ParquetFile(pa.BufferReader(data)) as file:
-        metadata, names = file.metadata, choose(file.schema_arrow.names)
-    check_size(parquet_size(metadata, names), "decoded Parquet content", content.limit)
-    coded = _dictionary_columns(metadata, names) if keep_codes else []
-    texts = [path for path in text_columns(metadata, names) if path not in coded]
-    with pyarrow.parquet.ParquetFile(
-        pa.BufferReader(data), metadata=metadata, read_dictionary=texts
-    ) as file:
-        coded += find_long_texts(file, texts, content.limit)
-    with pyarrow.parquet.ParquetFile(
-        pa.BufferReader(data), metadata=metadata, read_dictionary=coded
-    ) as file:
-        if max_rows is None:
-            yield file.read(columns=names)
-        else:
-            for batch in file.iter_batches(batch_size=max_rows, columns=names):
-                yield pa.Table.from_batches([batch])
-
-
-def _dictionary_columns(metadata: Any, names: list[str]) -> list[str]:
-    """Return the text columns that a Parquet file holds as dictionaries.
-
-    Plain text takes more than the four bytes of its length, so less than that must be codes.
-    """
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    coded = []
-    for place in range(metadata.num_columns):
-        chunks = [group.column(place) for group in groups]
-        size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        n = sum(chunk.num_values for chunk in chunks)
-        column = metadata.schema.column(place)
-        is_text = column.physical_type == "BYTE_ARRAY" and column.logical_type.type == "STRING"
-        if column.path in names and is_text and size < 4 * n:
-            coded.append(column.path)
-    return coded
+    metadata, starts = file.metadata, tuple(f"{name}." for name in names)
+    columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    chosen = [n for n, each in enumerate(columns) if f"{each.path}.".startswith(starts)]
+    lists = [n for n in chosen if columns[n].max_repetition_level]
+    if lists:  # one row of them can hold any number of values
+        # Arrow ends the process when asked about the columns of a damaged footer. A scan raises.
+        file.scan_contents(names)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        n_values = sum(group.column(n).num_values for group in groups for n in lists)
+        check_size(VALUE_BYTES * n_values, "lists of the Parquet content", limit)
+    return [columns[n].path for n in chosen if columns[n].physical_type == "BYTE_ARRAY"]
 
 
 def _read_arrow(
@@ -202,6 +206,7 @@ _HEADER_WINDOW = 1 << 20
 _PEEK = 1 << 16
 _PEEK_LINES = 20  # enough to tell a table separated by spaces from a text
 _BLOCK = 1 << 24  # bytes parsed at once; a row must fit in them
+_PARQUET_ROWS = 1 << 20  # read at once
 
 
 def read_delimited(

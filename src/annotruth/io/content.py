@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, check_path
 
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.disk import Disk
@@ -141,6 +141,7 @@ def read_content(
     whole. ``max_size`` replaces the limit on what a file may hold. ``sheet`` names that of a
     workbook, by default the first.
     """
+    check_path(path, "the name of the file")  # Arrow opens no file whose name is not UTF-8
     data = _read_bytes(path, disk, max_size)
     if data.size == 0:
         raise InputError("the file is empty")

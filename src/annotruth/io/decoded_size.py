@@ -1,4 +1,4 @@
-"""How much memory reading Parquet and Arrow files takes, found without decoding them.
+"""How much memory reading Arrow files, and text in views and dictionaries, takes.
 
 Encodings and compression repeat a value millions of times in a few bytes, so the size of a file
 says nothing about it.
@@ -7,7 +7,7 @@ says nothing about it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,59 +17,9 @@ import pyarrow.compute as pc
 from annotruth.io.content import VALUE_BYTES
 from annotruth.labels.frames import LABEL_ROLES
 
-_DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3  # types of messages
 _UNCOMPRESSED = -1  # a buffer's length, where compressing it would not have made it smaller
 _DAMAGED = "a message is not what its header says"
-
-
-def parquet_size(metadata: Any, names: Iterable[str]) -> int:
-    """Return how many bytes reading columns takes, texts that are in a dictionary as codes."""
-    total = 0
-    for _, group, chunk, column in _chunks(metadata, names):
-        is_fixed = column.physical_type == "FIXED_LEN_BYTE_ARRAY"
-        n = max(group.num_rows, chunk.num_values, 0)
-        total += n * (VALUE_BYTES + (column.length if is_fixed else 0))
-        total += max(chunk.total_uncompressed_size, 0)
-    return total
-
-
-def text_columns(metadata: Any, names: Iterable[str]) -> list[str]:
-    """Return the paths of those columns that hold text."""
-    columns = (column for *_, column in _chunks(metadata, names))
-    return list({each.path: None for each in columns if each.physical_type == "BYTE_ARRAY"})
-
-
-def find_long_texts(file: Any, paths: Iterable[str], limit: int) -> list[str]:
-    """Return the columns of text that may exceed the limit as values rather than codes.
-
-    ``file`` is open to read the columns as dictionaries.
-    """
-    found: dict[str, int] = {}
-    for number, group, chunk, column in _chunks(file.metadata, paths):
-        if _DICTIONARY_ENCODINGS.isdisjoint(chunk.encodings):
-            continue
-        # The first row comes with its dictionary.
-        first = next(file.iter_batches(1, row_groups=[number], columns=[column.path]), None)
-        for array in () if first is None else first.columns:
-            if pa.types.is_dictionary(array.type):
-                longest = pc.max(pc.binary_length(array.dictionary)).as_py() or 0
-                found[column.path] = found.get(column.path, 0) + longest * group.num_rows
-    return [path for path, size in found.items() if size > limit]
-
-
-def _chunks(metadata: Any, names: Iterable[str]) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Return each row group, its number first, with its chunk of each column of these names."""
-    starts = tuple(f"{name}." for name in names)
-    places = [
-        place
-        for place in range(metadata.num_columns)
-        if f"{metadata.schema.column(place).path}.".startswith(starts)
-    ]
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in places:
-            yield number, group, group.column(place), metadata.schema.column(place)
 
 
 def decoded_size(table: pa.Table, *, keep_codes: bool) -> int:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
 from annotruth.io.content import read_content
 from annotruth.io.formats.source import Source
 from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
@@ -98,11 +98,15 @@ def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
     """Return the distinct ids of the annotators to leave out."""
     if isinstance(drop, str | Path):
         ids = _read_ids(Path(drop), max_size)
-    elif isinstance(drop, list | tuple | set | frozenset | np.ndarray):
+    elif isinstance(drop, np.ndarray):
+        ids = make_column("annotator", list(np.atleast_1d(drop)))
+    elif isinstance(drop, list | tuple | set | frozenset):
         ids = make_column("annotator", list(drop))
     else:
         ids = _ids_of_table(to_arrow(drop)[0])
     ids = to_plain(ids)
+    if pa.types.is_nested(ids.type):
+        raise InputError(f"drop is {shown(drop)}: give the ids of annotators, or a file of them")
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     return ids.drop_null().unique()
@@ -110,6 +114,7 @@ def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
 
 def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
     """Return the ids in a file: a table, or one per line."""
+    check_path(path, "drop")
     suffix = path.suffix.lower()
     if suffix not in (*_TEXT, ".json"):
         table = read_table(path, max_size=max_size)

@@ -29,6 +29,7 @@ from annotruth.io.reading.parse import (
 from annotruth.io.reading.tables import load_table
 from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.table import Labels
+from annotruth.labels.validate import describe_codes
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import ParsedLabels
@@ -167,6 +168,6 @@ def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
 def labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
     """Return the labels that a format found."""
     labels = Labels.from_arrow(parsed.table, parsed.options(read), from_text=parsed.from_text)
-    how = (parsed.read_as,) if parsed.title else (parsed.read_as, labels.read_as)
-    labels = replace(labels, read_as=", ".join(filter(None, how)))
+    also = describe_codes(labels.scale) if parsed.title else labels.read_as
+    labels = replace(labels, read_as=", ".join(filter(None, (parsed.read_as, also))))
     return labels if parsed.gold is None else labels.with_gold(parsed.gold)

@@ -226,8 +226,9 @@ def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) 
                 promote_options="permissive",
             )
         except pa.ArrowException:
+            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
             raise InputError(
-                f"column {field.name!r} is {field.type}, and that of {first_name} is {before}: "
+                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
                 "convert one of them"
             ) from None
     return pa.unify_schemas([schema, other], promote_options="permissive")

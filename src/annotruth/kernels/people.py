@@ -1,6 +1,6 @@
 r"""What the labels of other people say about the labels of each annotator.
 
-A label of annotator s on item e is judged by the posterior of the item's latent state without that label,
+A label of annotator s on item e is assessed by the posterior of the item's latent state without that label,
 the *cavity*. With :math:`\log p_{e,s}(r \mid z)` as in `annotruth.kernels.item_states`, where the item is
 taken out of the counts, and m labels of the item,
 

@@ -37,7 +37,7 @@ AGREEMENT_BINS = 1001
 """How many bins the share of an item's most frequent label is counted in."""
 
 LEAST_LABEL_PROBABILITY = 1e-12
-"""The least probability of a label when annotators are judged, so that it has a logarithm."""
+"""The least probability of a label when annotators are assessed, so that it has a logarithm."""
 
 CAVITY_MOMENTS = 7
 """How many moments `annotruth.kernels.people.moments` adds up."""

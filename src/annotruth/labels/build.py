@@ -337,6 +337,7 @@ class LabelBuilder:
             )
         if options.infers_scale and not self._has_sets:
             scale = judge_order(scale, arranged.layout)
+        columns = describe_columns(self._columns, self._options.columns)
         return BuiltLabels(
             arranged.layout,
             items,
@@ -345,7 +346,7 @@ class LabelBuilder:
             n_dropped=self._n_rows - self._n_kept,
             n_repeated=len(arranged.left_out) if options.duplicates == "refuse" else 0,
             covariates=self._covariates(arranged),
-            read_as=describe_columns(self._columns, self._options.columns),
+            read_as=", ".join(filter(None, (columns, validate.describe_codes(scale)))),
         )
 
     def _scale_of_sets(self, values: pa.Array) -> tuple[Scale, NDArray[np.int32]]:

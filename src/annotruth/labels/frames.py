@@ -316,7 +316,8 @@ def to_arrow(
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         with suppress(pa.ArrowInvalid):  # a single column is not a table
             return pa.table(data), "pyarrow"
-    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
+    is_one = isinstance(data, (str, bytes, dict)) or getattr(data, "shape", None) == ()
+    if isinstance(data, Iterable) and not is_one:
         return _tuples_to_arrow(list(data), roles), default_frame()
     what = "labels" if tuple(roles) == LABEL_ROLES else "comparisons"
     raise InputError(

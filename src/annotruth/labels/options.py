@@ -226,4 +226,5 @@ def _is_unset(value: Any, default: Any) -> bool:
     # Arrays cannot be compared as a whole, so only text is.
     if isinstance(value, str):
         return bool(value == default)
-    return value is default or (isinstance(value, Sized) and len(value) == 0)
+    is_scalar = getattr(value, "shape", None) == ()  # an array of NumPy that has no length
+    return value is default or (isinstance(value, Sized) and not is_scalar and len(value) == 0)

@@ -22,6 +22,9 @@ ScaleKind = Literal["auto", "nominal", "ordinal"]
 MAX_CODES = 12
 """More numbers than these are a scale in any case."""
 
+LEADING_ZERO = r"^[-+]?0\d"
+"""How codes begin that are no numbers."""
+
 _BINARY_CODES = {(0, 1), (1, 2), (-1, 1)}
 _MAX_LABELS = 200_000  # of the first items; these decide as well as all
 _MIN_DISPUTED = 20  # items with different labels; standard errors of fewer are too uncertain
@@ -151,21 +154,27 @@ def infer_scale(
         scale = _scale_of_listed(
             categories, "ordinal" if kind == "auto" else kind, observed=observed
         )
+        numbers = parse_numbers(observed, leading_zeros=True)
+        if numbers is not None and parse_numbers(scale.categories) is not None:
+            observed = as_arrow(numbers)  # who lists numbers takes 02 for one
     else:
         scale = _scale_of_observed(observed, kind, from_text=from_text)
     return scale, scale.codes_of(observed)
 
 
-def parse_numbers(values: pa.Array) -> NDArray[np.float64] | None:
+def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[np.float64] | None:
     """Return the values as finite numbers, or None if one of them is not a number.
 
-    Integers too large to be exact as doubles are ids, not numbers.
+    Integers too large to be exact as doubles are ids. Text with leading zeros is a code, unless
+    ``leading_zeros``: 007 and 7 may be two of them.
     """
     values = to_plain(values)
     if pa.types.is_boolean(values.type):
         return None
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
+        if not leading_zeros and pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py():
+            return None
     try:
         numbers = values.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -229,7 +238,7 @@ def _scale_of_listed(
     ``observed`` holds the labels: listed numbers stay text where the labels are text.
     """
     is_list = isinstance(categories, Sized) and not isinstance(categories, str | set | frozenset)
-    if not is_list or len(categories) == 0:
+    if not is_list or getattr(categories, "shape", None) == () or len(categories) == 0:
         raise InputError(
             f"categories must be a list of at least one category, not {shown(categories)}"
         )
@@ -238,17 +247,20 @@ def _scale_of_listed(
     except (pa.ArrowException, OverflowError, UnicodeError):
         # Of mixed types, or integers beyond 64 bits.
         given = make_column("categories", [_to_text(category) for category in categories])
+    if pa.types.is_nested(given.type):
+        raise InputError(f"categories are {shown(categories)}: list numbers or text")
     if given.null_count:
         raise InputError("categories contain an empty one: name every category")
     numbers = parse_numbers(given)
-    as_text = numbers is None or (observed is not None and parse_numbers(observed) is None)
-    keys = given.cast(pa.string()).to_pylist() if as_text else numbers.tolist()  # type: ignore[union-attr]
+    if observed is not None and parse_numbers(observed, leading_zeros=True) is None:
+        numbers = None
+    keys = given.cast(pa.string()).to_pylist() if numbers is None else numbers.tolist()
     counts = Counter(keys)
     named = zip(given.to_pylist(), keys, strict=True)
     repeated = sorted({str(category) for category, key in named if counts[key] > 1})
     if repeated:
         raise InputError(f"categories name {listed(repeated)} twice: list each category once")
-    if as_text:
+    if numbers is None:
         return Scale(kind, given, np.arange(1.0, len(given) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, to_categories(values), values)

@@ -87,7 +87,9 @@ class Labels(LabelArrays):
                 builder = LabelBuilder(listed)
             builder.add(shaped.table)
             built = builder.finish()
-            built = built._replace(read_as=shaped.read_as or built.read_as)
+            if shaped.read_as:
+                how = filter(None, (shaped.read_as, validate.describe_codes(built.scale)))
+                built = built._replace(read_as=", ".join(how))
             return cls.from_built(built, frame=shaped.frame)
         table, frame = to_arrow(data, builder.choose_columns)
         builder.add(table)

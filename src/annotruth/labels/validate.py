@@ -16,16 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, shorten, shown
 from annotruth.labels.encode import EncodedColumn
 from annotruth.labels.frames import as_arrow, as_numpy
-from annotruth.labels.scale import Scale, is_text, parse_numbers, to_plain
+from annotruth.labels.scale import LEADING_ZERO, Scale, is_text, parse_numbers, to_plain
 
 MAX_VALUE = 1e100
 """The largest number that is taken: its square, and sums of many, are far from overflow."""
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
+_NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?\s*")
 _INTEGERS_BELOW = 1 << 63  # NumPy has no larger ones
 _MISSING = ("", "nan")  # without spaces around them and in lower case
 _NOT_AVAILABLE = ("na", "n/a", "#n/a", "<na>", "null", "nat")  # as other programs write them
@@ -165,9 +166,9 @@ def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the choices for an option."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         *first, last = choices
-        raise InputError(f"unknown {name} {value!r}: choose {', '.join(first)} or {last}")
+        raise InputError(f"unknown {name} {shown(value)}: choose {', '.join(first)} or {last}")
 
 
 def check_column_names(option: str, columns: object) -> None:
@@ -332,6 +333,8 @@ def input_warnings(scale: Scale) -> Iterator[str]:
             "them with a point"
         )
         return
+    if describe_codes(scale):
+        return
     not_numbers = (name for name in names if parse_numbers(as_arrow([name])) is None)
     texts = list(islice(not_numbers, _MAX_TEXTS + 1))
     if texts and len(texts) <= _MAX_TEXTS and len(names) - len(texts) > 1:
@@ -344,6 +347,17 @@ def input_warnings(scale: Scale) -> Iterator[str]:
             f"{shown(unavailable[0])} is taken for a category: leave the cell empty if it means "
             "that there is no label"
         )
+
+
+def describe_codes(scale: Scale) -> str:
+    """Return which label makes numbers text because it has leading zeros, for "read as"."""
+    if not is_text(scale.categories.type) or parse_numbers(scale.categories) is not None:
+        return ""
+    names = scale.names
+    codes = [name for name in names if re.match(LEADING_ZERO, name.strip())]
+    if not codes or not all(_NUMBER.fullmatch(name) for name in names):
+        return ""
+    return f"labels as text, because {shorten(codes[0])} is not how a number is written"
 
 
 def find_spelling_variants(names: Iterable[str]) -> tuple[str, str] | None:

@@ -46,7 +46,7 @@ UNCLEAR = "unclear"
 """The behaviors of annotators who are noticed, but not flagged."""
 
 NO_VERDICT = "no verdict"
-"""The behavior of annotators where nobody can be judged."""
+"""The behavior of annotators where nobody can be assessed."""
 
 ACCURACY_COLUMNS = ("accuracy", "accuracy_low", "accuracy_high")
 """The probability that a label of an annotator is right, with its 95% interval."""
@@ -122,11 +122,17 @@ class AnnotatorResults(HasHistory, ABC):
     @property
     @abstractmethod
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time."""
+        """Whether each annotator is a spammer: flagged, or serious less than half of the time."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, counts, history, stop reason and versions, as JSON types."""
+
+    @property
+    def accuracy(self) -> Floats | None:
+        """The probability that a label of each annotator is right; None if the model does not estimate it."""
+        accuracy = self.annotator_columns.get("accuracy")
+        return None if accuracy is None else np.asarray(accuracy, dtype=np.float64)
 
     @property
     def n_spammers(self) -> int | None:
@@ -285,8 +291,8 @@ class BaseFit(AnnotatorResults):
         What items' probabilities are: "right", those of the right label, or "opinion", the shares
         of serious opinion.
     verdict
-        "chance" if the labels agree no better than chance, "informative" if they agree better; None
-        for models that do not test it.
+        "chance" if the labels agree no better than chance, "informative" if they agree better, "camps" if
+        about half of the annotators contradict the others; None for models that do not test it.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`. For one
         fitted because the default could not be: ``model``, ``why`` and ``instead_of``.
@@ -360,7 +366,7 @@ class BaseFit(AnnotatorResults):
     def withholds_figures(self) -> bool:
         """Whether figures would reassure against what the notes say."""
         kinds = {note.kind for note in self.notes}
-        return self.is_void or not kinds.isdisjoint({"chance test", "other model"})
+        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
 
     def notice(self) -> str:
         """Return the notes in one line; empty if there are none."""

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 
 if TYPE_CHECKING:
     from annotruth.models.base import Estimator
@@ -50,7 +50,7 @@ def get_model(name: str) -> type[Estimator]:
 def find_class(models: Mapping[str, tuple[str, str]], name: str) -> Any:
     """Return the class of a name, which is imported only then."""
     if name not in models:
-        raise InputError(f"unknown model {name!r}: choose one of {', '.join(models)}")
+        raise InputError(f"unknown model {shown(name)}: choose one of {', '.join(models)}")
     module, cls = models[name]
     return getattr(importlib.import_module(module), cls)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -19,6 +20,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
+from annotruth.labels.validate import check_choice
 from annotruth.models import base_fit
 from annotruth.models.base_fit import (
     SETS,
@@ -50,7 +52,14 @@ QUESTIONS_MANIFEST = "questions.json"
 
 # What completion offers.
 _PUBLIC = (
-    *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
+    *(
+        "accuracy",
+        "annotator_columns",
+        "annotator_stats",
+        "annotators",
+        "behavior",
+        "changes_over_time",
+    ),
     *("chosen", "converged", "crowd_over_time", "data", "dependence"),
     *("dependent_annotators", "disputed", "distribution"),
     *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
@@ -336,10 +345,11 @@ class Fit(BaseFit):
             raise AnnotruthError(
                 f"{self.model} estimates scores, not distributions: use items() instead"
             )
-        if readout is None or readout == self.readout:
+        if readout is None:
             return self.distribution
-        if readout not in get_args(Readout):
-            raise InputError(f"unknown read-out {readout!r}: choose right or opinion")
+        check_choice("read-out", readout, get_args(Readout))
+        if readout == self.readout:
+            return self.distribution
         if self.other_distribution is None:
             raise InputError(
                 f"{self.model} has no read-out {readout!r}: choose {self.readout!r}, or the model "
@@ -429,6 +439,8 @@ def is_fit(data: Any) -> bool:
     """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
     if isinstance(data, str | Path):
         names = ("fit.json", QUESTIONS_MANIFEST)
-        return any((Path(data) / name).is_file() for name in names)
+        with suppress(OSError):  # no file can have that name
+            return any((Path(data) / name).is_file() for name in names)
+        return False
     is_of_sets = isinstance(data, AnnotatorResults) and data.model == SETS
     return is_of_sets or isinstance(data, Fit | RankFit)

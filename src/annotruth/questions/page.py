@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.advice.advice import Advice, advise
+from annotruth.advice.flags import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.encode import match_ids
@@ -39,7 +40,7 @@ from annotruth.report.html import (
     write_page,
 )
 from annotruth.report.page import against_truth, convergence_notice
-from annotruth.report.sections import charts_of, rows_left_out
+from annotruth.report.sections import LOWEST, charts_of, rows_left_out
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageColumn,
@@ -52,7 +53,7 @@ from annotruth.report.verdict import ReportVerdict, verdict_of
 _MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
 _N_ITEMS = 5  # the most difficult items of each question
 _NONE = "\N{EN DASH}"
-_CHARTS = ("reliability", "matches", "items", "scores")
+_CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
 def write_question_report(
@@ -77,7 +78,7 @@ def question_page(
 ) -> str:
     """Return the report of several questions, as HTML; the arguments are as in `Fit.report`."""
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
-    people = reliability_table(fits)
+    people = estimate_table(fits)
     verdicts: dict[str, ReportVerdict] = {}
     parts: dict[str, str] = {}
     charts: dict[str, Chart] = {}
@@ -119,14 +120,21 @@ def _notice(fits: QuestionFits) -> str:
     return " ".join(f"{shorten(name)}: {text}" for name, text in texts.items() if text)
 
 
-def _median_reliability(fit: Fit) -> float | None:
-    if fit.reliability is None or fit.withholds_figures:
-        return None
-    return float(np.median(fit.reliability))
+def _median(fit: Fit, name: str) -> float | None:
+    values = getattr(fit, name)
+    return None if values is None or fit.withholds_figures else float(np.median(values))
+
+
+def _estimate(fits: QuestionFits) -> str:
+    """Return by what annotators are assessed first: accuracy where every question has it."""
+    assessed = [fit for fit in fits.questions.values() if not fit.is_void]
+    has_accuracy = bool(assessed) and all(fit.accuracy is not None for fit in assessed)
+    return "accuracy" if has_accuracy else "reliability"
 
 
 def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
     """Return the questions side by side."""
+    estimate = _estimate(fits)
     rows: list[list[str | Cell | Link]] = [
         [
             Link(shorten(name), f"q{number}"),
@@ -135,19 +143,25 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
             f"{fit.data.n_labels:,}",
             f"{fit.data.n_categories} {fit.data.scale.kind}",
             _figure(agreement_of(fit)),
-            _figure(_median_reliability(fit)),
+            _figure(_median(fit, estimate)),
             _NONE if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
         ]
         for number, (name, fit) in enumerate(fits.questions.items(), start=1)
     ]
     header = [
         *("Question", "Trusted?", "Items", "Labels", "Categories"),
-        *("Alpha", "Median reliability", "Spammers"),
+        *("Alpha", f"Median {estimate}", "Spammers"),
     ]
     lead = as_sentence(fits.sharing.why)
+    flags = any(has_flags(fit) for fit in fits.questions.values())
+    spammers = (
+        "are careless or consistently wrong"
+        if flags
+        else f"have a reliability below {SPAMMER_BELOW}"
+    )
     rules = (
-        "Alpha is Krippendorff's: 1 is full agreement, 0 is agreement by chance. Spammers have a "
-        f"reliability below {SPAMMER_BELOW}. The question's section says what the verdict follows "
+        "Alpha is Krippendorff's: 1 is full agreement, 0 is agreement by chance. Spammers "
+        f"{spammers}. The question's section says what the verdict follows "
         "from."
     )
     return section(
@@ -164,8 +178,9 @@ def _figure(value: float | None) -> str:
 
 
 def _annotators(fits: QuestionFits, table: PageTable) -> str:
-    """Return the annotators' reliability in every question."""
-    values = reliabilities(fits)
+    """Return the annotators' accuracy or reliability in every question."""
+    estimate = _estimate(fits)
+    values = estimates(fits, estimate)
     answered = np.isfinite(values).sum(axis=1)
     lead = (
         f"{int((answered > 1).sum()):,} of {counted(len(answered), 'annotator')} answered more than "
@@ -174,22 +189,23 @@ def _annotators(fits: QuestionFits, table: PageTable) -> str:
     correlation = mean_correlation(values)
     # Reliabilities that were shared correlate by construction.
     if fits.sharing.strength == 0.0 and np.isfinite(correlation):
-        lead += f" Reliabilities in two questions correlate by {correlation:.2f} on average."
+        plural = {"accuracy": "Accuracies", "reliability": "Reliabilities"}[estimate]
+        lead += f" {plural} in two questions correlate by {correlation:.2f} on average."
     return section(
         "annotators",
         "Annotators across questions",
         f'<p class="lead">{escaped(lead)}</p>',
-        rows_left_out(table, "annotators", "least reliable"),
+        rows_left_out(table, "annotators", LOWEST[estimate]),
         table_placeholder("annotators", "Annotators across questions"),
         long=True,
     )
 
 
-def reliabilities(fits: QuestionFits, field: str = "reliability") -> Floats:
+def estimates(fits: QuestionFits, name: str) -> Floats:
     """Return an estimate of every annotator in every question; nan where there is none."""
     values = np.full((len(fits.annotator_ids), len(fits)), np.nan)
     for k, fit in enumerate(fits.questions.values()):
-        estimate = getattr(fit, field)
+        estimate = fit.annotator_values().get(name)
         if estimate is not None:
             values[match_ids(fit.data.annotators, fits.annotator_ids), k] = estimate
     return values
@@ -207,9 +223,10 @@ def mean_correlation(values: Floats) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
-def reliability_table(fits: QuestionFits) -> PageTable:
-    """Return the table of annotators with a column per question, least reliable first."""
-    values = reliabilities(fits)
+def estimate_table(fits: QuestionFits) -> PageTable:
+    """Return the table of annotators with a column per question, the lowest first."""
+    estimate = _estimate(fits)
+    values = estimates(fits, estimate)
     known = np.isfinite(values)
     mean = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     mean[~known.any(axis=1)] = np.nan
@@ -221,29 +238,32 @@ def reliability_table(fits: QuestionFits) -> PageTable:
         )
     columns = [
         *columns_of(pa.table({"annotator": fits.annotator_ids}), rows),
-        {**number_column("mean", mean[rows]), "help": "mean reliability over questions"},
+        {**number_column("mean", mean[rows]), "help": f"mean {estimate} over questions"},
     ]
     columns[0] |= {"help": ""}
-    low, high = reliabilities(fits, "low"), reliabilities(fits, "high")
-    for k, name in enumerate(fits):
-        columns += _question_columns(
-            k, name, values[rows, k], low[rows, k], high[rows, k], len(fits) <= _MAX_RANGES
-        )
+    prefix = "accuracy_" if estimate == "accuracy" else ""
+    low, high = (estimates(fits, f"{prefix}{end}") for end in ("low", "high"))
+    for k, (name, fit) in enumerate(fits.questions.items()):
+        tip = f"{estimate} in the question {shorten(name)}"
+        ends = (low[rows, k], high[rows, k])
+        made = _question_columns(k, name, tip, values[rows, k], ends, len(fits) <= _MAX_RANGES)
+        if not has_flags(fit):
+            made[0]["limit"] = SPAMMER_BELOW
+        columns += made
     columns.append(number_column("n_labels", n_labels[rows]))
     return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
 
 
 def _question_columns(
-    k: int, name: str, values: Floats, low: Floats, high: Floats, with_range: bool
+    k: int, name: str, tip: str, values: Floats, interval: tuple[Floats, Floats], with_range: bool
 ) -> list[PageColumn]:
-    """Return the column of a question's reliabilities, and hidden ones of their intervals."""
+    """Return the column of a question's estimates, and hidden ones of their intervals."""
+    low, high = interval
     key, title = f"q{k + 1}", shorten(name, 24)
-    tip = f"reliability in the question {shorten(name)}"
     column = {**number_column(key, values), "title": title, "help": tip, "rank": 2 + k}
     if not with_range or not np.isfinite(low).any():
         return [column]
     column |= {"kind": "range", "ends": (f"{key}_low", f"{key}_high"), "domain": [0, 1]}
-    column["limit"] = SPAMMER_BELOW
     ends = {f"{key}_low": (f"{title} from", low), f"{key}_high": (f"{title} to", high)}
     return [
         column,

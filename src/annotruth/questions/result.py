@@ -132,8 +132,9 @@ class QuestionFits:
         """Return one row per question: counts, agreement, annotators and the verdict on its labels.
 
         The columns are question, model, scale, n_items, n_annotators, n_labels, n_categories,
-        agreement (Krippendorff's alpha), reliability (the median), spammers and verdict
-        ("informative", or "chance" if labels agree no better than chance).
+        agreement (Krippendorff's alpha), accuracy and reliability (the medians), spammers and verdict
+        ("informative", "chance" if labels agree no better than chance, or "camps" if about half of the
+        annotators contradict the others).
         """
         return self._frame(self.overview_table())
 
@@ -250,6 +251,7 @@ def _overview(fit: Fit) -> dict[str, Any]:
         "n_labels": data.n_labels,
         "n_categories": data.n_categories,
         "agreement": agreement_of(fit),
+        "accuracy": None if fit.accuracy is None else float(np.median(fit.accuracy)),
         "reliability": None if fit.reliability is None else float(np.median(fit.reliability)),
         "spammers": fit.n_spammers,
         "verdict": fit.verdict,
@@ -271,8 +273,10 @@ def _describe(fit: Fit) -> str:
         parts.append(f"alpha {alpha:.2f}")
     if fit.withholds_figures:
         return "; ".join(parts)
-    if fit.reliability is not None:
+    if fit.accuracy is not None:
+        parts.append(f"median accuracy {np.median(fit.accuracy):.2f}")
+    elif fit.reliability is not None:
         parts.append(f"median reliability {np.median(fit.reliability):.2f}")
-    if fit.n_spammers is not None:
+    if fit.n_spammers is not None and fit.verdict != "camps":
         parts.append(counted(fit.n_spammers, "spammer"))
     return "; ".join(parts)

@@ -117,8 +117,8 @@ def _model_section(fitted: pa.Table, charts: Mapping[str, Chart], reports: str |
         '<p class="quiet">Held-out is the mean log-probability that a model, fitted without a '
         "label, gave to it: higher is better. Behind is how far a model is behind the best one on "
         "the same labels, in standard errors of the difference. Accuracy has its 95% interval. "
-        "Spammers are annotators with a reliability below 0.5. Seconds are those of one fit to all "
-        "labels.</p>",
+        "Spammers are annotators with a reliability below 0.5; robust-gpm counts those whom it flags "
+        "as careless or consistently wrong. Seconds are those of one fit to all labels.</p>",
     )
 
 

@@ -8,12 +8,16 @@ HEADINGS: dict[str, tuple[str, str]] = {
     # annotators
     "annotator": ("Annotator", "opens with confusion matrix and labels"),
     "confusion": ("Confusion", "confusion matrix: rows are recovered labels, columns the labels given; a stronger color is more often; the diagonal is agreement"),
+    "accuracy": ("Accuracy", "probability that a label of theirs is the right one"),
+    "accuracy_low": ("Accuracy from", "lower end of the 95% interval"),
+    "accuracy_high": ("Accuracy to", "upper end of the 95% interval"),
     "reliability": ("Reliability", "probability that a label of theirs is serious (or right), with its 95% interval where the model gives one"),
     "low": ("Reliability from", "lower end of the 95% interval"),
     "high": ("Reliability to", "upper end of the 95% interval"),
-    "behavior": ("Behavior", "what they do when they are not serious, or serious"),
-    "p_spammer": ("P spammer", "probability of being serious less than half of the time"),
+    "behavior": ("Behavior", "how they label: serious, what they do instead, or what was noticed"),
+    "p_spammer": ("P spammer", "probability of being careless (serious less than half of the time) or consistently wrong"),
     "evidence": ("Evidence", "log10 of how much their labels raised the odds of a spammer: 2 is a hundred to one for it, -3 a thousand to one against"),
+    "agreement": ("Agreement", "with the others' labels: 1 if they predict the labels exactly, 0 for the own labels shuffled over the own items"),
     "matches": ("Matches", "share of their labels that are the recovered label"),
     "verdict": ("Verdict", "keep, drop, unsure or too few labels: the rules are above the table"),
     "ask": ("Ask", "whether to give them more items"),
@@ -104,6 +108,12 @@ THRESHOLD_HEADINGS = {
     "specificity_": "how often they choose less than {} when the truth is less",
 }
 """Tips on columns of one threshold of the scale, by the beginning of their names."""
+
+ACCURACY_TIPS: dict[Readout, str] = {
+    "right": HEADINGS["accuracy"][1],
+    "opinion": "probability that a serious opinion on the same item is the label they gave",
+}
+"""What an annotator's accuracy is, which depends on what the items' probabilities are."""
 
 READOUT_TIPS: dict[Readout, str] = {
     "right": "probability that the recovered label is the right one",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.advice.changes import LEAST_MOVE, Changes
+from annotruth.advice.flags import has_flags
 from annotruth.errors import AnnotruthError, counted
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
@@ -174,13 +175,15 @@ def past_fits_chart(fit: Fit) -> Chart:
         data["time"] += [time.isoformat() for time in line.time]
         for key, values in zip(names[1:], line[1:], strict=True):
             data[key] += values.tolist()
+    limit = None if has_flags(fit) else SPAMMER_BELOW
+    dashed = "" if limit is None else f"; dashed: {limit}"
     return Chart(
         name="past-fits",
         title="Reliability over past fits",
         caption="Those whose reliability moved most, and the median of all annotators. Lines are "
-        f"95% intervals; dashed: {SPAMMER_BELOW}. A line that ends early: left out since.",
+        f"95% intervals{dashed}. A line that ends early: left out since.",
         data=data,
-        draw=lambda width: draw_time_lines(lines, width, limit=SPAMMER_BELOW),
+        draw=lambda width: draw_time_lines(lines, width, limit=limit),
         width=TIME_LINES_WIDTH,
     )
 

@@ -23,6 +23,8 @@ from annotruth.report.charts.chart import Chart, chart_style
 from annotruth.report.charts.comparison_charts import comparison_charts
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
+from annotruth.report.sections import LOWEST
+from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import verdict_of
 
 MAX_ROWS = 5
@@ -33,9 +35,8 @@ MAX_LABELS = 1_000_000
 
 _COLUMNS = (
     *("annotator", "item", "n_labels", "label", "expectation", "confidence"),
-    *("reliability", "verdict", "behavior"),
+    *("accuracy", "reliability", "verdict", "behavior"),
 )
-_BY_RELIABILITY = ("reliability", "least reliable first")
 _CHART_WIDTH = 300.0
 
 # Colors that have contrast on white and on black; the others are shades of the text's color.
@@ -64,20 +65,21 @@ def fit_block(fit: Fit) -> str:
     Without advice, of very many labels, it has annotators only.
     """
     title, people = f"{fit.model} on {fit.data.describe()}", fit.annotator_table()
-    advice = _advice(fit)
+    advice, estimate = _advice(fit), leading_estimate(fit)
+    order = (estimate, f"{LOWEST[estimate]} first")
     if advice is None:
         lead = fit.notice() or fit.stop_reason
-        return block(title, lead, [], _sorted("Annotators", people, *_BY_RELIABILITY))
+        return block(title, lead, [], _sorted("Annotators", people, *order))
     trust = verdict_of(fit, advice).trust
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
-    chart = FitCharts(fit).items() if fit.reliability is None else _reliability_chart(fit)
+    chart = FitCharts(fit).items() if estimate == "matches" else _estimate_chart(fit, estimate)
     counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
     return block(
         title,
         f"Can these labels be trusted? {trust.word}. {trust.sentence}",
         counts,
         {
-            **_sorted("Annotators", people, *_BY_RELIABILITY),
+            **_sorted("Annotators", people, *order),
             **_sorted("Items", fit.item_table(), "confidence", "least certain first"),
         },
         chart,
@@ -140,12 +142,10 @@ def plan_block(plan: Plan) -> str:
     return block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
 
 
-def _reliability_chart(fit: Fit) -> Chart:
-    """Return a histogram of reliabilities, which is small for any number of annotators."""
-    assert fit.reliability is not None
-    return _histogram(
-        "Reliability of annotators", fit.reliability, 1.0, "reliability", "annotators"
-    )
+def _estimate_chart(fit: Fit, estimate: str) -> Chart:
+    """Return a histogram of accuracies or reliabilities, small for any number of annotators."""
+    title = f"{estimate.capitalize()} of annotators"
+    return _histogram(title, getattr(fit, estimate), 1.0, estimate, "annotators")
 
 
 def _histogram(title: str, values: Floats, most: float, axis: str, unit: str) -> Chart:

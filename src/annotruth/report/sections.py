@@ -10,16 +10,18 @@ import numpy as np
 
 from annotruth.advice.advice import Advice
 from annotruth.advice.annotators import ASK_FROM, verdict_rules, why_void
+from annotruth.advice.flags import has_flags
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import NO_VERDICT, READOUTS, SPAMMER_BELOW
 from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import AgreementRow
+from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.html import (
     as_sentence,
     facts,
@@ -30,18 +32,19 @@ from annotruth.report.html import (
     table_placeholder,
     with_code,
 )
-from annotruth.report.tables import DoubtfulLabels, PageTable
+from annotruth.report.tables import DoubtfulLabels, PageTable, leading_estimate
 from annotruth.report.verdict import ReportVerdict, Trust
 
 _N_DROPPED, _N_ITEMS = 4, 4
+LOWEST = {"accuracy": "least accurate", "reliability": "least reliable", "matches": "first"}
 _MAX_LETTERS = 48  # of a list of names
 
 
 def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
-    reliability = plot.matches if fit.reliability is None else plot.reliability
+    annotators = getattr(plot, leading_estimate(fit))
     wanted = (
-        *(plot.categories, plot.workload, plot.history, reliability),
+        *(plot.categories, plot.workload, plot.history, annotators),
         *(plot.items, plot.scores, plot.agreement),
     )
     return drawable(wanted)
@@ -86,7 +89,8 @@ def first_screen(
 def annotator_section(
     fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice
 ) -> str:
-    """Return how reliable annotators are."""
+    """Return how accurate or reliable annotators are."""
+    estimate = leading_estimate(fit)
     if fit.reliability is None:
         lead = (
             f"{fit.model} gives no reliability. Below is how often each annotator's labels are the "
@@ -95,17 +99,19 @@ def annotator_section(
     elif fit.withholds_figures:
         lead = as_sentence(fit.notice())
     else:
-        lead = f"The median reliability is {np.median(fit.reliability):.2f}."
+        lead = f"The median {estimate} is {np.median(getattr(fit, estimate)):.2f}."
+    if estimate == "accuracy" and not fit.withholds_figures:
+        lead += (
+            f" Accuracy is the {ACCURACY_TIPS[fit.readout]}; reliability is the probability that a "
+            "label is serious."
+        )
     verdicts = verdict_counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
-    chart = charts["matches" if fit.reliability is None else "reliability"]
     return section(
         "annotators",
         "Annotators",
         f'<p class="lead">{escaped(lead)}</p>',
-        side_by_side(figure(chart), verdicts),
-        rows_left_out(
-            table, "annotators", "least reliable" if fit.reliability is not None else "first"
-        ),
+        side_by_side(figure(charts[estimate]), verdicts),
+        rows_left_out(table, "annotators", LOWEST[estimate]),
         table_placeholder("annotators", "Annotators"),
         long=True,
     )
@@ -168,7 +174,9 @@ def label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> str:
             "their annotators and are left out below."
         )
     body = [
-        rows_left_out(doubtful.table, "annotators with doubtful labels", "least reliable"),
+        rows_left_out(
+            doubtful.table, "annotators with doubtful labels", LOWEST[leading_estimate(fit)]
+        ),
         table_placeholder("labels", "Doubtful labels by person"),
     ]
     return section(
@@ -258,12 +266,12 @@ def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, st
         for word, text in (("drop", "to drop"), ("unsure", "unsure"), ("too few labels", "with too few labels to tell"))
         if counts[word]
     ]  # fmt: skip
-    reliable = dash if fit.withholds_figures else f"{counts['keep']:,} of {fit.data.n_annotators:,}"
+    keep = dash if fit.withholds_figures else f"{counts['keep']:,} of {fit.data.n_annotators:,}"
     return [
         ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
         ("Above chance", above, equal),
-        ("Annotators to keep" if fit.reliability is None else "Reliable annotators",
-         reliable, "not known" if fit.is_void else ", ".join(rest)),
+        ("Annotators to keep" if fit.reliability is None or has_flags(fit) else "Reliable annotators",
+         keep, "not known" if fit.is_void else ", ".join(rest)),
         ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
          f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average"),
     ]  # fmt: skip
@@ -275,8 +283,8 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
         return answer_block("Whom to act on?", [nobody])
     people, counts = advice.of_annotators, verdict.annotators
     dropped = np.flatnonzero(people.verdict == "drop")
-    if fit.reliability is not None:
-        dropped = dropped[np.argsort(fit.reliability[dropped], kind="stable")]
+    if (name := leading_estimate(fit)) != "matches":
+        dropped = dropped[np.argsort(getattr(fit, name)[dropped], kind="stable")]
     unsure = np.flatnonzero(people.verdict == "unsure")
     order = np.argsort(-people.information, kind="stable")
     ask = order[people.ask[order]]
@@ -313,6 +321,11 @@ def _matching_pairs(n_pairs: int) -> str:
 
 def _why_nobody(fit: Fit, n_reliable: int) -> str:
     """Return why nobody has the verdict drop."""
+    if NO_VERDICT in (fit.behavior or ()):
+        sides = "it is open which of two sides is right"
+        return f": {sides if fit.verdict == 'camps' else 'there are no verdicts on people'}"
+    if has_flags(fit):
+        return ": nobody is flagged as careless or consistently wrong"
     if "drop" in verdict_rules(fit):
         everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
         return everybody if n_reliable == fit.data.n_annotators else ""
@@ -438,10 +451,10 @@ def short_id(ids: Any, place: int) -> str:
 
 
 def _about(fit: Fit, annotator: int) -> str:
-    """Return what an annotator does, and how reliable they are."""
+    """Return each annotator's behavior and accuracy or reliability."""
     known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
-    if fit.reliability is not None:
-        known.append(f"reliability {fit.reliability[annotator]:.2f}")
+    if (name := leading_estimate(fit)) != "matches":
+        known.append(f"{name} {getattr(fit, name)[annotator]:.2f}")
     return ", ".join(known)
 
 

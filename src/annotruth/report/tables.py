@@ -16,13 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.advice.advice import Advice
+from annotruth.advice.flags import has_flags
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.frames import as_arrow
 from annotruth.labels.scale import to_plain
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.consensus import CategoryBins, Consensus
-from annotruth.report.headings import HEADINGS, READOUT_TIPS, THRESHOLD_HEADINGS
+from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, READOUT_TIPS, THRESHOLD_HEADINGS
 
 PageColumn: TypeAlias = dict[str, Any]
 
@@ -30,16 +31,30 @@ MAX_ANNOTATORS = 20_000
 
 # Which columns a small screen or a sheet of paper shows: the first of these that have room.
 _RANKS = (
-    *("annotator", "item", "reliability", "label", "expectation", "verdict", "doubtful"),
-    *("share", "status", "confidence", "most_common", "n_labels", "behavior", "matches"),
-    *("distribution", "given", "reason", "why", "confusion"),
+    *("annotator", "item", "accuracy", "reliability", "label", "expectation", "verdict"),
+    *("doubtful", "share", "status", "confidence", "most_common", "n_labels", "behavior"),
+    *("matches", "distribution", "given", "reason", "why", "confusion"),
 )
 # Columns that only a row's dialog and CSV files show.
 _HIDDEN = {
     *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
-    *("p_spammer", "evidence", "p_leads", "may_lead", "bias_std", "inconsistency_std"),
+    *(
+        "accuracy_low",
+        "accuracy_high",
+        "p_spammer",
+        "evidence",
+        "agreement",
+        "p_leads",
+        "may_lead",
+        "bias_std",
+        "inconsistency_std",
+    ),
 }
-_INTERVALS = {"reliability": ("low", "high"), "expectation": ("score_low", "score_high")}
+_INTERVALS = {
+    "accuracy": ("accuracy_low", "accuracy_high"),
+    "reliability": ("low", "high"),
+    "expectation": ("score_low", "score_high"),
+}
 _PERCENTAGES = {"confidence", "matches", "share"}
 _MAX_JAVASCRIPT_INTEGER = 2**53
 
@@ -66,26 +81,43 @@ class PageTable:
     opens_in: str = "annotators"
 
 
+def leading_estimate(fit: Fit) -> str:
+    """Return by what the report judges annotators first: accuracy, reliability or matches."""
+    if fit.accuracy is not None:
+        return "accuracy"
+    return "matches" if fit.reliability is None else "reliability"
+
+
 def annotator_rows(fit: Fit, consensus: Consensus) -> Codes:
-    """Return the codes of the annotators on the page: of too many, the least reliable."""
-    by = consensus.match_rate if fit.reliability is None else fit.reliability
+    """Return the codes of the annotators on the page: of too many, the lowest by `leading_estimate`."""
+    name = leading_estimate(fit)
+    by = consensus.match_rate if name == "matches" else getattr(fit, name)
     return np.sort(np.argsort(by, kind="stable")[:MAX_ANNOTATORS])
 
 
 def annotator_table(
     fit: Fit, consensus: Consensus, advice: Advice, bins: CategoryBins
 ) -> PageTable:
-    """Return the table of annotators, least reliable first."""
+    """Return the table of annotators, the lowest by `leading_estimate` first."""
     people, rows = advice.of_annotators, annotator_rows(fit, consensus)
     table = fit.annotator_table()
     if fit.spammer is not None:  # the verdict says it better: it considers the interval
         table = table.drop_columns("spammer")
     columns = columns_of(table, rows)
     for column in columns:
-        if column["key"] == "reliability":
+        if column["key"] in ("accuracy", "reliability"):
             column["domain"] = [0, 1]
-            if fit.spammer is not None:
+            if has_flags(fit):
+                column["warn"] = (people.verdict[rows] == "drop").astype(int).tolist()
+            elif fit.spammer is not None:
                 column["limit"] = SPAMMER_BELOW
+        if column["key"] == "accuracy":
+            column["help"] = ACCURACY_TIPS[fit.readout]
+        if column["key"] == "reliability" and fit.accuracy is not None:
+            column |= {
+                "kind": "number",
+                "rank": _RANKS.index("matches"),
+            }  # the dialog has its interval
     confusion = {
         **_heading("confusion"),
         "kind": "matrix",
@@ -95,13 +127,12 @@ def annotator_table(
     columns[1:1] = [confusion]
     after = 1 + max(_place(columns, key) for key in ("n_labels", "reliability", "behavior"))
     columns[after:after] = [
-        number_column("matches", consensus.match_rate[rows]),
+        number_column("matches", consensus.match_rate[rows]) | {"hidden": fit.accuracy is not None},
         text_column("verdict", people.verdict[rows].tolist()),
         flag_column("ask", people.ask[rows].tolist()),
     ]
     columns.append(text_column("reason", [people.reason[s] for s in rows]))
-    sort_by = "matches" if fit.reliability is None else "reliability"
-    return PageTable(columns, len(rows), fit.data.n_annotators, sort_by)
+    return PageTable(columns, len(rows), fit.data.n_annotators, leading_estimate(fit))
 
 
 def item_rows(consensus: Consensus, max_rows: int) -> Codes:
@@ -210,8 +241,8 @@ def doubtful_labels(fit: Fit, consensus: Consensus, advice: Advice) -> DoubtfulL
         number_column("share", counts[rows] / data.labels_per_annotator[rows]),
         text_column("most_common", pairs),
     ]
-    if fit.reliability is not None:
-        columns.append(number_column("reliability", fit.reliability[rows]))
+    if (name := leading_estimate(fit)) != "matches":
+        columns.append(number_column(name, getattr(fit, name)[rows]))
     columns.append(text_column("verdict", advice.of_annotators.verdict[rows].tolist()))
     opens = np.searchsorted(on_page, rows).tolist()
     table = PageTable(columns, len(rows), len(people), "doubtful", descending=True, opens=opens)
@@ -257,7 +288,8 @@ def number_column(name: str, values: Any) -> PageColumn:
         return {**_heading(name), "kind": "count", "values": values.tolist()}
     finite = values[np.isfinite(values)]
     largest = float(np.abs(finite).max()) if len(finite) else 0.0
-    digits = 3 if largest <= 10 else 2 if largest <= 1000 else 0
+    # More than are shown, so that what is shown is rounded once.
+    digits = 4 if largest <= 1 else 3 if largest <= 10 else 2 if largest <= 1000 else 0
     if largest > 1 and (finite == np.round(finite)).all():
         digits = 0
     listed = np.round(values, digits).tolist()

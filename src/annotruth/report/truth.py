@@ -33,6 +33,7 @@ from annotruth.report.charts.truth_charts import (
 )
 from annotruth.report.consensus import category_bins
 from annotruth.report.html import Cell, facts, figure, plain_table, section, side_by_side
+from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import MeasuredAccuracy
 from annotruth.selection.evaluate import compute_metrics
 
@@ -213,8 +214,8 @@ def _given(fit: Fit, item: int) -> str:
 
 
 def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) -> None:
-    """Add how often each annotator is right on gold items, beside the reliability."""
-    data = fit.data
+    """Add how often each annotator is right on gold items, beside the accuracy or reliability."""
+    data, estimate = fit.data, leading_estimate(fit)
     truth = data.known[data.item_of_label()]
     gold = truth >= 0
     right = data.category_of_label()[gold] == truth[gold]
@@ -228,17 +229,18 @@ def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) ->
         f"{counted(int((data.known >= 0).sum()), 'item')} had known truths (gold), with "
         f"{counted(int(n.sum()), 'label')} by {counted(len(who), 'annotator')}: "
         f"{right.mean():.1%} of these labels are right. The fit's accuracy on gold items would be "
-        "circular, because it was given their truths; so this measures annotators. Reliability is "
-        "estimated from all items, gold and others."
+        "circular, because it was given their truths; so this measures annotators."
     )
+    if estimate != "matches":
+        text += f" {estimate.capitalize()} is estimated from all items, gold and others."
     parts.append(f"<h3>Annotators on gold items</h3><p>{escaped(text)}</p>")
     header = ["Annotator", "Gold labels", "Right", "95% interval", "Verdict"]
-    if fit.reliability is not None:
-        header.insert(4, "Reliability")
+    if estimate != "matches":
+        header.insert(4, estimate.capitalize())
         if len(who) > 1:
             names = [shorten(str(data.annotators[int(s)].as_py())) for s in who]
             share = n_right[who] / n[who]
-            charts["gold"] = gold_chart(names, fit.reliability[who], share, n[who])
+            charts["gold"] = gold_chart(names, estimate, getattr(fit, estimate)[who], share, n[who])
     verdict = verdicts(fit)[0]
     rows: list[list[str | Cell]] = []
     for k in order.tolist():
@@ -250,8 +252,8 @@ def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) ->
             f"{low[k]:.0%} to {high[k]:.0%}",
             str(verdict[s]),
         ]
-        if fit.reliability is not None:
-            row.insert(4, f"{fit.reliability[s]:.2f}")
+        if estimate != "matches":
+            row.insert(4, f"{getattr(fit, estimate)[s]:.2f}")
         rows.append(row)
     table = plain_table(header, rows)
     if len(who) > len(rows):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.encode import id_ranks
@@ -147,6 +147,10 @@ def held_out(
     """
     labels = Labels.of(data)
     estimator = get_model(model)() if isinstance(model, str) else model
+    if not isinstance(estimator, Estimator):
+        raise InputError(
+            f"model is {shown(model)}: give a model's name or an estimator, such as GPM()"
+        )
     return score_folds(estimator, labels, assign_folds(labels, folds, seed), progress)
 
 

@@ -17,6 +17,8 @@ PORTS = {"http": 80, "https": 443}
 
 _MAX_URL = 2_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
+# Python takes these for public: local translation to IPv4, and IPv4 addresses in obsolete form.
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "::/96", "fec0::/10")))
 
 
 class PrivateAddressError(AnnotruthError):
@@ -63,6 +65,8 @@ def is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     inner = None
     if isinstance(ip, ipaddress.IPv6Address):
+        if any(ip in network for network in _NOT_PUBLIC):
+            return False
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if ip in _NAT64:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, check_path, shown
 
 PREFIX = "ANNOTRUTH_SERVE_"
 """What the names of the service's environment variables begin with."""
@@ -28,7 +28,7 @@ class ServeConfig:
     database
         The URL of the database, such as ``sqlite:////srv/annotruth/labels.db``.
     data_dir
-        The folder of snapshots and of the key that signs logins.
+        The folder of snapshots.
     host, port
         The address that the web server listens on.
     allowed_hosts
@@ -38,7 +38,7 @@ class ServeConfig:
         Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
         only.
     trusted_proxies
-        Addresses of proxies whose ``X-Forwarded-For`` is believed.
+        Addresses of proxies whose ``X-Forwarded-For`` is believed; by default of none.
     max_body
         The largest request in bytes; a stream of JSON lines may be longer.
     max_stream
@@ -71,7 +71,7 @@ class ServeConfig:
     port: int = 8377
     allowed_hosts: tuple[str, ...] = ()
     behind_tls: bool = False
-    trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
+    trusted_proxies: tuple[str, ...] = ()
     max_body: int = 8 * MEGABYTE
     max_stream: int = 1024 * MEGABYTE
     body_seconds: float = 30.0
@@ -82,6 +82,7 @@ class ServeConfig:
     private_webhooks: bool = False
 
     def __post_init__(self) -> None:
+        check_path(self.data_dir, "the folder of the service")
         for name, low, high in _LIMITS:
             value = getattr(self, name)
             if not low <= value <= high:

@@ -23,6 +23,7 @@ _CHECK_SECONDS = 0.1
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _LONG_LIFE = 5.0  # a process that lived so long did not fail at its start
 _SECONDS_TO_END = 10.0
+_ORPHAN_SECONDS = 8.0  # for a process to end by itself after its supervisor
 _BAD_INPUT = 2  # the exit code of an error that starting again does not correct
 
 
@@ -163,7 +164,11 @@ def supervise(
 
 
 def end_with_parent() -> None:
-    """End this process, as by SIGTERM, when the supervisor that started it is gone."""
+    """End this process when the supervisor that started it is gone: as by SIGTERM, soon by force.
+
+    A fit would go on for long after SIGTERM, and nobody is there to kill it. What it writes is whole or
+    not there.
+    """
     descriptor = os.environ.get(PARENT_VARIABLE)
     if descriptor is None:
         return
@@ -174,6 +179,8 @@ def end_with_parent() -> None:
         except (OSError, ValueError):
             return
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_ORPHAN_SECONDS)
+        os._exit(1)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
 

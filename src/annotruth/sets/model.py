@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from annotruth.engines import Engine, get_engine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.sets import members
@@ -138,6 +138,11 @@ class SetModel(OptionsBase):
 
 
 def _check(answers: Labels, n_types: int | None) -> None:
+    if not isinstance(answers, Labels):
+        raise InputError(
+            f"answers are {shown(answers)}: give Labels.of(data, sets=True), or fit with "
+            "annotruth.fit(data, sets=True)"
+        )
     if not answers.scale.has_sets:
         raise InputError("these are labels, not sets of labels: pass sets=True (`--sets`)")
     if answers.on_disk:

@@ -2,13 +2,14 @@
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.distribution import Distribution
 from annotruth.serve.pages import actions, annotators, items, queue, ranking
@@ -109,7 +110,7 @@ def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshot
         *(
             "5 Apr 2027",
             "agreement fell by 9%",
-            "62 per hour",
+            "62 per hour on average, last 24 hours",
             "one <b>note</b>",
             "1 annotator to drop",
             "ann & bob",
@@ -165,6 +166,21 @@ def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
     n_charts = page.count("4,321 labels")  # one per width of the screen
     assert n_charts > 0
     assert page.count("0 labels") == 11 * n_charts
+
+
+@pytest.mark.parametrize("year", [1, 1970, 2020])
+def test_one_old_label_does_not_make_a_bar_for_every_day_since(frame, films, snapshots, now, year):
+    data = OverviewData(
+        project=films,
+        snapshots=snapshots,
+        per_hour={datetime(year, 1, 1, tzinfo=UTC): 1, now: 4321},
+    )
+    page = overview_page(frame, data)
+    n_charts = page.count("4,321 labels")
+    assert n_charts > 0
+    assert page.count(" labels</title>") == 366 * n_charts
+    assert len(page) < 1_000_000
+    assert "The last 366 days." in page
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
@@ -269,6 +285,53 @@ def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tabl
     ):
         assert words in text, words
     assert "id=3&amp;sort=" in page
+
+
+@pytest.fixture(scope="module")
+def flagging_tables():
+    """The tables of a model that flags people: of twelve, three answer at random."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(3, size=120)
+    rows = []
+    for s in range(12):
+        serious = (rng.random(120) < 0.85) & (s < 9)
+        given = np.where(serious, truth, rng.integers(3, size=120))
+        rows += [(f"item {e}", f"person {s}", "abc"[given[e]]) for e in range(0, 120, 2)]
+    fit = at.fit(rows)
+    return LabelTables(fit, at.next_labels(fit))
+
+
+def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):
+    tables = flagging_tables
+    assert tables.fit.n_spammers == 3
+    query = annotators.annotator_query("/annotators", {}, tables)
+    assert query.sort == "accuracy"
+    shown = annotators.shown_annotators(tables, query)
+    page = annotators.annotators_page(frame, tables, query, shown, {})
+    assert page.index(">Accuracy") < page.index(">Reliability")
+    assert "Accuracy of annotators" in page
+    # Flagged people are colored in both columns, nobody else.
+    assert page.split("</table>")[0].count('class="at-warn"') == 6
+    worst = shown[0][0]
+    data = AnnotatorData(
+        annotator=worst["annotator"],
+        tables=tables,
+        history=[
+            AnnotatorHistory(1, worst["annotator"], v, now + timedelta(hours=v), 5, 0.3, 0.2, 0.4, "random", "drop")
+            for v in range(3)
+        ],
+    )  # fmt: skip
+    query = label_query("/annotator", {"id": worst["annotator"]}, tables)
+    labels = shown_labels(tables, tables.annotator_code(worst["annotator"]), query)
+    text = check_safe(annotator_page(frame, data, query, labels)).text
+    assert text.index("Accuracy") < text.index("Reliability")
+    assert f"Accuracy {worst['accuracy']:.2f}" in text
+    assert "dashed" not in text
+    item = tables.items["item"][0].as_py()
+    event = event_of(item, worst["annotator"], "a", now)
+    page = item_page(frame, ItemData(item=item, tables=tables, labels=[event]))
+    assert ">Accuracy" in page
+    assert ">Reliability" not in page
 
 
 def test_an_annotator_without_a_snapshot_has_a_page(frame, tables):
@@ -383,13 +446,14 @@ def test_alerts_link_to_what_they_are_about(frame, now):
         Alert(1, 1, now, "verdict", "a/b", "annotator a/b: drop", {}),
         Alert(2, 1, now, "finished", "", "item x needs no more labels", {"items": ["x"]}, True),
     ]
-    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2)
+    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2, 300)
     check_safe(page)
     assert "/projects/films/annotator?id=a%2Fb" in page
     assert "/projects/films/item?id=x" in page
     assert "Mark all as seen" in page
+    assert '/projects/films/alerts?pick=finished">300 alerts of finished items</a>' in page
     reader = Frame(project="films", n_alerts=2)
-    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2)
+    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2, 0)
 
 
 def test_the_audit_log_escapes_details(frame, now):

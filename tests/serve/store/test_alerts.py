@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from annotruth.serve.pages.queries import TO_ACT_ON, n_unseen
 from annotruth.serve.store.alerts import (
     add_alert,
     add_webhook,
@@ -70,7 +71,9 @@ def test_the_latest_alerts_come_first(database, project, now):
         assert [
             each.subject for each in list_alerts(connection, project.id, limit=9, seen=False)
         ] == ["5"]
-        assert count_alerts(connection, project.id) == 6
+        kinds = ("verdict", "finished", "agreement")
+        assert count_alerts(connection, project.id, kinds) == 6
+        assert sum(count_alerts(connection, project.id, [each]) for each in kinds) == 6
 
 
 def test_secrets_are_not_shown(database, project):
@@ -88,3 +91,13 @@ def test_the_audit_log_is_read_from_its_end(database, project, now):
         assert [each.detail["n"] for each in found] == [2, 1]
         assert list_audit(connection, limit=1)[0].project is None
         assert count_audit(connection, project.id) == 4
+
+
+def test_finished_items_are_not_among_what_asks_for_something(database, project, now):
+    with database.begin() as connection:
+        for number in range(20):
+            detail = {"items": [f"i{number}"]}
+            add_alert(connection, project.id, "finished", "", "done", detail, created=now)
+        add_alert(connection, project.id, "verdict", "ann", "annotator ann: drop", {}, created=now)
+        assert n_unseen(connection, project.id) == 1
+        assert count_alerts(connection, project.id, TO_ACT_ON) == 1

@@ -85,7 +85,7 @@ def test_files_that_are_no_databases_of_the_service(tmp_path):
         ("drop table token", "tables are missing (token): restore a backup"),
         (
             "insert into alembic_version values ('0000')",
-            "of a newer version of annotruth (schema 0000, 0001): install that version",
+            "of a newer version of annotruth (schema 0000, 0002): install that version",
         ),
     ],
 )
@@ -313,7 +313,7 @@ def test_processes_that_upgrade_at_once(empty_url, tmp_path, monkeypatch):
     head = Database.open(empty_url)
     folder = tmp_path / "migrations"
     shutil.copytree(module._MIGRATIONS, folder)
-    revision = NEXT_REVISION.format(head="0001")
+    revision = NEXT_REVISION.format(head="0002")
     (folder / "versions" / "rev_next.py").write_text(revision)
     with monkeypatch.context() as patch:
         patch.setattr(module, "_MIGRATIONS", folder)

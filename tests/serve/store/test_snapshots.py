@@ -76,6 +76,7 @@ def test_histories_are_kept_by_annotator_and_hour(database, project, now):
         set_hourly_counts(connection, project.id, {now + HOUR: 2})
         assert hourly_counts(connection, project.id) == {now: 3, now + HOUR: 2}
         assert hourly_counts(connection, project.id, now + HOUR) == {now + HOUR: 2}
+        assert hourly_counts(connection, project.id, limit=1) == {now + HOUR: 2}
         assert get_worker_state(connection, project.id) == WorkerState(project.id)
         for state in (
             WorkerState(project.id, 7, now),

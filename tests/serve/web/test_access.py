@@ -1,16 +1,18 @@
 """Who may do what: every endpoint without a token, with a wrong one, and with another project's."""
 
 import itertools
-import time
 
 import pytest
+from sqlalchemy import select
 from tests.serve.web.conftest import start_server
 from tests.waiting import wait_until
 
 from annotruth.serve.store.database import DatabaseUnavailableError
+from annotruth.serve.store.schema import login as login_table
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.tokens import create_token
+from annotruth.serve.store.tokens import create_token, find_token, get_token
 from annotruth.serve.web.api.system import OPEN_PATHS
+from annotruth.serve.web.logins import Login
 
 SECRET_TEXT = "snowy-owl"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -187,7 +189,10 @@ def test_a_login_needs_its_csrf_token_to_change_something(shared):
     from starlette.responses import Response
 
     response = Response()
-    login = context.logins.start(response, token_id, time.time(), 60.0)
+    with context.database.connect() as connection:
+        token = get_token(connection, token_id, utc_now())
+    login = context.access.log_in(token)
+    context.access.give_cookie(response, login)
     set_cookie = response.headers["set-cookie"]
     assert "HttpOnly" in set_cookie
     assert "SameSite=strict" in set_cookie
@@ -198,9 +203,41 @@ def test_a_login_needs_its_csrf_token_to_change_something(shared):
     assert shared.send("POST", path, label, cookie).status == 403
     wrong = {**cookie, "X-CSRF-Token": "x"}
     assert shared.send("POST", path, label, wrong).status == 403
-    right = {**cookie, "X-CSRF-Token": context.logins.csrf_token(login)}
+    right = {**cookie, "X-CSRF-Token": login.csrf_token}
     assert shared.send("POST", path, label, right).status == 200
     assert shared.send("GET", "/api/v1/projects/cats/labels", headers=cookie).status == 403
+
+
+def test_a_login_that_was_ended_is_not_taken_any_more(server):
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    path = "/api/v1/projects/birds/labels"
+
+    def log_in():
+        body = f"token={server.tokens['birds-read']}".encode()
+        reply = server.send("POST", "/login", body, form)
+        assert reply.status == 303
+        return {"Cookie": reply.headers["set-cookie"].partition(";")[0]}
+
+    one, other = log_in(), log_in()
+    secret = one["Cookie"].partition("=")[2]
+    csrf = f"csrf={Login(secret).csrf_token}".encode()
+    for cookie in (one, other):
+        assert server.send("GET", path, headers=cookie).status == 200
+    assert server.send("POST", "/logout", csrf, {**one, **form}).status == 303
+    assert server.send("GET", path, headers=one).status == 401
+    assert server.send("GET", path, headers=other).status == 200
+    with server.context.database.connect() as connection:
+        (row,) = connection.execute(select(login_table)).all()
+    assert secret not in row.hash
+
+
+def test_a_login_ends_after_its_time(server, monkeypatch):
+    monkeypatch.setattr(server.context.access, "_login_seconds", 0.0)
+    with server.context.database.connect() as connection:
+        token = find_token(connection, server.tokens["birds-read"], utc_now())
+    login = server.context.access.log_in(token)
+    cookie = {"Cookie": f"annotruth={login.secret}"}
+    assert server.send("GET", "/api/v1/projects/birds/labels", headers=cookie).status == 401
 
 
 def test_the_log_has_no_tokens(shared, caplog):
@@ -231,3 +268,28 @@ def test_a_page_does_not_name_a_database_that_does_not_answer(sqlite_server, mon
     assert reply.status == 503
     assert "The database does not answer" in reply.body
     assert "secret.example.org" not in reply.body
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)])
+def test_forwarded_addresses_count_only_from_named_proxies(sqlite_template, tmp_path, proxies):
+    path = tmp_path / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    server, stop = start_server(
+        f"sqlite:///{path}", tmp_path / "data", **({"trusted_proxies": proxies} if proxies else {})
+    )
+    try:
+        statuses = [
+            server.send(
+                "POST",
+                "/login",
+                b"token=at_x_y",
+                {
+                    "Content-Type": "application/x-www-form-urlencoded",
+                    "X-Forwarded-For": f"198.51.100.{number}",
+                },
+            ).status
+            for number in range(150)
+        ]
+    finally:
+        stop()
+    assert set(statuses) == ({401} if proxies else {401, 429})

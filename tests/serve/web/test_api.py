@@ -66,6 +66,15 @@ def test_values_of_other_types_are_refused_in_plain_words(server, changed, probl
     assert (reply.status, reply.body) == (422, {"detail": problem})
 
 
+@pytest.mark.parametrize("field", ["submitted", "started"])
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", 0, "1999-12-31T23:59:59Z"])
+def test_times_that_nobody_can_have_labelled_at_are_refused(sqlite_server, field, time):
+    label = {"item": "a", "annotator": "ann", "label": "x", field: time}
+    reply = sqlite_server.call("POST", "/projects/birds/labels", label)
+    assert reply.status == 422
+    assert "is before 2000: correct it, or leave it out" in reply.body["detail"]
+
+
 def test_a_stream_says_which_line_is_wrong_and_what_was_stored(server):
     path = "/projects/birds/labels"
     lines = [json.dumps(label(1)), "", json.dumps(label(2)), '{"item": 1', json.dumps(label(3))]

@@ -11,7 +11,7 @@ from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.records import LabelEvent
 from annotruth.serve.web.errors import UnavailableError
-from annotruth.serve.web.ingest import Ingest
+from annotruth.serve.web.ingest import Ingest, _failure
 
 
 def label(n, item="film", **more):
@@ -136,3 +136,10 @@ def test_what_waits_is_written_at_a_stop(database, project):
         return await asyncio.gather(*waiting)
 
     assert sum(each.n_new for each in asyncio.run(run())) == 9
+
+
+def test_a_full_disk_is_said():
+    error = DatabaseUnavailableError("labels.db: database or disk is full; free some space")
+    assert str(_failure(error)) == (
+        "the disk of the database is full, and nothing was stored: try again"
+    )

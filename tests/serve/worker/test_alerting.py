@@ -18,6 +18,12 @@ def fit():
     return at.fit([(each.item, each.annotator, each.label) for each in events], "robust-gpm")
 
 
+@pytest.fixture(scope="module")
+def plain(fit):
+    """A fit of a model that judges people by their reliability."""
+    return at.fit(fit.data, "gpm")
+
+
 def with_reliability(fit, value, half_width):
     """Return the fit with the reliability of all annotators at one value."""
     n = fit.data.n_annotators
@@ -45,29 +51,61 @@ def verdict_alerts(fit, reliabilities, half_width=0.1):
     return found
 
 
-def test_a_verdict_is_reported_once(fit):
-    assert verdict_alerts(fit, [0.9, 0.9, 0.3, 0.3, 0.3]) == [("keep", "drop")]
+def test_a_verdict_is_reported_once(plain):
+    assert verdict_alerts(plain, [0.9, 0.9, 0.3, 0.3, 0.3]) == [("keep", "drop")]
 
 
-def test_a_first_verdict_is_reported_only_if_it_is_to_drop(fit):
-    assert verdict_alerts(fit, [0.9, 0.9]) == []
-    assert verdict_alerts(fit, [0.2, 0.2]) == [(None, "drop")]
+def test_a_first_verdict_is_reported_only_if_it_is_to_drop(plain):
+    assert verdict_alerts(plain, [0.9, 0.9]) == []
+    assert verdict_alerts(plain, [0.2, 0.2]) == [(None, "drop")]
 
 
-def test_a_reliability_near_the_threshold_gives_no_alerts(fit):
+def test_a_reliability_near_the_threshold_gives_no_alerts(plain):
     # The lower end of the interval crosses 0.5 again and again.
-    assert verdict_alerts(fit, [0.62, 0.58, 0.62, 0.57, 0.61]) == []
+    assert verdict_alerts(plain, [0.62, 0.58, 0.62, 0.57, 0.61]) == []
     # So does the upper end after a verdict to drop.
-    assert verdict_alerts(fit, [0.2, 0.38, 0.42, 0.38, 0.42]) == [(None, "drop")]
+    assert verdict_alerts(plain, [0.2, 0.38, 0.42, 0.38, 0.42]) == [(None, "drop")]
 
 
-def test_a_reliability_beyond_the_threshold_gives_one_alert(fit):
-    found = verdict_alerts(fit, [0.62, 0.48, 0.52, 0.48, 0.52, 0.62, 0.58])
+def test_a_reliability_beyond_the_threshold_gives_one_alert(plain):
+    found = verdict_alerts(plain, [0.62, 0.48, 0.52, 0.48, 0.52, 0.62, 0.58])
     assert found == [("keep", "unsure"), ("unsure", "keep")]
 
 
-def test_models_without_intervals_have_a_margin_too(fit):
-    plain = at.fit(fit.data, "gpm")
+def flag_alerts(fit, steps):
+    """Return before and after of the alerts about one annotator, given behaviors and probabilities."""
+    alerted, found = Alerted(), []
+    n = fit.data.n_annotators
+    for behavior, p_spammer in steps:
+        columns = {
+            "flagged": np.full(n, behavior == "random"),
+            "p_spammer": np.full(n, p_spammer),
+        }
+        now = replace(
+            fit, behavior=[behavior] * n, annotator_columns={**fit.annotator_columns, **columns}
+        )
+        alerted, alerts = find_alerts(now, advise(now), seq_of(fit), alerted)
+        found += [
+            (each.detail["before"], each.detail["verdict"])
+            for each in alerts
+            if each.subject == fit.data.annotators[0].as_py()
+        ]
+    return found
+
+
+def test_a_flag_is_taken_back_once_people_are_rather_serious(fit):
+    steps = [("serious", 0.0), ("random", 0.99), ("unclear", 0.7), ("random", 0.99)]
+    assert flag_alerts(fit, steps) == [("keep", "drop")]
+    assert flag_alerts(fit, [*steps, ("serious", 0.05)]) == [("keep", "drop"), ("drop", "keep")]
+
+
+def test_unclear_labels_change_no_verdict_to_keep(fit):
+    assert flag_alerts(fit, [("serious", 0.0), ("unclear", 0.3), ("serious", 0.05)]) == []
+    steps = [("serious", 0.0), ("low accuracy", 0.3)]
+    assert flag_alerts(fit, steps) == [("keep", "unsure")]
+
+
+def test_models_without_intervals_have_a_margin_too(plain):
     alerted, n_alerts = Alerted(), []
     for value in (0.9, 0.51, 0.49, 0.51, 0.1, 0.49, 0.1):
         reliability = np.full(plain.data.n_annotators, value)

@@ -29,7 +29,7 @@ FolderOption = Annotated[
     typer.Option(
         "--data-dir",
         metavar="DIR",
-        help="Folder of the service's files: snapshots, the key of logins, and the database.",
+        help="Folder of the service's files: snapshots and the database.",
         show_default="annotruth-data",
     ),
 ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -187,6 +189,27 @@ def _folder_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+@contextmanager
+def cleaned_up_on_sigterm() -> Iterator[None]:
+    """End the process as an error does when SIGTERM comes meanwhile, so that nothing is left behind.
+
+    Where a program handles the signal itself, or the block runs in another thread, nothing changes.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def check_replaceable(path: Path) -> None:

@@ -14,7 +14,9 @@ import pyarrow as pa
 from annotruth.errors import (
     InputError,
     OutputError,
+    check_path,
     describe_exhaustion,
+    is_url,
     one_line,
     printable,
     shorten,
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
 
 def refuse_empty_name(source: LabelFile) -> None:
-    """Refuse the empty text, which `Path` takes for the current folder."""
+    """Refuse the empty text, which `Path` takes for the current folder, and what can be no name."""
     if not os.fspath(source):
         raise InputError("the name of a file is empty: name a file")
+    if not is_url(os.fspath(source)):
+        check_path(source, "the name of a file")
 
 
 def refuse_other_than_paths(source: Any, function: str) -> None:
@@ -64,6 +68,8 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
+    except UnicodeEncodeError as error:
+        reason, cause = "its name is not UTF-8: rename the file", error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
             reason = "this is a link that leads to itself: name the file"

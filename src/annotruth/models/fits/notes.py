@@ -93,6 +93,10 @@ NOTE_RULES = {
         f"The model finds labels no better than chance, but alpha is {LOW_ALPHA:g} or more, and at "
         f"least {CHANCE_ERRORS:g} standard errors (1 / root of the number of pairs of votes)."
     ),
+    "camps": (
+        "Annotators who disagree with the crowd and agree with one another are more than 40% of those "
+        "who follow either side."
+    ),
     "other model": "Labels are too many for the default model.",
     "reliability": (
         f"The median reliability or accuracy is {RELIABLE:g} or more at low agreement (alpha below "

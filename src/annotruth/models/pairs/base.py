@@ -40,14 +40,15 @@ class PairEstimator(OptionsBase, ABC):
 
     def fit(
         self,
-        data: Comparisons,
+        data: Any,
         *,
         warm_start: RankFit | None = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Fit the model to comparisons, starting from an earlier fit if there is one."""
+        """Fit the model to comparisons, or what `Comparisons.of` takes, starting from an earlier fit."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
+        data = Comparisons.of(data)
         if data.n_comparisons == 0:
             raise InputError("there are no comparisons: nothing to rank")
         with one_blas_thread():

@@ -1,7 +1,7 @@
 """What labels say about the people who gave them: accuracy, carelessness, verdicts.
 
 A second stage after a model of items has been fitted: the items' posteriors are read, not changed. Each label
-is judged by what the labels of the others say about its item (`annotruth.models.people.passes`), annotators
+is assessed by what the labels of the others say about its item (`annotruth.models.people.passes`), annotators
 by how well response strategies explain their labels (`annotruth.models.people.posterior`), and verdicts
 rest on both and on plain counts (`annotruth.models.people.verdicts`).
 """

@@ -41,6 +41,11 @@ class People(NamedTuple):
         Who is flagged or noticed.
     one_truth
         Whether every item has one right label.
+
+    Examples
+    --------
+    >>> People._fields
+    ('accuracy', 'posterior', 'verdicts', 'one_truth')
     """
 
     accuracy: Accuracy

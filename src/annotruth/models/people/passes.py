@@ -21,7 +21,7 @@ _STATE_INPUTS = (
 
 
 class ItemStates(NamedTuple):
-    """What a fitted model says about items: all that people are judged by. All arrays are in memory.
+    """What a fitted model says about items: all that people are assessed by. All arrays are in memory.
 
     Attributes
     ----------
@@ -38,6 +38,12 @@ class ItemStates(NamedTuple):
         The distribution of the label that counts as right, states x categories.
     class_of
         The class of each state; None where opinions differ.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> ItemStates(one, one, one, one, 0.0, one, one, class_of=None).one_truth
+    False
     """
 
     prior: Floats
@@ -70,6 +76,12 @@ class Agreement(NamedTuple):
     corrected
         1 for labels that the others predict exactly, 0 for shuffled ones: on classes the agreement corrected
         for chance, on scales the correlation.
+
+    Examples
+    --------
+    >>> n, z = np.array([26.0]), np.array([5.0])
+    >>> Agreement(n, z, z, np.ones(1), np.zeros(1), z / np.sqrt(n - 1.0)).corrected
+    array([1.])
     """
 
     n_labels: Floats
@@ -94,6 +106,11 @@ class Cavities(NamedTuple):
         share of right labels.
     accuracy_by_others
         The mean probability that a label is right given the labels of others.
+
+    Examples
+    --------
+    >>> Cavities._fields[2:]
+    ('accuracy', 'variance', 'accuracy_by_others')
     """
 
     states: Floats
@@ -104,7 +121,13 @@ class Cavities(NamedTuple):
 
 
 class PeoplePasses:
-    """Runs the passes for people in a session, and returns their sums in memory."""
+    """Runs the passes for people in a session, and returns their sums in memory.
+
+    Examples
+    --------
+    >>> [name for name in vars(PeoplePasses) if not name.startswith("_")]
+    ['cavities', 'agreement', 'log_likelihood']
+    """
 
     def __init__(self, session: Session, labels: LabelSummary, states: ItemStates) -> None:
         self._session, self.labels, self.states = session, labels, states

@@ -73,6 +73,15 @@ class PeoplePosterior:
         The probability of each careless behavior, if careless.
     careless
         Annotators' careless labels.
+
+    Examples
+    --------
+    >>> levels, groups = np.array([[0.0] * 7 + [1.0]]), np.array([[0.0, 0.0, 1.0, 0.0]])
+    >>> none = np.zeros(1)
+    >>> careless = Careless(none, none, none, none.astype(int))
+    >>> sure = PeoplePosterior(levels, groups, none, none, none, careless)
+    >>> sure.reliability.round(2), sure.p_careless
+    (array([1.]), array([0.]))
     """
 
     levels: Floats

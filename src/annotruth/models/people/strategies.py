@@ -48,7 +48,7 @@ BEHAVIORS = ("random", "repeated", "careless", "mixed", "random")
 """Careless labels: any, one, the own shares of labels, any and one in equal parts, or the crowd's shares."""
 
 N_PARTLY = 3
-"""How many of them are told apart in people who are careless in part."""
+"""How many of them are distinguished in people who are careless in part."""
 
 OWN_SHARES = BEHAVIORS.index("careless")
 _BEHAVIOR_PRIOR = np.array([0.25, 0.2, 0.3, 0.15, 0.1])
@@ -73,7 +73,13 @@ AS_CROWD, BROAD, N_VARIANTS = 0, len(SKILLS) + 1, len(SKILLS) + 2
 
 
 class Strategies(NamedTuple):
-    """The list of strategies: variant of serious labels, behavior otherwise, level of reliability."""
+    """The list of strategies: variant of serious labels, behavior otherwise, level of reliability.
+
+    Examples
+    --------
+    >>> float(STRATEGIES.reliability[STRATEGIES.places(level=0)].max())
+    0.005
+    """
 
     variant: Codes
     behavior: Codes
@@ -125,6 +131,11 @@ class Careless(NamedTuple):
         What choosing the own shares of labels after the fact costs, in nats.
     repeated
         The label that an annotator repeats, if any.
+
+    Examples
+    --------
+    >>> careless_labels(np.array([[9.0, 0.0], [5.0, 5.0]])).repeated.tolist()
+    [0, 1]
     """
 
     distribution: Floats
@@ -174,6 +185,12 @@ class Serious:
         distributions, annotators x variants x states.
     log_prior
         The log-prior of each annotator's tilt with the volume of its posterior (Laplace), annotators x skills.
+
+    Examples
+    --------
+    >>> theta, states = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[5.0, 5.0]])
+    >>> serious_labels(theta, states, np.array([[5.0, 5.0]]), 0.5).tables.shape
+    (7, 2, 2)
     """
 
     tables: Floats

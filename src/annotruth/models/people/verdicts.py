@@ -1,4 +1,4 @@
-r"""Verdicts on people: who is flagged, who is only noticed, and where nobody can be judged.
+r"""Verdicts on people: who is flagged, who is only noticed, and where nobody can be assessed.
 
 A *flag* is an accusation. Annotators are flagged as careless or consistently wrong if all of these hold:
 
@@ -44,6 +44,7 @@ _CLEARLY_WHERE_OPINIONS_DIFFER = 1.64
 _LEAST_AGREEMENT = 0.1
 _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 1.0, 3.0, 4.0
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
+_LEAST_MEMBERS = 3  # two may agree by chance
 _LOW_SHARE = 2.0 / 3.0
 _SURE, _OPEN = 0.9, 0.1
 _LEAST_LABELS = 5
@@ -63,7 +64,13 @@ how much. Odds may be wrong by a factor of 1.8 either way.
 
 
 class Camp(NamedTuple):
-    """People who disagree with the crowd and agree with one another."""
+    """People who disagree with the crowd and agree with one another.
+
+    Examples
+    --------
+    >>> Camp._fields
+    ('members', 'among', 'outside', 'share')
+    """
 
     members: Mask
     among: Agreement  # how far everybody agrees with members
@@ -88,9 +95,15 @@ class Verdicts(NamedTuple):
     unclear
         The same with more labels: they follow the items too weakly to tell.
     undecided
-        Whether nobody can be judged, since it is open which of two sides is right.
+        Whether nobody can be assessed, since it is open which of two sides is right.
     agreement
         Agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled ones.
+
+    Examples
+    --------
+    >>> none = np.zeros(3, dtype=np.bool_)
+    >>> Verdicts(none, none, none, none, none, none, False, np.zeros(3)).flagged.any().item()
+    False
     """
 
     flagged: Mask
@@ -104,7 +117,14 @@ class Verdicts(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """The probability that a label is right, with its 95% interval, and its standard error without `SHARED_ERROR`."""
+    """The probability that a label is right, with its 95% interval, and its standard error without `SHARED_ERROR`.
+
+    Examples
+    --------
+    >>> half = np.full(2, 0.5)
+    >>> Accuracy(half, half - 0.1, half + 0.1, half / 10).low
+    array([0.4, 0.4])
+    """
 
     mean: Floats
     low: Floats
@@ -149,6 +169,7 @@ def judge(
         z = np.where(camp.members, camp.outside.z, z)
         corrected = np.where(camp.members, camp.outside.corrected, corrected)
         agree = camp.members & (camp.among.z > _CAMP_CLEAR)
+        agree &= camp.among.corrected > camp.outside.corrected
         other_opinion = agree & (camp.outside.z > -CLEARLY) & ~is_wrong
         undecided = camp.share > _MAX_CAMP_SHARE
     clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
@@ -156,19 +177,19 @@ def judge(
     may_flag = suspect & ~follows & ~other_opinion & (_ignores_items(passes, posterior) | is_wrong)
     flagged = may_flag & (not undecided)
     flagged[flagged] = _control_discoveries(posterior.p_careless[flagged])
-    judged = not undecided
-    low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & judged
-    partly = (posterior.p_partly > _SURE) & ~flagged & ~low & judged
+    decided = not undecided
+    low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & decided
+    partly = (posterior.p_partly > _SURE) & ~flagged & ~low & decided
     says_little = (posterior.p_careless >= _OPEN) | (posterior.evidence > -_LITTLE_EVIDENCE)
     is_open = says_little & ~(flagged | other_opinion | low | partly)
     few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
     return Verdicts(
         flagged=flagged,
-        other_opinion=other_opinion & suspect & judged,
+        other_opinion=other_opinion & suspect & decided,
         low_accuracy=low,
         partly_careless=partly,
         too_few=few & ~(flagged | low | partly),
-        unclear=is_open & ~few & judged,
+        unclear=is_open & ~few & decided,
         undecided=undecided,
         agreement=with_others.corrected,
     )
@@ -202,14 +223,14 @@ def find_camp(
     members = (suspect | (z < _CAMP_SUSPECT)) & (with_others.n_labels >= 3)
     among = None
     for _ in range(_CAMP_ROUNDS):
-        if members.sum() < 2:
+        if members.sum() < _LEAST_MEMBERS:
             return None
         among = passes.agreement(members)
         kept = members & (among.z > _CAMP_MEMBER)
         if (kept == members).all():
             break
         members, among = kept, None
-    if members.sum() < 2:
+    if members.sum() < _LEAST_MEMBERS:
         return None
     among = among or passes.agreement(members)
     n_labels = among.n_labels[members]

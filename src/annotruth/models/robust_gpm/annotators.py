@@ -188,7 +188,7 @@ def annotator_results(
     """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators.
 
     ``people`` are what the labels say about the annotators; None where they agree no better than chance:
-    then nobody is judged, and intervals have the prior of the strategies instead of `level_shares`.
+    then nobody is assessed, and intervals have the prior of the strategies instead of `level_shares`.
     ``for_intervals`` is the posterior that intervals are computed from, if it is another one.
     """
     reliability = posterior.reliability

@@ -287,7 +287,7 @@ class ClassSteps:
 
       over the :math:`\theta` in which no label is likelier than the class :math:`k_z`.
 
-    The halves have no common objective: strategies are judged by the labels as if annotators had no
+    The halves have no common objective: strategies are evaluated by the labels as if annotators had no
     confusion of their own, and their own confusion follows from the strategies. So this is a fixed-point
     iteration, and the log-likelihood may fall, where labels say less than the pseudo-counts do. What
     every step raises, and what the history has as the objective, is the log-posterior at the

@@ -13,7 +13,7 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.validate import check_ordinal
+from annotruth.labels.validate import check_choice, check_ordinal
 from annotruth.models.base_fit import BaseFit, Verdict
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import (
@@ -163,10 +163,14 @@ class RobustGPM(EMEstimator):
 
     **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the state of
     each item is inferred without the annotator's own label. ``reliability`` is the mean of this posterior,
-    ``low`` and ``high`` are the ends of a 95% interval, ``p_spammer`` is the probability of a reliability
-    below 0.5, ``evidence`` the log10 of the factor by which the labels raised the odds of that, and
-    ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is named only
-    if the labels say enough. How each is computed is in `annotruth.models.robust_gpm.annotators`. Where
+    ``low`` and ``high`` are the ends of a 95% interval, and ``bias``, where opinions differ, is how far serious
+    labels are above the crowd's (`annotruth.models.robust_gpm.annotators`). A second stage,
+    `annotruth.models.people`, allows annotators skills and tendencies of their own. ``accuracy`` is the
+    probability that a label is right, ``p_spammer`` that fewer than half of the labels are serious or that they
+    are consistently wrong, ``evidence`` the log10 of the factor by which the labels raised the odds of that,
+    and ``agreement`` that with the others' labels, 0 for the own labels shuffled. ``spammer`` are those who are
+    flagged (`annotruth.models.people.verdicts`): at most 5% of them are expected to be fine. Reliabilities that
+    say the opposite of clear evidence are those of the second stage. Where
     items have one right label, intervals are those of a mean over a learned :math:`\theta` and serious labels
     that are right, weighted by how probably each predicts labels better: with few labels, this is open.
 
@@ -485,8 +489,7 @@ class RobustGPM(EMEstimator):
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
-        if self.truth not in get_args(Truth):
-            raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
+        check_choice("truth", self.truth, get_args(Truth))
         if self.truth == "opinions":
             check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
         if problem := size_problem(labels, pools=self._pools):

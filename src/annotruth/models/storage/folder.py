@@ -34,7 +34,12 @@ from pyarrow import feather
 from annotruth.errors import InputError, check_path, shown, system_errors_reported
 from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
 from annotruth.io.atomic.workspace import remove_leftovers
-from annotruth.io.atomic.write import check_replaceable, folders_created, path_behind_links
+from annotruth.io.atomic.write import (
+    check_replaceable,
+    cleaned_up_on_sigterm,
+    folders_created,
+    path_behind_links,
+)
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT, SETS
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
@@ -94,6 +99,7 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
     with (
         system_errors_reported(path),
         folders_created(folder),
+        cleaned_up_on_sigterm(),
         _lock_held(folder),
     ):
         remove_leftovers(folder)

@@ -120,16 +120,16 @@ class SubjectBiasSteps:
             sums=(Sum("totals", (2,)),),
         )
         self._set_groups = Pass(
-            "subject_bias_groups.set_ambiguity", state=("a2", "group"), inputs=(Input("group_a2"),)
+            "subject_bias.set_ambiguity", state=("a2", "group"), inputs=(Input("group_a2"),)
         )
         self._step_groups = Pass(
-            "subject_bias_groups.moments_by_group",
+            "subject_bias.moments_by_group",
             state=("psi", "a2", "group"),
             inputs=(values, b, v2),
             sums=(Sum("moments", (n_groups, 4)),),
         )
         self._try_groups = Pass(
-            "subject_bias_groups.log_likelihood_by_group",
+            "subject_bias.log_likelihood_by_group",
             state=("psi", "group"),
             inputs=(values, b, v2, proposed),
             sums=(Sum("log_likelihood", (2, n_groups)),),

@@ -107,16 +107,17 @@ function itemParts(items, row, votes, data, go) {
 // One row per label: those for the item's label first, then those for the runner-up.
 function voteTable(all, votes, top, runner, data, go) {
   const rank = (v) => (v.category === top ? 0 : v.category === runner?.category ? 1 : 2);
-  const rows = all.slice().sort((a, b) => rank(a) - rank(b) || a.category - b.category || (b.reliability ?? 0) - (a.reliability ?? 0));
+  const rows = all.slice().sort((a, b) => rank(a) - rank(b) || a.category - b.category || (b.estimate ?? 0) - (a.estimate ?? 0));
   const number = (v) => (v === null ? "–" : v.toFixed(2)), { annotators } = data.tables, { byKey } = annotators;
   const columns = [["Annotator", byKey.annotator.help], ["Label", "the label this annotator gave"]];
-  if (byKey.reliability) columns.push(["Reliability", byKey.reliability.help]);
+  const estimate = byKey[votes.estimate];
+  if (estimate) columns.push([estimate.title, estimate.help]);
   if (all[0].serious !== null) columns.push(["P serious", "probability that this label was serious"]);
   const weighted = all[0].weight !== null;
   if (weighted) columns.push(["Weight", votes.help]);
   const body = rows.map((v) => {
     const cells = [v.annotator === null ? v.name : opener(v.name, () => go(annotators, v.annotator)), categoryMark(v.category, data)];
-    if (byKey.reliability) cells.push(number(v.reliability));
+    if (estimate) cells.push(number(v.estimate));
     if (all[0].serious !== null) cells.push(number(v.serious));
     if (weighted) cells.push(votes.kind === "odds" ? factorText(v.weight) : number(v.weight));
     return cells;
@@ -125,7 +126,7 @@ function voteTable(all, votes, top, runner, data, go) {
 }
 
 function annotatorParts(annotators, row, votes, data, go) {
-  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high"])))], { byKey } = annotators;
+  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "accuracy_low", "accuracy_high"])))], { byKey } = annotators;
   if (shownOf(byKey.reason, row)) parts.unshift(make("p", { class: "why" }, shownOf(byKey.reason, row)));
   parts.push(make("h3", {}, "Confusion matrix"), matrixMark(byKey.confusion, row, data, 36, true));
   const all = votes.ofAnnotator(row), { items } = data.tables, recovered = (v) => items.byKey.label?.values[v.item];

@@ -8,14 +8,14 @@ function makeVotes(votes, items, annotators) {
     place.set(row, at);
     starts[at + 1] = starts[at] + entriesOf(given, row).reduce((sum, [, n]) => sum + n, 0);
   });
-  const { reliability } = annotators.byKey;
+  const estimate = annotators.byKey.accuracy ?? annotators.byKey.reliability;
   const vote = (row, at, category) => {
     const annotator = votes.annotator[at];
     const known = annotator < annotators.rows;
     return {
       item: row, annotator: known ? annotator : null, category,
       name: known ? shownOf(annotators.columns[0], annotator) : votes.others[annotator - annotators.rows],
-      reliability: known && reliability ? reliability.values[annotator] : null,
+      estimate: known && estimate ? estimate.values[annotator] : null,
       serious: votes.p_serious ? votes.p_serious[at] / 100 : null,
       weight: votes.weight ? votes.weight[at] / 100 : null,
     };
@@ -46,7 +46,7 @@ function makeVotes(votes, items, annotators) {
     return at === undefined || votes.runner_up[at] < 0 ? null : { category: votes.runner_up[at], p: votes.p_runner_up[at] / 1000 };
   };
   return {
-    kind: votes.kind, help: votes.help, ofItem, runnerUp,
+    kind: votes.kind, help: votes.help, estimate: estimate?.key, ofItem, runnerUp,
     ofAnnotator: (annotator) => [...new Set(ofAnnotator(annotator))].flatMap((row) => ofItem(row).filter((one) => one.annotator === annotator)),
   };
 }
@@ -106,20 +106,20 @@ function whyThisLabel(one, votes, data) {
 
   const odds = oddsText(p, runner.p), outcome = odds === "even odds" ? `${odds} between them` : `${odds} ${a}`;
   const total = (some, key) => some.reduce((sum, v) => sum + v[key], 0);
-  const reliable = all.every((v) => v.reliability !== null) && mine.length;
+  const estimated = all.every((v) => v.estimate !== null) && mine.length;
   if (votes.kind === "serious" || votes.kind === "weight") {
     const key = votes.kind === "serious" ? "serious" : "weight", what = key === "serious" ? "p serious" : "annotators' weights";
     texts.push(`Labels count by ${what}: those for ${a} add up to ${total(mine, key).toFixed(1)}, those for ${b} to ${total(theirs, key).toFixed(1)}.`);
     if (total(mine, key) < total(theirs, key)) texts.push(`But the distribution is fitted to all labels as one shape, in which labels on both sides of ${a} count for it: ${percent(p)} against ${percent(runner.p)}.`);
   } else if (votes.kind === "vote") {
     texts.push(each ? "Every label counts as one vote, so this is a tie." : "Every label counts as one vote.");
-  } else if (reliable) {
-    texts.push(`Those for ${a} come from annotators with reliability ${listed(mine.map((v) => v.reliability))}, those for ${b} from ${listed(theirs.map((v) => v.reliability))}: ${outcome}.`);
+  } else if (estimated) {
+    texts.push(`Those for ${a} come from annotators with ${votes.estimate} ${listed(mine.map((v) => v.estimate))}, those for ${b} from ${listed(theirs.map((v) => v.estimate))}: ${outcome}.`);
   } else texts.push(`Together that makes ${outcome}.`);
   // A third category with as many labels as this one.
   const third = [...new Set(rest.map((v) => v.category))].map((k) => rest.filter((v) => v.category === k)).sort((x, y) => y.length - x.length)[0];
   if (third?.length >= mine.length && ["odds", "none"].includes(votes.kind)) {
-    const k = third[0].category, from = reliable ? `, from annotators with reliability ${listed(third.map((v) => v.reliability))},` : "";
+    const k = third[0].category, from = estimated ? `, from annotators with ${votes.estimate} ${listed(third.map((v) => v.estimate))},` : "";
     texts.push(`${name(k)} has ${labelsText(third.length)}${from} and ${one.shares.find(([c]) => c === k)?.[1] ?? 0}%.`);
   }
   if (votes.kind === "odds" && rest.length && Math.abs(total(rest, "weight")) > 0.1) {

@@ -28,7 +28,7 @@ function rangeMark(column, low, high, row, width) {
   if (value === null) return svg;
   const at = (v) => 5 + Math.min(Math.max((v - from) / (to - from || 1), 0), 1) * (width - 10);
   svg.append(shape("line", { x1: 5, x2: width - 5, y1: 8, y2: 8, class: "at-grid" }));
-  const warn = column.limit !== undefined && (high?.values[row] ?? value) < column.limit; // as the verdict drop
+  const warn = column.warn ? column.warn[row] === 1 : column.limit !== undefined && (high?.values[row] ?? value) < column.limit; // as the verdict drop
   if (column.limit !== undefined) svg.append(shape("line", { x1: at(column.limit), x2: at(column.limit), y1: 2, y2: 14, class: "at-grid" }));
   if (low.values[row] !== null && high.values[row] !== null) {
     svg.append(shape("line", { x1: at(low.values[row]), x2: at(high.values[row]), y1: 8, y2: 8, class: warn ? "at-warn-range at-thick" : "at-range at-thick" }));

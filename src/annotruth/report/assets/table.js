@@ -64,7 +64,8 @@ function makeTable(host, name, table, data, openDetail) {
   tools.append(csv, count, make("a", { class: "skip-rows", href: `#${end.id}` }, "Skip the rows"));
   host.replaceChildren(tools, view, end);
 
-  const searched = table.columns.filter((c) => c.kind === "id" || c.kind === "content" || (c.kind === "word" && !c.hidden));
+  // Reasons name items and shares, which are not what a row is about.
+  const searched = table.columns.filter((c) => c.kind === "id" || c.kind === "content" || (c.kind === "word" && !c.hidden && c.key !== "reason"));
   const numeric = (c) => !["id", "word", "content"].includes(c.kind);
 
   function keys(column) {

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from annotruth.advice.annotators import verdicts
+from annotruth.advice.flags import has_flags
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
@@ -34,7 +34,16 @@ _MAX_CELLS = 8
 _N_BINS = 20
 
 CHARTS = (
-    *("agreement", "annotator", "calibration", "categories", "confusion", "history", "item"),
+    *(
+        "accuracy",
+        "agreement",
+        "annotator",
+        "calibration",
+        "categories",
+        "confusion",
+        "history",
+        "item",
+    ),
     *("items", "matches", "past_fits", "reliability", "scores", "true_scores", "workload"),
 )
 """The methods of `FitCharts`."""
@@ -47,8 +56,8 @@ class FitCharts:
     --------
     >>> import annotruth as at
     >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
-    >>> fit.plot.reliability()
-    Chart('Reliability of annotators')
+    >>> fit.plot.accuracy()
+    Chart('Accuracy of annotators')
     """
 
     def __init__(self, fit: Fit) -> None:
@@ -98,6 +107,16 @@ class FitCharts:
         """Chart the log-likelihood of all labels by iteration."""
         return history_chart(self._fit, "labels")
 
+    def accuracy(self) -> Chart:
+        """Chart each annotator's accuracy with its interval, lowest first."""
+        fit = self._fit
+        if fit.accuracy is None:
+            raise AnnotruthError(
+                f"this fit of {fit.model} has no accuracy of annotators: see plot.reliability() or "
+                "plot.matches()"
+            )
+        return self._annotators("accuracy", "Accuracy of annotators", fit.accuracy)
+
     def reliability(self) -> Chart:
         """Chart each annotator's reliability with its interval, least reliable first."""
         fit = self._fit
@@ -105,17 +124,12 @@ class FitCharts:
             raise AnnotruthError(
                 f"{fit.model} gives no reliability: see plot.matches(), or fit gpm or robust-gpm"
             )
-        dropped, caption = verdicts(fit)[0] == "drop", ""
-        if dropped.any():
-            caption = f"Orange: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
-        return self._annotators(
-            "reliability", "Reliability of annotators", caption, fit.reliability, dropped
-        )
+        return self._annotators("reliability", "Reliability of annotators", fit.reliability)
 
     def matches(self) -> Chart:
         """Chart how often each annotator gave the recovered label."""
         title = "Annotators: share of labels that are the recovered one"
-        return self._annotators("matches", title, "", self._consensus.match_rate)
+        return self._annotators("matches", title, self._consensus.match_rate)
 
     def past_fits(self) -> Chart:
         """Chart the reliability over all past fits of the annotators whose reliability changed most."""
@@ -267,13 +281,19 @@ class FitCharts:
             colors=category_colors(self._fit.data.scale),
         )
 
-    def _annotators(
-        self, name: str, title: str, caption: str, value: Floats,
-        dropped: NDArray[np.bool_] | None = None,
-    ) -> Chart:  # fmt: skip
-        fit = self._fit
-        limit = None if dropped is None or fit.spammer is None else SPAMMER_BELOW
-        low, high = (fit.low, fit.high) if name == "reliability" else (None, None)
+    def _annotators(self, name: str, title: str, value: Floats) -> Chart:
+        fit, columns = self._fit, self._fit.annotator_columns
+        dropped = None if name == "matches" else verdicts(fit)[0] == "drop"
+        limit, caption, rule = None, "", "flagged as careless or consistently wrong"
+        if name == "reliability" and fit.spammer is not None and not has_flags(fit):
+            limit, rule = SPAMMER_BELOW, f"with the whole interval below {SPAMMER_BELOW} (dashed)"
+        if dropped is not None and dropped.any():
+            caption = f"Orange: to drop, {rule}."
+        low = high = None
+        if name == "reliability":
+            low, high = fit.low, fit.high
+        elif name == "accuracy":
+            low, high = (np.asarray(columns[f"accuracy_{end}"]) for end in ("low", "high"))
         domain = (min(0.0, float(value.min())), max(1.0, float(value.max())))
         names = as_text(fit.data.annotators)
         intervals = sorted_intervals(names, value, low, high, dropped, domain, name, limit)

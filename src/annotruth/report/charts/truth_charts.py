@@ -131,19 +131,21 @@ def grade_chart(names: Sequence[str], grade: Floats, score: Floats) -> Chart:
     )
 
 
-def gold_chart(names: Sequence[str], reliability: Floats, share: Floats, n: Codes) -> Chart:
-    """Return how often annotators are right on gold items, against their reliability."""
+def gold_chart(
+    names: Sequence[str], estimate: str, value: Floats, share: Floats, n: Codes
+) -> Chart:
+    """Return how often annotators are right on gold items, against their accuracy or reliability."""
     tips = [
-        f"{name}: {s:.0%} of {m:,} gold labels right, reliability {r:.2f}"
-        for name, s, m, r in zip(names, share, n, reliability, strict=True)
+        f"{name}: {s:.0%} of {m:,} gold labels right, {estimate} {v:.2f}"
+        for name, s, m, v in zip(names, share, n, value, strict=True)
     ]
     return _scatter(
         "gold",
-        "Right on gold items, by reliability",
+        f"Right on gold items, by {estimate}",
         "One dot per annotator with labels on gold items.",
-        {"annotator": names, "reliability": reliability.tolist(), "right": share.tolist()},
+        {"annotator": names, estimate: value.tolist(), "right": share.tolist()},
         tips,
-        ("reliability", "share right on gold items"),
+        (estimate, "share right on gold items"),
     )
 
 

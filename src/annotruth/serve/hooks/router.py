@@ -25,6 +25,7 @@ from annotruth.serve.store.content import set_gold
 from annotruth.serve.store.projects import list_projects
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import utc_now
+from annotruth.serve.web.api.parameters import ERRORS
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.limits import RateLimit, too_many
 
@@ -49,9 +50,13 @@ class Received(NamedTuple):
 
 def make_hooks(context: ServeContext) -> APIRouter:
     """Return the routes that platforms send their messages to."""
-    router, receiver = APIRouter(tags=["hooks"]), HookReceiver(context)
+    router, receiver = APIRouter(tags=["hooks"], responses=ERRORS), HookReceiver(context)
 
-    @router.post("/hooks/{number}", summary="Receive a message of a labelling tool")
+    @router.post(
+        "/hooks/{number}",
+        summary="Receive a message of a labelling tool",
+        openapi_extra={"security": []},  # messages are signed
+    )
     async def receive(number: str, request: Request) -> dict[str, Any]:
         address = "" if request.client is None else request.client.host
         headers = {name.lower(): value for name, value in request.headers.items()}

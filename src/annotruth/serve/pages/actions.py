@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
@@ -73,13 +72,15 @@ async def _log_in(request: Request) -> Response:
         context.access.check_login_rate(request)
         return HTMLResponse(login_page(wrong=True), 401)
     response = RedirectResponse(PROJECTS, 303)
-    context.logins.start(response, token.id, time.time(), 3600.0 * context.config.login_hours)
+    context.access.give_cookie(response, await run_in_threadpool(context.access.log_in, token))
     return response
 
 
 async def _log_out(request: Request, access: Reader) -> Response:
-    response = RedirectResponse("/login", 303)
-    context_of(request).logins.end(response)
+    response, control = RedirectResponse("/login", 303), context_of(request).access
+    if access.login is not None:
+        await run_in_threadpool(control.log_out, access.login)
+    control.remove_cookie(response)
     return response
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from annotruth.errors import shorten
+from annotruth.errors import counted, shorten
 from annotruth.report.charts.drawing import escaped
 from annotruth.serve.pages import cells
 from annotruth.serve.pages.layout import Frame, form, render
 from annotruth.serve.pages.table import Column, TableQuery, paged_table
 from annotruth.serve.store.records import Alert, AuditEntry
+from annotruth.serve.web.schemas import AlertKind
 
+FINISHED_PICK = "finished"
+"""What chooses the pages of finished items."""
+
+FINISHED: tuple[AlertKind, ...] = ("finished",)
 _ALERT_COLUMNS = [
     Column("created", "Time", "in UTC", sorts=False),
     Column("text", "Alert", sorts=False),
@@ -32,8 +37,14 @@ def log_query(path: str, query: Mapping[str, str]) -> TableQuery:
     return TableQuery.parse(path, query, (), "")
 
 
-def alerts_page(frame: Frame, query: TableQuery, alerts: Sequence[Alert], total: int) -> str:
-    """Return one page of the alerts of a project."""
+def alerts_page(
+    frame: Frame, query: TableQuery, alerts: Sequence[Alert], total: int, n_others: int
+) -> str:
+    """Return one page of the alerts of a project.
+
+    Those of finished items, which ask for nothing and are many, have pages of their own; ``n_others`` is
+    the number of those on the other pages.
+    """
     lines = [
         [
             cells.moment(alert.created),
@@ -48,7 +59,12 @@ def alerts_page(frame: Frame, query: TableQuery, alerts: Sequence[Alert], total:
         button = form(frame.address("alerts"), frame.csrf, button="Mark all as seen")
     table = paged_table("Alerts", _ALERT_COLUMNS, lines, query, total)
     under = "When the verdict on an annotator changes, agreement falls, or items are finished."
-    content = f'<section class="first">{button}{table}</section>'
+    is_finished = query.pick == FINISHED_PICK
+    other = frame.address("alerts", **({} if is_finished else {"pick": FINISHED_PICK}))
+    of = "about annotators and agreement" if is_finished else "of finished items"
+    link = cells.link(other, f"{counted(n_others, 'alert')} {of}")
+    others = f"<p>{link}</p>" if n_others else ""
+    content = f'<section class="first">{button}{others}{table}</section>'
     return render(frame, "Alerts", content, tab="alerts", under=under, live=True)
 
 

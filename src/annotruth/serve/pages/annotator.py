@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from annotruth.advice.flags import has_flags
 from annotruth.comparisons.table import LEFT, RIGHT
 from annotruth.labels.frames import as_arrow
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -159,11 +160,13 @@ def _facts(
     rows: list[tuple[str, object, str]] = [
         ("Verdict", row["verdict"], "ask them" if row["ask"] else "do not ask them"),
     ]
-    if row.get("reliability") is not None:
-        low, high = row.get("low"), row.get("high")
+    for name, prefix in (("accuracy", "accuracy_"), ("reliability", "")):
+        if row.get(name) is None:
+            continue
+        low, high = row.get(f"{prefix}low"), row.get(f"{prefix}high")
         known = low is not None and high is not None
         note = f"95% interval {low:.2f} to {high:.2f}" if known else ""
-        rows.append(("Reliability", f"{row['reliability']:.2f}", note))
+        rows.append((name.capitalize(), f"{row[name]:.2f}", note))
     if row.get("behavior"):
         rows.append(("Behavior", row["behavior"], ""))
     rows.append((f"{frame.unit}s".capitalize(), f"{row['n_labels']:,}", ""))
@@ -191,24 +194,30 @@ def _charts(data: AnnotatorData, code: int) -> list[Chart]:
                 for values in zip(*((e.reliability, e.low, e.high) for e in past), strict=True)
             ),
         )
-        charts.append(_history_chart(data.annotator, line))
+        charts.append(_history_chart(data.annotator, line, _limit(data.tables)))
     if isinstance(data.tables, LabelTables):
         charts.append(data.tables.charts.annotator(data.tables.fit.data.annotators[code].as_py()))
     return charts
 
 
-def _history_chart(annotator: str, line: TimeLine) -> Chart:
+def _limit(tables: SnapshotTables | None) -> float | None:
+    """Return the reliability below which people are spammers; None for a model that flags them."""
+    return None if tables is not None and has_flags(tables.fit) else SPAMMER_BELOW
+
+
+def _history_chart(annotator: str, line: TimeLine, limit: float | None) -> Chart:
+    dashed = "" if limit is None else f"; dashed: {limit}"
     return Chart(
         name="reliability-over-time",
         title="Reliability over time",
-        caption=f"Lines are 95% intervals; dashed: {SPAMMER_BELOW}. Points are where it changed.",
+        caption=f"Lines are 95% intervals{dashed}. Points are where it changed.",
         data={
             "time": [time.isoformat() for time in line.time],
             "reliability": line.value.tolist(),
             "low": line.low.tolist(),
             "high": line.high.tolist(),
         },
-        draw=lambda width: draw_time_lines({annotator: line}, width, limit=SPAMMER_BELOW),
+        draw=lambda width: draw_time_lines({annotator: line}, width, limit=limit),
     )
 
 

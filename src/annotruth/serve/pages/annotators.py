@@ -1,4 +1,4 @@
-"""The page of annotators: reliability, behavior, speed and verdict of each."""
+"""The page of annotators: accuracy, reliability, behavior, speed and verdict of each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 
 from annotruth.advice.annotators import verdict_rules
 from annotruth.errors import AnnotruthError
+from annotruth.models.base_fit import Readout
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped
-from annotruth.report.headings import HEADINGS
+from annotruth.report.headings import ACCURACY_TIPS, HEADINGS
 from annotruth.report.html import figure
 from annotruth.serve.pages import cells
 from annotruth.serve.pages.layout import Frame, render
-from annotruth.serve.pages.snapshot_tables import RankTables, SnapshotTables
+from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
 from annotruth.serve.pages.table import Column, TableQuery, chosen_rows, paged_table, search_form
 
-DEFAULT_SORT = "reliability"
+DEFAULT_SORT = ("accuracy", "reliability", "n_labels")
+"""By what annotators are sorted if nothing else is asked for: the first that the model estimates."""
 
 
 class Activity(NamedTuple):
@@ -45,6 +47,7 @@ def annotator_columns(tables: SnapshotTables) -> list[Column]:
     wanted = [
         Column("annotator", "Annotator"),
         Column("n_labels", "Votes" if is_ranking else "Labels", right=True, rank=1),
+        Column("accuracy", "Accuracy", ACCURACY_TIPS[_readout(tables)]),
         Column("reliability", "Reliability", HEADINGS["reliability"][1]),
         Column("over_time", "Over time", "reliability in past snapshots", sorts=False, rank=1),
         Column("behavior", "Behavior", HEADINGS["behavior"][1], rank=1),
@@ -61,9 +64,9 @@ def annotator_columns(tables: SnapshotTables) -> list[Column]:
 
 
 def annotator_query(path: str, query: Mapping[str, str], tables: SnapshotTables) -> TableQuery:
-    """Return which annotators are asked for; the least reliable first, if nothing else."""
+    """Return which annotators are asked for; the least accurate first, if nothing else."""
     keys = [column.key for column in annotator_columns(tables) if column.sorts]
-    default = DEFAULT_SORT if DEFAULT_SORT in keys else "n_labels"
+    default = next(name for name in DEFAULT_SORT if name in keys)
     return TableQuery.parse(path, query, keys, default)
 
 
@@ -107,9 +110,15 @@ def annotators_page(
 
 def _charts(tables: SnapshotTables) -> list[Chart]:
     try:
+        if isinstance(tables, LabelTables) and tables.fit.accuracy is not None:
+            return [tables.charts.accuracy()]
         return [tables.charts.reliability()]
     except AnnotruthError:  # the model gives no reliability
         return []
+
+
+def _readout(tables: SnapshotTables) -> Readout:
+    return tables.fit.readout if isinstance(tables, LabelTables) else "right"
 
 
 def _cell(frame: Frame, key: str, row: Mapping[str, Any], activity: Activity) -> str:
@@ -117,8 +126,8 @@ def _cell(frame: Frame, key: str, row: Mapping[str, Any], activity: Activity) ->
     match key:
         case "annotator":
             return cells.link(frame.address("annotator", id=value), value, 40)
-        case "reliability":
-            return cells.interval(value, row.get("low"), row.get("high"))
+        case "accuracy" | "reliability":
+            return cells.estimate(row, key)
         case "over_time":
             return cells.trend([*activity.reliability, row["reliability"]])
         case "seconds":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,9 @@ from annotruth.report.charts.over_time import short_day
 _MARK_WIDTH, _MARK_HEIGHT = 96.0, 16.0
 _BARS_HEIGHT = 30.0
 _GOOD = {"keep", "needs no more labels", "known truth", "serious", "delivered"}
-_BAD = re.compile(r"(drop|divided|irregular|random|repeated|inverted|mixed|always|favours|failed)")
+_BAD = re.compile(
+    r"(drop|divided|irregular|random|repeated|inverted|mixed|always|favours|failed|careless|consistently)"
+)
 
 
 def link(address: str, text: object, max_length: int = 60) -> str:
@@ -61,27 +63,41 @@ def moment_text(time: datetime) -> str:
     return f"{short_day(utc)} {utc:%Y, %H:%M}"
 
 
-def interval(value: float | None, low: float | None, high: float | None) -> str:
-    """Return a reliability as a number and a small chart with its 95% interval."""
+def interval(
+    value: float | None, low: float | None, high: float | None, *, is_bad: bool | None = None
+) -> str:
+    """Return an accuracy or a reliability as a number and a small chart with its 95% interval.
+
+    ``is_bad`` is whether it is colored as a warning; None for reliabilities that `SPAMMER_BELOW` judges.
+    """
     if value is None or not math.isfinite(value):
         return ""
     drawing = Drawing(_MARK_WIDTH, _MARK_HEIGHT)
     axis, y = Axis(0.0, 1.0, 5.0, _MARK_WIDTH - 5.0), _MARK_HEIGHT / 2
     drawing.line(5, y, _MARK_WIDTH - 5, y, "at-grid")
-    limit = axis(SPAMMER_BELOW)
-    drawing.line(limit, 2, limit, _MARK_HEIGHT - 2, "at-grid")
     known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
-    below = (high if known and high is not None else value) < SPAMMER_BELOW  # as the verdict drop
+    if is_bad is None:
+        limit = axis(SPAMMER_BELOW)
+        drawing.line(limit, 2, limit, _MARK_HEIGHT - 2, "at-grid")
+        is_bad = (high if known and high is not None else value) < SPAMMER_BELOW  # the verdict drop
     text = f"{value:.2f}"
     if known and low is not None and high is not None:
-        css = "at-warn-range at-thick" if below else "at-range at-thick"
+        css = "at-warn-range at-thick" if is_bad else "at-range at-thick"
         drawing.line(axis(low), y, axis(high), y, css)
         text += f" (95% interval {low:.2f} to {high:.2f})"
-    drawing.circle(axis(value), y, 4, "at-warn" if below else "at-mark")
+    drawing.circle(axis(value), y, 4, "at-warn" if is_bad else "at-mark")
     return (
         f'<span class="cell" data-tip="{text}"><span>{value:.2f}</span>'
         f'<span class="mark">{drawing.svg(text)}</span></span>'
     )
+
+
+def estimate(row: Mapping[str, Any], key: str) -> str:
+    """Return the accuracy or the reliability in a row of annotators, as `interval` draws it."""
+    prefix = "accuracy_" if key == "accuracy" else ""
+    # Of a model that flags people, the verdict says who is bad, else the interval.
+    is_bad = row["verdict"] == "drop" if row.get("accuracy") is not None else None
+    return interval(row.get(key), row.get(f"{prefix}low"), row.get(f"{prefix}high"), is_bad=is_bad)
 
 
 def bars(shares: Sequence[float], colors: Sequence[int], names: Sequence[str]) -> str:

@@ -22,14 +22,6 @@ MAX_LABELS = 500
 """How many labels of an item the page shows."""
 
 _MAX_TEXT = 20_000
-_COLUMNS = [
-    Column("annotator", "Annotator", sorts=False),
-    Column("label", "Label", sorts=False),
-    Column("reliability", "Reliability", "of the annotator", sorts=False, rank=1),
-    Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True, sorts=False),
-    Column("seconds", "Seconds", "from start to submission", right=True, sorts=False, rank=1),
-    Column("submitted", "Submitted", "time in UTC", sorts=False, rank=1),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +144,7 @@ def _labels(frame: Frame, data: ItemData, code: int | None) -> str:
     said = _said(data.tables, code) if data.tables is not None and code is not None else {}
     lines = [_label_row(frame, data.tables, said, event) for event in data.labels[:MAX_LABELS]]
     query = TableQuery(path=frame.address("item", id=data.item), sort="")
-    return paged_table("Who said what", _COLUMNS, lines, query, len(lines))
+    return paged_table("Who said what", _columns(data.tables), lines, query, len(lines))
 
 
 def _said(tables: LabelTables, code: int) -> dict[str, tuple[int, int, float | None]]:
@@ -166,24 +158,42 @@ def _said(tables: LabelTables, code: int) -> dict[str, tuple[int, int, float | N
     return said
 
 
+def _columns(tables: LabelTables | None) -> list[Column]:
+    """Return the columns of the table of an item's labels."""
+    estimate = _estimate_of(tables)
+    return [
+        Column("annotator", "Annotator", sorts=False),
+        Column("label", "Label", sorts=False),
+        Column(estimate, estimate.capitalize(), "of the annotator", sorts=False, rank=1),
+        Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True, sorts=False),
+        Column("seconds", "Seconds", "from start to submission", right=True, sorts=False, rank=1),
+        Column("submitted", "Submitted", "time in UTC", sorts=False, rank=1),
+    ]
+
+
+def _estimate_of(tables: LabelTables | None) -> str:
+    has_accuracy = tables is not None and tables.fit.accuracy is not None
+    return "accuracy" if has_accuracy else "reliability"
+
+
 def _label_row(
     frame: Frame,
     tables: LabelTables | None,
     said: Mapping[str, tuple[int, int, float | None]],
     event: StoredEvent,
 ) -> list[str]:
-    label, reliability, serious = escaped(event.label), "", ""
+    label, estimate, serious = escaped(event.label), "", ""
     if tables is not None and event.annotator in said:
         person, category, p_serious = said[event.annotator]
         row = tables.annotators.slice(person, 1).to_pylist()[0]
-        reliability = cells.interval(row.get("reliability"), row.get("low"), row.get("high"))
+        estimate = cells.estimate(row, _estimate_of(tables))
         if tables.names[category] == event.label:  # it may have been edited since the snapshot
             label = cells.category(category, tables.colors, tables.names)
             serious = cells.number(p_serious)
     return [
         cells.link(frame.address("annotator", id=event.annotator), event.annotator, 40),
         label,
-        reliability,
+        estimate,
         serious,
         seconds_of(event),
         cells.moment(event.submitted),

@@ -28,6 +28,11 @@ MAX_POINTS = 120
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MAX_HOURS = 72  # of longer projects, the chart has days
 _MIN_BARS = 12  # of a shorter project, one bar would fill the chart
+_MAX_DAYS = 366  # of longer projects, the chart has the last ones
+
+MAX_HOURS_READ = _MAX_DAYS * 24
+"""How many hours with labels the chart needs at most."""
+
 _MAX_NAMED = 8
 
 
@@ -174,7 +179,7 @@ def _expected(
 def _rate(summary: Mapping[str, object]) -> str:
     """Return how fast labels came in during the last day."""
     rate = _number(summary.get("labels_per_hour"))
-    return f"{rate:,.0f} per hour" if rate else ""
+    return f"{rate:,.0f} per hour on average, last 24 hours" if rate else ""
 
 
 def _tasks(frame: Frame, data: OverviewData) -> str:
@@ -260,6 +265,8 @@ def _counts_chart(frame: Frame, per_hour: Mapping[datetime, int]) -> Chart:
             day = hour.replace(hour=0)
             counts[day] = counts.get(day, 0) + number
         first, last = first.replace(hour=0), last.replace(hour=0)
+    is_cut = last - first >= _MAX_DAYS * period
+    first = last - (_MAX_DAYS - 1) * period if is_cut else first
     first = min(first, last - (_MIN_BARS - 1) * period)
     start = [first + k * period for k in range(int((last - first) / period) + 1)]
     # Hours in which nobody worked have no row.
@@ -268,7 +275,7 @@ def _counts_chart(frame: Frame, per_hour: Mapping[datetime, int]) -> Chart:
     return Chart(
         name="per-hour",
         title=f"{unit.capitalize()} per {of}",
-        caption="Times are UTC.",
+        caption=f"The last {_MAX_DAYS} days. Times are UTC." if is_cut else "Times are UTC.",
         data={"start": [time.isoformat() for time in start], unit: count},
         draw=lambda width: draw_counts(start, count, period, width, unit),
     )

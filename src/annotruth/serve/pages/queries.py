@@ -11,6 +11,10 @@ from annotruth.serve.pages.annotators import Activity
 from annotruth.serve.store.records import StoredEvent
 from annotruth.serve.store.schema import alert, event
 from annotruth.serve.store.snapshots import annotator_history, latest_annotator_history
+from annotruth.serve.web.schemas import AlertKind
+
+TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")
+"""Which alerts ask for something."""
 
 _RECENT = 100  # labels, for the speed of an annotator
 _TREND_POINTS = 40
@@ -72,6 +76,8 @@ def to_drop(connection: Connection, project_id: int) -> list[str]:
 
 
 def n_unseen(connection: Connection, project_id: int) -> int:
-    """Return how many alerts of a project nobody has seen."""
-    unseen = select(func.count()).where(alert.c.project == project_id, ~alert.c.seen)
+    """Return how many alerts of a project that ask for something nobody has seen."""
+    unseen = select(func.count()).where(
+        alert.c.project == project_id, ~alert.c.seen, alert.c.kind.in_(TO_ACT_ON)
+    )
     return connection.scalar(unseen) or 0

@@ -27,9 +27,10 @@ from annotruth.serve.pages.annotator import (
 )
 from annotruth.serve.pages.item import ItemData, content_sources, item_page
 from annotruth.serve.pages.layout import PROJECTS, Frame, render
-from annotruth.serve.pages.overview import OverviewData, overview_page
+from annotruth.serve.pages.overview import MAX_HOURS_READ, OverviewData, overview_page
 from annotruth.serve.pages.projects import ProjectRow, login_page, message_page, projects_page
 from annotruth.serve.pages.queries import (
+    TO_ACT_ON,
     activity_of,
     median_seconds,
     n_received,
@@ -56,13 +57,11 @@ from annotruth.serve.store.snapshots import (
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import require
 from annotruth.serve.web.context import ServeContext, context_of
-from annotruth.serve.web.schemas import AlertKind
 from annotruth.serve.web.security_headers import CONTENT_SECURITY_POLICY
 
 _LOGGER = logging.getLogger(__name__)
 _YEAR = 365 * 24 * 3600
 _MAX_ALERTS = 8  # on the overview
-_TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")  # what alerts ask for something
 _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
 
 Reader = Annotated[Access, Depends(require("read"))]
@@ -93,7 +92,7 @@ class PageRoute(APIRoute):
             except DatabaseUnavailableError as error:
                 # The message names the server or the file, which visitors need not know.
                 _LOGGER.warning("%s", error)
-                text = "The database does not answer: load this page again in a moment."
+                text = f"{error.public_reason.capitalize()}: load this page again in a moment."
                 return HTMLResponse(message_page(Frame(scope=""), "Error 503", text), 503)
             except AnnotruthError as error:
                 return HTMLResponse(message_page(Frame(scope=""), "Not possible", str(error)), 422)
@@ -130,7 +129,7 @@ async def _static(version: str, name: str) -> Response:
 def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | None = None) -> Frame:
     """Return what surrounds the pages of a visitor."""
     login, project = access.login, access.found_project
-    csrf = "" if login is None else context.logins.csrf_token(login)
+    csrf = "" if login is None else login.csrf_token
     if project is None:
         return Frame(csrf=csrf, scope=access.token.scope)
     with context.database.connect() as connection:
@@ -181,10 +180,10 @@ def _overview(request: Request, access: Reader) -> Response:
             project=project,
             snapshots=snapshots,
             n_received=0 if snapshots else n_received(connection, project.id),
-            per_hour=hourly_counts(connection, project.id),
+            per_hour=hourly_counts(connection, project.id, limit=MAX_HOURS_READ),
             state=get_worker_state(connection, project.id),
             alerts=alert_store.list_alerts(
-                connection, project.id, seen=False, kinds=_TO_ACT_ON, limit=_MAX_ALERTS
+                connection, project.id, seen=False, kinds=TO_ACT_ON, limit=_MAX_ALERTS
             ),
             to_drop=to_drop(connection, project.id),
         )
@@ -316,13 +315,17 @@ def _alerts(request: Request, access: Reader) -> Response:
     context, project = context_of(request), access.project
     frame = frame_of(context, access)
     query = alert_pages.log_query(frame.address("alerts"), request.query_params)
+    kinds, others = TO_ACT_ON, alert_pages.FINISHED
+    if query.pick == alert_pages.FINISHED_PICK:
+        kinds, others = others, kinds
     with context.database.connect() as connection:
-        total = alert_store.count_alerts(connection, project.id)
+        total = alert_store.count_alerts(connection, project.id, kinds)
+        n_others = alert_store.count_alerts(connection, project.id, others)
         query = query.within(total)
         shown = alert_store.list_alerts(
-            connection, project.id, limit=ROWS_PER_PAGE, offset=query.start
+            connection, project.id, limit=ROWS_PER_PAGE, offset=query.start, kinds=kinds
         )
-    return HTMLResponse(alert_pages.alerts_page(frame, query, shown, total))
+    return HTMLResponse(alert_pages.alerts_page(frame, query, shown, total, n_others))
 
 
 def _audit(request: Request, access: Annotated[Access, Depends(require("admin"))]) -> Response:

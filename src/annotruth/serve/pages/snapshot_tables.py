@@ -14,6 +14,7 @@ from annotruth.advice.pairs.advice import PairAdvice
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.encode import to_text
 from annotruth.labels.frames import as_arrow
+from annotruth.models.base_fit import ACCURACY_COLUMNS
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import color_indices
@@ -174,9 +175,10 @@ def _annotators(fit: Fit | RankFit, advice: Advice | PairAdvice, n_given: Codes)
         "reason": list(people.reason),
         "information": people.information,
     }
-    for name in ("reliability", "low", "high"):
-        if (values := getattr(fit, name)) is not None:
-            columns[name] = values
+    known = fit.annotator_values()
+    for name in (*ACCURACY_COLUMNS, "reliability", "low", "high"):
+        if name in known:
+            columns[name] = known[name]
     if fit.behavior is not None:
         columns["behavior"] = list(fit.behavior)
     return _table(columns, fit.data.n_annotators)

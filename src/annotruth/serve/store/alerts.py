@@ -78,9 +78,9 @@ def list_alerts(
     return [Alert(*row) for row in connection.execute(latest_first)]
 
 
-def count_alerts(connection: Connection, project_id: int) -> int:
-    """Return the number of alerts of a project."""
-    query = select(func.count()).select_from(alert).where(alert.c.project == project_id)
+def count_alerts(connection: Connection, project_id: int, kinds: Sequence[str]) -> int:
+    """Return the number of alerts of some kinds of a project."""
+    query = select(func.count()).where(alert.c.project == project_id, alert.c.kind.in_(kinds))
     return connection.scalar(query) or 0
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_value
 from annotruth.serve.store.records import LabelEvent, ProjectKind
 
 MAX_ID_LENGTH = 512
 MAX_LABEL_LENGTH = 10_000
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def check_event(given: LabelEvent, kind: ProjectKind) -> None:
@@ -29,6 +32,10 @@ def check_event(given: LabelEvent, kind: ProjectKind) -> None:
     for time in (given.started, given.submitted):
         if time is not None and time.tzinfo is None:
             raise InputError(f"the time {time} has no time zone: write it as 2026-01-31T12:00:00Z")
+        if time is not None and time < _EARLIEST:
+            raise InputError(
+                f"the time {time.isoformat()} is before {_EARLIEST.year}: correct it, or leave it out"
+            )
     if given.deleted and given.annotation is not None:
         return
     needed = ["item", "annotator"] if kind == "labels" else ["item", "right item", "annotator"]

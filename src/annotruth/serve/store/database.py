@@ -29,6 +29,7 @@ _PRAGMAS = (
 )
 _PERMANENT = ("authentication failed", "does not exist", "no password supplied", "pg_hba.conf")
 
+_FREE_SPACE = "free some space"
 SchemaState = Literal["empty", "old", "current"]
 
 
@@ -43,6 +44,12 @@ class DatabaseUnavailableError(InputError):
     Traceback (most recent call last):
     annotruth.serve.store.database.DatabaseUnavailableError: /dev/null/annotruth.db: ...
     """
+
+    @property
+    def public_reason(self) -> str:
+        """The reason for clients, who need not know the server or the file that the message names."""
+        full = _FREE_SPACE in str(self)
+        return "the disk of the database is full" if full else "the database does not answer"
 
 
 @dataclass(frozen=True)
@@ -297,7 +304,7 @@ def _reason(error: exc.DBAPIError) -> str:
 
 def _next_step(reason: str) -> str:
     if "full" in reason or "No space" in reason:
-        return "free some space"
+        return _FREE_SPACE
     if "readonly" in reason or "read-only" in reason:
         return "choose a file and a folder that you may write to"
     if "locked" in reason:

@@ -160,6 +160,14 @@ token = Table(
     Column("last_used", UtcTime),
 )
 
+login = Table(
+    "login",
+    metadata,
+    Column("hash", PlainText, primary_key=True),
+    Column("token", PlainText, ForeignKey("token.id"), nullable=False),
+    Column("expires", UtcTime, nullable=False),
+)
+
 gold = Table(
     "gold",
     metadata,

@@ -157,13 +157,17 @@ def set_hourly_counts(
 
 
 def hourly_counts(
-    connection: Connection, project_id: int, since: datetime | None = None
+    connection: Connection,
+    project_id: int,
+    since: datetime | None = None,
+    limit: int | None = None,
 ) -> dict[datetime, int]:
-    """Return the number of labels per hour, in order."""
+    """Return the number of labels per hour, in order; with a limit, of the last hours."""
     query = select(hourly.c.hour, hourly.c.n_labels).where(hourly.c.project == project_id)
     if since is not None:
         query = query.where(hourly.c.hour >= since)
-    return dict(connection.execute(query.order_by(hourly.c.hour)).all())
+    latest = connection.execute(query.order_by(hourly.c.hour.desc()).limit(limit)).all()
+    return dict(latest[::-1])
 
 
 def get_worker_state(connection: Connection, project_id: int) -> WorkerState:

@@ -11,14 +11,16 @@ from typing import Generic, NamedTuple, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database
+from annotruth.serve.store.logins import end_login, start_login, token_of_login
 from annotruth.serve.store.projects import get_project
 from annotruth.serve.store.records import Project, Token
-from annotruth.serve.store.tokens import find_token, get_token, mark_used
+from annotruth.serve.store.tokens import find_token, mark_used
 from annotruth.serve.web.limits import RateLimit, too_many
-from annotruth.serve.web.logins import Login, LoginSigner
+from annotruth.serve.web.logins import Login, LoginCookies
 
 _SECONDS_KEPT = 5.0  # a token that another process revokes is valid for so long at most
 _MOST_KEPT = 2_000
@@ -92,14 +94,15 @@ class AccessControl:
     >>> from pathlib import Path
     >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("."))
     >>> database = Database.open(config.database)
-    >>> access = AccessControl(config, database, LoginSigner(b"key"))
+    >>> access = AccessControl(config, database)
     >>> database.dispose()
     """
 
-    def __init__(self, config: ServeConfig, database: Database, logins: LoginSigner) -> None:
+    def __init__(self, config: ServeConfig, database: Database) -> None:
         rate = config.requests_per_second
         self._database = database
-        self._logins = logins
+        self._cookies = LoginCookies(behind_tls=config.behind_tls)
+        self._login_seconds = 3600.0 * config.login_hours
         self._tokens: _Memory[Token] = _Memory()
         self._projects: _Memory[Project] = _Memory()
         self._marked: dict[str, datetime] = {}
@@ -117,7 +120,7 @@ class AccessControl:
         A header is taken before a cookie. Raise status 401 if there is neither or it is not valid.
         """
         header = request.headers.get("authorization")
-        login = self._login(request) if header is None else None
+        login = self._cookies.get(request) if header is None else None
         key = _key_of(header, login)
         token = None if key is None else self._tokens.get(key)
         if token is None and key is not None:
@@ -148,15 +151,33 @@ class AccessControl:
         if wait := self._failures.wait(_address(request)):
             raise too_many(wait)
 
-    def _login(self, request: Request) -> Login | None:
-        cookie = request.cookies.get(self._logins.cookie_name)
-        return None if cookie is None else self._logins.login(cookie, time.time())
+    def log_in(self, token: Token) -> Login:
+        """Start a login."""
+        login, now = Login.new(), datetime.now(UTC)
+        expires = now + timedelta(seconds=self._login_seconds)
+        with self._database.begin() as connection:
+            start_login(connection, login.secret, token.id, now, expires)
+        return login
+
+    def log_out(self, login: Login) -> None:
+        """End a login: its cookie is not taken any more."""
+        with self._database.begin() as connection:
+            end_login(connection, login.secret)
+        self._tokens.clear()
+
+    def give_cookie(self, response: Response, login: Login) -> None:
+        """Give a login to a browser."""
+        self._cookies.set(response, login, self._login_seconds)
+
+    def remove_cookie(self, response: Response) -> None:
+        """Remove the cookie of a login."""
+        self._cookies.remove(response)
 
     def _look_up(self, header: str | None, login: Login | None) -> Token | None:
         now = datetime.now(UTC)
         with self._database.connect() as connection:
             if login is not None:
-                token = get_token(connection, login.token_id, now)
+                token = token_of_login(connection, login.secret, now)
             else:
                 scheme, _, text = (header or "").partition(" ")
                 bearer = scheme.lower() == "bearer"
@@ -191,7 +212,7 @@ class AccessControl:
 def _key_of(header: str | None, login: Login | None) -> str | None:
     """Return what a token is remembered by: a hash, so that memory holds no secret."""
     if login is not None:
-        return f"login {login.token_id}"
+        return f"login {login.csrf_token}"
     return None if header is None else hashlib.sha256(header.encode("latin-1")).hexdigest()
 
 

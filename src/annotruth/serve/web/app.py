@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 import anyio.to_thread
@@ -14,6 +15,7 @@ from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.pages import make_pages
 from annotruth.serve.web.api import api_routers
+from annotruth.serve.web.api.openapi import describe_api
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
 from annotruth.serve.web.guard import Guard
@@ -48,6 +50,7 @@ def make_app(config: ServeConfig) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = context
+    app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     add_handlers(app)
     for router in (*api_routers(), make_hooks(context), make_pages()):
         app.include_router(router)

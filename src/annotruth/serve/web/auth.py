@@ -64,7 +64,7 @@ async def check_csrf(request: Request, login: Login) -> None:
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await form_of(request)).get(CSRF_FIELD, "")
-    if not context_of(request).logins.is_csrf_token(login, given):
+    if not login.is_csrf_token(given):
         raise HTTPException(403, "the form is out of date: load the page again and repeat")
 
 

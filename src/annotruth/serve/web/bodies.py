@@ -12,7 +12,11 @@ from annotruth.serve.web.limits import STREAM_TYPE
 
 JSON_TYPE = "application/json"
 
+REFERENCE = "#/components/schemas/{model}"
+"""How the description of the API refers to a model."""
+
 Sent = TypeVar("Sent", bound=BaseModel)
+_DOCUMENTED: list[type[BaseModel]] = []
 
 
 def media_type(request: Request) -> str:
@@ -55,6 +59,11 @@ def _refuse_type(request: Request) -> None:
         raise HTTPException(415, f"send JSON, with the header Content-Type: {JSON_TYPE}")
 
 
+def documented_models() -> list[type[BaseModel]]:
+    """Return the models of all bodies, each once."""
+    return list(dict.fromkeys(_DOCUMENTED))
+
+
 def documented(model: type[BaseModel], *, or_list: bool = False, lines: bool = False) -> Any:
     """Return what the description of the API says of a body.
 
@@ -67,8 +76,8 @@ def documented(model: type[BaseModel], *, or_list: bool = False, lines: bool = F
     lines
         Whether a stream of JSON lines is accepted too.
     """
-    one = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    one.pop("$defs", None)
+    _DOCUMENTED.append(model)
+    one = {"$ref": REFERENCE.format(model=model.__name__)}
     several = {"oneOf": [one, {"type": "array", "items": one}]} if or_list else one
     content: dict[str, Any] = {JSON_TYPE: {"schema": several}}
     if lines:

@@ -17,7 +17,6 @@ from annotruth.serve.store.snapshots import snapshots_folder
 from annotruth.serve.web.access import AccessControl
 from annotruth.serve.web.ingest import Ingest
 from annotruth.serve.web.live import Live
-from annotruth.serve.web.logins import LoginSigner, login_key
 from annotruth.serve.web.metrics import ServeMetrics
 from annotruth.serve.web.snapshot_cache import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue
@@ -43,10 +42,8 @@ class ServeContext:
         Live events of projects.
     metrics
         Counters of requests and of ingestion.
-    logins
-        Logins of pages.
     access
-        Tokens and projects, looked up with a short memory.
+        Tokens, logins and projects, looked up with a short memory.
 
     Examples
     --------
@@ -63,14 +60,12 @@ class ServeContext:
     queue: WorkQueue
     live: Live
     metrics: ServeMetrics
-    logins: LoginSigner
     access: AccessControl
 
     @classmethod
     def open(cls, config: ServeConfig) -> ServeContext:
         """Open the database of a server, and start the thread that writes labels."""
         metrics = ServeMetrics()
-        logins = LoginSigner(login_key(config.data_dir), behind_tls=config.behind_tls)
         database = Database.open(config.database)
         snapshots = SnapshotCache(database, snapshots_folder(config.data_dir))
         context = cls(
@@ -81,8 +76,7 @@ class ServeContext:
             WorkQueue(database, snapshots, seconds=config.lease_seconds),
             Live(database, snapshots, metrics),
             metrics,
-            logins,
-            AccessControl(config, database, logins),
+            AccessControl(config, database),
         )
         context.ingest.start()
         return context

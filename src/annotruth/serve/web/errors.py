@@ -102,9 +102,9 @@ async def _unavailable(_: Request, error: Exception) -> Response:
 
 
 async def _database(request: Request, error: Exception) -> Response:
-    # The message names the server or the file, which clients need not know.
+    assert isinstance(error, DatabaseUnavailableError)
     _LOGGER.warning("%s", error)
-    return await _unavailable(request, UnavailableError("the database does not answer: try again"))
+    return await _unavailable(request, UnavailableError(f"{error.public_reason}: try again"))
 
 
 async def _gone(_: Request, error: Exception) -> Response:

@@ -173,7 +173,7 @@ def _failure(error: Exception) -> Exception:
     """Return what the requests of a failed commit are answered with."""
     if isinstance(error, DatabaseUnavailableError):
         _LOGGER.warning("labels not written: %s", error)
-        return UnavailableError("the database does not answer, and nothing was stored: try again")
+        return UnavailableError(f"{error.public_reason}, and nothing was stored: try again")
     if isinstance(error, InputError):
         return error
     _LOGGER.error("labels not written", exc_info=error)

@@ -3,9 +3,11 @@
 Every alert is given once. So that estimates near a threshold do not give one alert after the
 other, the threshold for taking back what was reported is another one than for reporting it:
 
-- A verdict "keep" is held until the reliability itself is below `SPAMMER_BELOW`, not just the lower
-  end of its interval, and "drop" until it is above. Where a model has no intervals, that of a share
-  near one half on as many labels stands in for it.
+- Of a model that flags people, "drop" is held until being careless is less likely than not, and
+  "keep" until they are flagged or noticed: that labels became "unclear" is no change.
+- Of other models, "keep" is held until the reliability itself is below `SPAMMER_BELOW`, not just the
+  lower end of its interval, and "drop" until it is above. Where a model has no intervals, that of a
+  share near one half on as many labels stands in for it.
 - An item is finished when it needs no more labels. It can be finished again only after it needed
   labels with other labels of its own than when it was reported.
 - Agreement is compared with the time since the last change (`agreement_change`).
@@ -26,11 +28,12 @@ from pyarrow import feather
 
 from annotruth.advice.advice import Advice
 from annotruth.advice.annotators import RANK_VERDICTS, VERDICTS, verdicts
+from annotruth.advice.flags import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import SPAMMER_BELOW, UNCLEAR
 from annotruth.models.result import Fit
 from annotruth.serve.worker.agreement_change import (
     AgreementChange,
@@ -46,6 +49,7 @@ _FILE = "alerted.arrow"
 _STATE = b"annotruth"  # the name of the file's metadata
 _ITEMS_PER_ALERT = 1_000
 _NORMAL_95 = 1.96
+_RATHER = 0.5  # the probability from which somebody is rather careless than not
 _UNDECIDED = (VERDICTS[-1], RANK_VERDICTS[-1])  # too few labels or comparisons
 
 
@@ -187,6 +191,10 @@ def _holds(fit: AnyFit) -> dict[str, NDArray[np.bool_]]:
     n = fit.data.labels_per_annotator
     if fit.reliability is None:
         return {}
+    if has_flags(fit):
+        unclear = np.array(fit.behavior) == UNCLEAR
+        p_spammer = np.asarray(fit.annotator_columns.get("p_spammer", np.zeros(len(n))))
+        return {"keep": unclear, "drop": p_spammer >= _RATHER}
     if fit.low is not None and fit.high is not None:
         is_between = (fit.low < SPAMMER_BELOW) & (fit.high >= SPAMMER_BELOW)
         is_low = fit.reliability < SPAMMER_BELOW

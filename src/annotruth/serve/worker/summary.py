@@ -35,7 +35,7 @@ def summarize(
         "n_labels": fit.data.n_labels,
         "n_items": fit.data.n_items,
         "n_annotators": fit.data.n_annotators,
-        "n_spammers": None if isinstance(fit, Fit) and fit.is_void else fit.n_spammers,
+        "n_spammers": None if _has_no_verdicts(fit) else fit.n_spammers,
         "converged": fit.converged,
         "cost": None if cost is None else cost * fit.data.n_labels,
         "agreement": None,
@@ -55,6 +55,11 @@ def summarize(
             "verdicts": advice.of_annotators.count(),
         }
     return figures
+
+
+def _has_no_verdicts(fit: AnyFit) -> bool:
+    """Whether it is not known who is a spammer: labels of chance, or two sides of a crowd."""
+    return isinstance(fit, Fit) and (fit.is_void or fit.verdict == "camps")
 
 
 def _limits(fit: AnyFit) -> list[str]:

@@ -9,7 +9,11 @@ from annotruth.serve.web.api.parameters import Context, Reader, make_router
 router = make_router("live")
 
 
-@router.get("/projects/{project}/events", response_class=StreamingResponse)
+@router.get(
+    "/projects/{project}/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
 async def events(context: Context, access: Reader) -> StreamingResponse:
     """Return a stream of server-sent events: the state of the project, then its changes.
 

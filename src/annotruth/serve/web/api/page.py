@@ -27,7 +27,7 @@ def _endpoints(schema: Mapping[str, Any]) -> Iterator[str]:
             heading = escaped(f"{method.upper()} {path}").replace("/", "/<wbr>")
             yield (
                 f'<section id="{method}-{number}"><h2>{heading}</h2><p>{_prose(text)}</p>'
-                f"{_parameters(endpoint)}{_body(endpoint)}</section>"
+                f"{_parameters(endpoint)}{_body(endpoint, schema)}</section>"
             )
 
 
@@ -44,12 +44,13 @@ def _parameters(endpoint: Mapping[str, Any]) -> str:
     return _table(("parameter", "in", "meaning"), rows)
 
 
-def _body(endpoint: Mapping[str, Any]) -> str:
+def _body(endpoint: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     content = endpoint.get("requestBody", {}).get("content", {})
     if not content:
         return ""
-    schema = next(iter(content.values()))["schema"]
-    fields = schema.get("oneOf", [schema])[0]
+    sent = next(iter(content.values()))["schema"]
+    name = sent.get("oneOf", [sent])[0]["$ref"].rpartition("/")[2]
+    fields = schema["components"]["schemas"][name]
     required = fields.get("required", ())
     rows = [
         (name, "yes" if name in required else "", each.get("description", ""))

@@ -11,7 +11,14 @@ from annotruth.serve.store.content import get_content, get_gold, get_traits
 from annotruth.serve.store.events import current_labels, slots_changed_since
 from annotruth.serve.store.records import StoredEvent
 from annotruth.serve.store.snapshots import annotator_history, get_snapshot, snapshot_history
-from annotruth.serve.web.api.parameters import Context, Limit, Reader, Since, Start, make_router
+from annotruth.serve.web.api.parameters import (
+    Context,
+    Limit,
+    Reader,
+    SinceVersion,
+    Start,
+    make_router,
+)
 from annotruth.serve.web.results import Order, TableName, row_of, rows_of, table_part, to_rows
 from annotruth.serve.web.snapshot_cache import LoadedSnapshot
 
@@ -156,7 +163,7 @@ def advice(context: Context, access: Reader, limit: Limit = 100) -> dict[str, An
 
 @router.get("/projects/{project}/changes")
 def changes(
-    context: Context, access: Reader, since: Since, start: Start = 0, limit: Limit = 100
+    context: Context, access: Reader, since: SinceVersion, start: Start = 0, limit: Limit = 100
 ) -> dict[str, Any]:
     """Return what changed after a version: items that got labels, and annotators.
 
@@ -185,7 +192,7 @@ def changes(
 
 @router.get("/projects/{project}/snapshots")
 def snapshots(
-    context: Context, access: Reader, since: Since = 0, limit: Limit = 1000
+    context: Context, access: Reader, since: SinceVersion = 0, limit: Limit = 1000
 ) -> list[dict[str, Any]]:
     """Return the snapshots after a version, with the figures of each: the project's history."""
     with context.database.connect() as connection:

@@ -30,8 +30,8 @@ async def healthz(context: Context) -> Response:
     """Return whether the server works and the database answers."""
     try:
         await run_in_threadpool(_ask_database, context)
-    except DatabaseUnavailableError:
-        return JSONResponse({"status": "the database does not answer"}, 503)
+    except DatabaseUnavailableError as error:
+        return JSONResponse({"status": error.public_reason}, 503)
     return JSONResponse({"status": "ok"})
 
 
