@@ -196,7 +196,7 @@ def test_fit_takes_frames_and_files(frame, make_engine, tmp_path):
     with at.fit(frame, tol=1.0) as fit:
         assert isinstance(fit, at.DistributedFit)
         assert fit.model == "robust-gpm"
-        assert "annotators: median reliability" in fit.summary()
+        assert "annotators: median accuracy" in fit.summary()
 
 
 def test_a_connect_session_gives_the_same(run_script, storage):
