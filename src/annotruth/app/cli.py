@@ -79,7 +79,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Service": (*("database", "folder", "host", "port", "demo", "kind", "scope", "only", "days"),),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
-        *("no_model_reports", "source", "keep", "soft", "soft_readout", "assign"),
+        *("no_model_reports", "source", "keep", "preferences", "soft", "soft_readout", "assign"),
         *("assign_format", "predictions", "label_studio", "force"),
     ),
     "General": (

@@ -166,14 +166,15 @@ def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[n
     """Return the values as finite numbers, or None if one of them is not a number.
 
     Integers too large to be exact as doubles are ids. Text with leading zeros is a code, unless
-    ``leading_zeros``: 007 and 7 may be two of them.
+    ``leading_zeros``: 007 and 7 may be two of them. Of more than `MAX_CODES` values, as of a slider, 00 is 0.
     """
     values = to_plain(values)
     if pa.types.is_boolean(values.type):
         return None
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
-        if not leading_zeros and pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py():
+        has_zeros = pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py()
+        if has_zeros and not leading_zeros and pc.count_distinct(values).as_py() <= MAX_CODES:
             return None
     try:
         numbers = values.cast(pa.float64(), safe=False)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Floats, inner
@@ -77,6 +76,8 @@ def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None 
     >>> rank_correlation(np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3]))
     0.8
     """
+    from scipy.stats import rankdata  # slow to import, and few commands compare ranks
+
     members = np.zeros(len(one), dtype=np.int64) if part is None else part
     product = squares = others = 0.0
     for number in np.unique(members):
