@@ -96,7 +96,7 @@ class People(NamedTuple):
         repeats = likeliest == BEHAVIORS.index("repeated")
         careless = np.where(repeats, "repeated " + names[posterior.careless.repeated], careless)
         careless = np.where(irregular != "", irregular, careless)
-        wrong = "inverted" if labels.scale.is_ordinal else "consistently wrong"
+        wrong = "consistently wrong" if self.one_truth else "inverted"
         careless = np.where(posterior.groups[:, WRONG] > 0.5, wrong, careless)
         found = np.where(verdicts.too_few, TOO_FEW, lean)
         for mask, name in (
