@@ -223,6 +223,18 @@ def test_codes_with_leading_zeros_are_not_merged_with_numbers(tmp_path, scale, c
         assert [labels.scale.names[code] for code in again] == codes
 
 
+def test_zeros_of_a_slider_are_numbers_by_any_route():
+    rows = [(f"i{n}", f"a{k}", str((5 * n + k) % 40)) for n in range(20) for k in range(3)]
+    rows += [("i0", "z", "00"), ("i1", "z", "05")]
+    whole = Labels.of(rows)
+    assert whole.scale.kind == "ordinal"
+    assert not {"00", "05"} & set(whole.scale.names)
+    fit = at.update(at.fit(Labels.of(rows[:-2]), "mean"), rows[-2:])
+    assert fit.data.scale.names == whole.scale.names
+    assert fit.expectation.tolist() == at.fit(whole, "mean").expectation.tolist()
+    assert {"00", "0", "05", "5"} <= set(Labels.of(rows, scale="nominal").scale.names)
+
+
 def test_codes_of_other_tables_are_said_too(tmp_path):
     path = tmp_path / "matrix.csv"
     path.write_text("item,ann,bob,cy\n" + "".join(f"{n},007,7,8\n" for n in range(5)))

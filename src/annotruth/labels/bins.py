@@ -25,9 +25,10 @@ def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]
     A bin reaches from its lower edge up to, not including, its upper edge; the last one includes
     it. Its value is its centre, so that expectations stay on the scale of the numbers.
     """
-    numbers = parse_numbers(observed)
+    numbers = parse_numbers(observed, leading_zeros=True)
     if numbers is None:
-        text = next(v for v in observed.to_pylist() if parse_numbers(pa.array([v])) is None)
+        each = ((v, parse_numbers(pa.array([v]), leading_zeros=True)) for v in observed.to_pylist())
+        text = next(value for value, number in each if number is None)
         raise InputError(
             f"label {shown(text)} is not a number, so no bin can hold it: leave out bins (`--bins`)"
         )

@@ -113,13 +113,22 @@ class Scale:
             self, categories=self.categories.take(as_arrow(order)), values=self.values[order]
         )
 
+    @property
+    def takes_leading_zeros(self) -> bool:
+        """Whether 00 is the number 0: in bins, and on scales of more than `MAX_CODES` numbers."""
+        if self.edges is not None:
+            return True
+        is_long = self.is_ordinal and len(self) > MAX_CODES
+        return is_long and parse_numbers(self.categories) is not None
+
     def codes_of(self, values: pa.Array) -> NDArray[np.int32]:
         """Return the code of each value, -1 where it is not a category of this scale.
 
         Numbers match by value ("2", 2 and 2.0 are the same) or fall into a bin; text matches
         exactly.
         """
-        numbers, ours = parse_numbers(values), parse_numbers(self.categories)
+        numbers = parse_numbers(values, leading_zeros=self.takes_leading_zeros)
+        ours = parse_numbers(self.categories)
         if numbers is not None and self.edges is not None:
             inside = (numbers >= self.edges[0]) & (numbers <= self.edges[-1])
             bin_number = np.searchsorted(self.edges, numbers, side="right") - 1
@@ -166,15 +175,14 @@ def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[n
     """Return the values as finite numbers, or None if one of them is not a number.
 
     Integers too large to be exact as doubles are ids. Text with leading zeros is a code, unless
-    ``leading_zeros``: 007 and 7 may be two of them. Of more than `MAX_CODES` values, as of a slider, 00 is 0.
+    ``leading_zeros``: 007 and 7 may be two of them.
     """
     values = to_plain(values)
     if pa.types.is_boolean(values.type):
         return None
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
-        has_zeros = pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py()
-        if has_zeros and not leading_zeros and pc.count_distinct(values).as_py() <= MAX_CODES:
+        if not leading_zeros and pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py():
             return None
     try:
         numbers = values.cast(pa.float64(), safe=False)
@@ -213,7 +221,8 @@ def to_categories(numbers: NDArray[np.float64]) -> pa.Array:
 
 
 def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> Scale:
-    numbers = parse_numbers(observed)
+    is_slider = kind != "nominal" and len(observed.unique()) > MAX_CODES
+    numbers = parse_numbers(observed, leading_zeros=is_slider)
     if numbers is None:
         texts = observed.take(pc.sort_indices(observed.cast(pa.string())))
         chosen: Literal["nominal", "ordinal"] = "nominal" if kind == "auto" else kind
@@ -224,7 +233,7 @@ def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) 
             )
         return Scale(chosen, texts, np.arange(1.0, len(texts) + 1))
     values, first = np.unique(numbers, return_index=True)
-    stays_text = is_text(observed.type) and not from_text
+    stays_text = is_text(observed.type) and not from_text and parse_numbers(observed) is not None
     categories = observed.take(as_arrow(first)) if stays_text else to_categories(values)
     return Scale("ordinal" if kind == "auto" else kind, categories, values)
 

@@ -86,7 +86,7 @@ class MatchedTruth:
 
     def scores(self) -> NDArray[np.float64]:
         """Return the truths as numbers within the scale; text counts as its category's value."""
-        numbers = parse_numbers(self.values)
+        numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
         if numbers is None or parse_numbers(self.scale.categories) is None:
             return self.scale.values[self.categories()]
         low, high = self.scale.bounds
@@ -100,7 +100,7 @@ class MatchedTruth:
 
     def _may_be_scores(self) -> bool:
         """Return whether these may be scores to measure against: numbers within an ordinal scale."""
-        numbers = parse_numbers(self.values)
+        numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
         if self.role != "truth" or not self.scale.is_ordinal or numbers is None:
             return False
         low, high = self.scale.bounds
