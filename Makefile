@@ -5,8 +5,8 @@
 # make bench    time annotruth beside other packages, in .venv-bench
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make attack   attack the service on both databases: rights, hostile requests, Schemathesis, a generated client
+# make mutants  change core files line by line in a copy, and list the changes that no test notices
 # make crash    kill commands and make their writes fail, and check what they leave behind
-# make mutants  break the package line by line, and say which changes no test notices
 # make format   format the code and mend what the linter can
 # make clean    remove the environments and everything that was built
 # make label-studio  test webhooks and predictions with the real Label Studio, in .venv-label-studio
@@ -20,10 +20,11 @@ DOCS := .venv-docs
 WHEEL := .venv-wheel
 LABEL_STUDIO := .venv-label-studio
 ATTACK := .venv-attack
+MUTANTS := .venv-mutants
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants label-studio attack clean
+.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash label-studio attack mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -43,6 +44,7 @@ fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.fuzz --part flips --count 12000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part fits --count 1000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part crowds --count 100 --seconds 120 $(FUZZ)
+	$(BIN)/pytest -n auto --hypothesis-profile thorough -k rises_at_every_step tests/models
 
 # Some tests open reports in Chromium. Where it is missing and cannot be installed, they skip;
 # with ANNOTRUTH_NEEDS_BROWSER set they fail.
@@ -107,15 +109,22 @@ bench: $(BENCH)/.ready
 crash: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
-# A copy in a temporary folder is broken, never this one. ONLY=text chooses some of the mutants, and
-# JOBS=n tries several at a time.
-mutants: $(VENV)/.ready-dev
-	$(BIN)/python -m tests.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(JOBS),--jobs $(JOBS))
-
 # The tools talk to the service over HTTP, and their versions of some packages differ. SECONDS=N bounds
 # each part that has no end.
 attack: $(VENV)/.ready-dev $(ATTACK)/.ready postgresql
 	$(BIN)/python -m tests.attack --tools $(ATTACK)/bin --seconds $(or $(SECONDS),60)
+
+# Cosmic Ray changes one place at a time in a copy of the last commit; a mutant that survives is a change
+# that no test notices. tests/mutants.txt lists files and tests; FILE=em.py takes those of that name.
+mutants: $(VENV)/.ready-dev $(MUTANTS)/.ready
+	rm -rf build/mutants && mkdir -p build/mutants && git archive HEAD | tar -x -C build/mutants
+	cd build/mutants && grep -v '^#' tests/mutants.txt | grep '$(FILE)' | while read file tests; do \
+	  printf '[cosmic-ray]\nmodule-path = "%s"\ntimeout = 300.0\nexcluded-modules = []\n' $$file > mutants.toml; \
+	  printf 'test-command = "env PYTHONPATH=src $(CURDIR)/$(BIN)/pytest -xq -p no:cacheprovider %s"\n' $$tests >> mutants.toml; \
+	  printf '[cosmic-ray.distributor]\nname = "local"\n' >> mutants.toml; \
+	  rm -f mutants.sqlite && $(CURDIR)/$(MUTANTS)/bin/cosmic-ray init mutants.toml mutants.sqlite && \
+	  $(CURDIR)/$(MUTANTS)/bin/cosmic-ray exec mutants.toml mutants.sqlite && \
+	  $(CURDIR)/$(MUTANTS)/bin/cr-report --show-diff --surviving-only mutants.sqlite; done
 
 # Label Studio is started on an empty SQLite file, which takes a minute or more.
 label-studio: $(VENV)/.ready-dev $(LABEL_STUDIO)/.ready
@@ -123,7 +132,7 @@ label-studio: $(VENV)/.ready-dev $(LABEL_STUDIO)/.ready
 	  $(BIN)/pytest -n 0 tests/serve/hooks/test_real_label_studio.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) $(ATTACK) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) $(ATTACK) $(MUTANTS) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # What `annotruth` itself needs, and no more.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -151,6 +160,11 @@ $(DOCS)/.ready: pyproject.toml constraints.txt
 $(ATTACK)/.ready: Makefile
 	test -x $(ATTACK)/bin/python || $(PYTHON) -m venv $(ATTACK)
 	$(ATTACK)/bin/python $(INSTALL) schemathesis==4.32.5 openapi-python-client==0.29.1
+	touch $@
+
+$(MUTANTS)/.ready: Makefile
+	test -x $(MUTANTS)/bin/python || $(PYTHON) -m venv $(MUTANTS)
+	$(MUTANTS)/bin/python $(INSTALL) cosmic-ray==8.7.0
 	touch $@
 
 # Its versions of many packages differ from those used here.

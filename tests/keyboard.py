@@ -14,7 +14,8 @@ _FIND = """() => {
     found.forEach((e, n) => e.dataset.walk = n);
     return found.map(e => e.outerHTML.slice(0, 120));
 }"""
-_FOCUSED = """() => {
+_FOCUSED = """async () => {
+    await new Promise(requestAnimationFrame);  // a table that scrolls draws its rows with the next frame
     const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
     const own = e.getAttribute("aria-labelledby");
     const texts = [e.getAttribute("aria-label"), own && document.getElementById(own)?.textContent,

@@ -7,7 +7,7 @@ import pytest
 
 from annotruth import agreement
 from annotruth.errors import InputError
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C: four observers,
 # twelve units, missing labels; one unit has a single label and does not count.

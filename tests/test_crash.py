@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.mutants.catalog import ROOT
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -207,8 +207,6 @@ def named_files(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_named_files_exist(page):
-    if page.name == "CHANGELOG.md":
-        return  # history
     text = text_of(page)
     missing = [name for name in named_files(text) if not (ROOT / name).exists()]
     # Within a room, files are also named relative to the package.

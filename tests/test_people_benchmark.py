@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from annotruth import simulate
-from annotruth.comparisons import LEFT, RIGHT, TIE
 from annotruth.errors import InputError
+from annotruth.observations import LEFT, RIGHT, TIE
 from annotruth.simulate import comparers
 
 PURE = {"spammer_share": 1.0, "spammer_reliability": (0.0, 0.0)}

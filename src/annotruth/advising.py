@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 from annotruth.api import fit
 from annotruth.earlier_fits import loaded_fit
 from annotruth.errors import InputError
-from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
-from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit, is_fit
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.advice.advice import Advice
-    from annotruth.advice.plan import Plan
+    from annotruth.analyses.advice.advice import Advice
+    from annotruth.analyses.advice.plan import Plan
 
 
 def next_labels(
@@ -48,7 +47,7 @@ def next_labels(
     Advice
         ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
     """
-    from annotruth.advice.advice import advise, check_budget
+    from annotruth.analyses.advice.advice import advise, check_budget
 
     check_budget(budget)
     fitted = fit_or_load(
@@ -93,7 +92,7 @@ def plan_labels(
     model, gold, annotator_prior, progress, read, **options
         As for `fit`; only with labels.
     """
-    from annotruth.advice.plan import check_target, plan
+    from annotruth.analyses.advice.plan import check_target, plan
 
     check_target(target, value)
     fitted = fit_or_load(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.scale import Scale, parse_numbers
+from annotruth.observations import Labels
+from annotruth.observations.scale import Scale, parse_numbers
 
 __all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha", "pair_agreement", "suitable_metrics"]
 

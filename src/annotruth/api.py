@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from annotruth.earlier_fits import refuse_distributed
-from annotruth.errors import InputError, check_path, shown
+from annotruth.bindings import bound, bound_for
+from annotruth.errors import check_path
 from annotruth.fitting import fit
-from annotruth.io.options import ReadOptions
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
-from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
+from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
+    from annotruth.models.pairs.result import RankFit
     from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
 
@@ -85,25 +82,12 @@ def update(
         Items and annotators keep their order, new ones follow; `changes` returns what is
         different. If there is nothing new, it is the same fit.
     """
-    before = fit
-    if isinstance(fit, str | Path):
-        from annotruth.models.storage import load_fit
-
-        before = load_fit(fit)
-    if isinstance(before, RankFit):
-        from annotruth.ranking import update_ranking
-
-        if gold is not None:
-            raise InputError("gold is only for labels: leave it out")
-        return update_ranking(
-            before, data, refit=refit, progress=progress, read=read, **options
-        ).fit
-    from annotruth.updating import update_fit
-
-    updated = update_fit(
+    before: Any = bound("load_fit")(fit) if isinstance(fit, str | Path) else fit
+    updated = bound_for(before, "update")(
         before, data, gold=gold, refit=refit, progress=progress, read=read, **options
     )
-    return updated.fit
+    result: Fit | RankFit = updated.fit
+    return result
 
 
 def evaluate(
@@ -139,28 +123,10 @@ def evaluate(
         and ``kendall_tau``. Of a fit of sets of labels, ``f1_micro``, ``f1_macro``,
         ``exact_match`` and ``jaccard``.
     """
-    if isinstance(fit, str | Path):
-        fit = cast("Fit | RankFit | SetFit", load(fit))
-    if isinstance(fit, RankFit):
-        from annotruth.ranking import evaluate_ranking
-
-        return evaluate_ranking(fit, truth, max_size=max_size)
-    if getattr(fit, "model", None) == SETS:
-        from annotruth.sets.evaluate import evaluate_sets
-
-        with file_named_in_errors(truth):
-            table = load_table(truth, max_size=max_size)
-            return evaluate_sets(cast("SetFit", fit), table, separator=separator)
-    refuse_distributed(fit)
-    if not isinstance(fit, Fit):
-        raise InputError(f"fit is {shown(fit)}: give one fit, or the folder of a saved one")
-    from annotruth.labels.truth import match_truth
-
-    with file_named_in_errors(truth):
-        matched = match_truth(load_table(truth, max_size=max_size), fit.data, role="truth")
-        from annotruth.selection.evaluate import compute_metrics
-
-        return compute_metrics(fit, matched, scores=scores)
+    found: Any = load(fit) if isinstance(fit, str | Path) else fit
+    options = {"scores": scores, "separator": separator, "max_size": max_size}
+    metrics: dict[str, float] = bound_for(found, "evaluate")(found, truth, **options)
+    return metrics
 
 
 def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
@@ -182,10 +148,7 @@ def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
     True
     """
     check_path(path, "the folder of a saved fit")
-    if (Path(path) / QUESTIONS_MANIFEST).is_file():
-        from annotruth.questions.storage import load_questions
-
-        return load_questions(path)
-    from annotruth.models import storage
-
-    return storage.load(path)
+    is_of_questions = (Path(path) / QUESTIONS_MANIFEST).is_file()
+    found: Fit | RankFit | SetFit | QuestionFits
+    found = bound("QuestionFits.load" if is_of_questions else "load")(path)
+    return found

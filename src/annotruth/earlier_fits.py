@@ -8,10 +8,10 @@ from typing import Any
 
 from annotruth.engines import AUTO, ENGINES
 from annotruth.errors import ComparisonsError, InputError
-from annotruth.io.options import ReadOptions
-from annotruth.models.base_fit import AnnotatorResults, BaseFit
+from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
+from annotruth.observations.options import ReadOptions
 
 
 def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
@@ -54,13 +54,4 @@ def refuse_machines(fit: Fit | RankFit) -> None:
         raise InputError(
             "this fit has machines, whose weights depend on all labels: fit all labels again, with "
             "machines (`--machine`)"
-        )
-
-
-def refuse_distributed(fit: Any) -> None:
-    """Refuse a fit whose results are not on this machine."""
-    if isinstance(fit, BaseFit) and not isinstance(fit, Fit):
-        raise InputError(
-            "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
-            "frames, and fit takes all labels again"
         )

@@ -89,130 +89,41 @@ def is_database_url(source: Any) -> bool:
 
 
 class AnnotruthError(Exception):
-    """Base of all errors that annotruth raises on purpose.
-
-    Raised itself if a result was requested that the model does not have, such as the distribution of
-    a model of scores: use another result, or another model.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], "mean")
-    >>> fit.soft_labels()
-    Traceback (most recent call last):
-    annotruth.errors.AnnotruthError: mean estimates scores, not distributions: use items() instead
-    """
+    """Base of all errors raised on purpose; raised itself for a result that a model does not have."""
 
     def __str__(self) -> str:
         return concise(hide_passwords(super().__str__()))
 
 
 class InputError(AnnotruthError, ValueError):
-    """The labels, the truth or an option cannot be used.
-
-    Correct the value that the message names: a row of the file, a column, or an option. The command
-    line exits with code 2.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.fit([("a", "ann", 1), ("a", "bob", 3)], tol=-1)
-    Traceback (most recent call last):
-    annotruth.errors.InputError: tol must be 0 or more, and finite, not -1
-    """
+    """The labels, the truth or an option cannot be used: correct what the message names."""
 
 
 class ComparisonsError(InputError):
-    """Pair comparisons were given where labels are read: rank the items instead.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> import pyarrow as pa
-    >>> at.fit(pa.table({"left": ["a"], "right": ["b"], "winner": ["a"]}))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    annotruth.errors.ComparisonsError: these are comparisons of pairs (columns left, right, winner)...
-    """
+    """Pair comparisons were given where labels are read: rank the items instead."""
 
 
 class LabelsError(InputError):
-    """Labels were given where pair comparisons are read: fit a model of labels instead.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> import pyarrow as pa
-    >>> at.rank(pa.table({"item": ["a"], "annotator": ["ann"], "label": [1]}))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    annotruth.errors.LabelsError: these are labels (item = item, annotator = annotator, label = label)...
-    """
+    """Labels were given where pair comparisons are read: fit a model of labels instead."""
 
 
 class NotFittedError(AnnotruthError, AttributeError):
-    """A result was requested from an estimator that is not fitted: call its ``fit`` first.
-
-    It is an `AttributeError`, so that ``hasattr(estimator, "result_")`` is False before ``fit``.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.GPM().result_
-    Traceback (most recent call last):
-    annotruth.errors.NotFittedError: this GPM is not fitted yet: call fit first
-    """
+    """An estimator is not fitted: call ``fit``. ``hasattr(estimator, "result_")`` is False before."""
 
 
 class OutputError(AnnotruthError, OSError):
-    """A file or folder could not be written; files that existed before are unchanged.
-
-    Free space on the disk, or choose a path that can be written to, as the message says.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], "mean")
-    >>> fit.save("/dev/null/fit")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    annotruth.errors.OutputError: cannot write /dev/null/fit: ...
-    """
+    """A file or folder could not be written; files that existed before are unchanged."""
 
 
 class AnnotruthWarning(UserWarning):
-    """Base of all warnings. The result is valid, but probably not the one you want.
-
-    The message names the option that changes it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import annotruth as at
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", at.AnnotruthWarning)
-    ...     fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], max_iter=1)
-    >>> fit.converged
-    False
-    """
+    """Base of all warnings: the result is valid, but probably not the one you want."""
 
     def __str__(self) -> str:
         return concise(super().__str__())
 
 
 class ConvergenceWarning(AnnotruthWarning):
-    """The fit reached its maximum number of iterations before it converged.
-
-    Raise ``max_iter`` (`--set max_iter=5000`) or ``tol``, or use the result with care: `Fit.converged`
-    is False.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import annotruth as at
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     fit = at.fit([("a", "ann", 1), ("a", "bob", 3), ("b", "ann", 1)], "gpm", max_iter=1)
-    >>> issubclass(caught[-1].category, at.ConvergenceWarning)
-    True
-    """
+    """The fit reached ``max_iter`` before it converged: raise it, or ``tol``, or take care."""
 
 
 def check_path(path: object, what: str) -> None:

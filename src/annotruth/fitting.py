@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, shown
-from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.options import ALL_QUESTIONS
-from annotruth.labels.scale import parse_numbers
-from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS, BaseFit
@@ -33,6 +27,10 @@ from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.options import OptionsBase
 from annotruth.models.registry import AUTO, DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.scale import MANY_NUMBERS, parse_numbers
+from annotruth.observations.validate import input_warnings
 
 if TYPE_CHECKING:
     from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
@@ -49,13 +47,7 @@ _CALLER = 4
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    """What `annotruth.fit` was asked for: its arguments.
-
-    Examples
-    --------
-    >>> FitRequest(data="labels.csv", by="gender").special()
-    {'by': 'gender'}
-    """
+    """What `annotruth.fit` was asked for: its arguments."""
 
     data: Any
     model: Any = None
@@ -229,14 +221,66 @@ def fit(
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {shown(progress)}: give a function")
     if isinstance(read.question, str) and read.question == ALL_QUESTIONS:
-        from annotruth.special_fits import fit_questions  # most fits are of one question
-
-        return fit_questions(request)
+        return _fit_questions(request)
     if request.is_of_sets:
         from annotruth.special_fits import fit_sets
 
         return fit_sets(request, data)
     return fit_labels(request)
+
+
+def _fit_questions(request: FitRequest) -> QuestionFits:
+    """Fit every question, and share what is known of annotators where that predicts better."""
+    _check_questions(request)
+    from annotruth.questions.fitting import share_between_questions
+    from annotruth.questions.reading import question_named_in_errors, read_questions
+
+    read, progress = request.read, request.progress
+    start_stage(progress, reading_stage(request.data))
+    labels = read_questions(
+        request.data, read, gold=request.gold, annotator_prior=request.annotator_prior
+    )
+    of_one = FitRequest(data=None, model=request.model, options=request.options, progress=progress)
+    fits: dict[str, Fit] = {}
+    for name, of_question in labels.items():
+        with question_named_in_errors(name):
+            made = fit_labels(replace(of_one, data=of_question))
+            if not isinstance(made, Fit):
+                raise InputError(
+                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
+                    "others from a file without it"
+                )
+        fits[name] = made
+        warn_of_scale(made, read, f"question {shown(name)}: ")
+
+    def refit(before: Fit, with_prior: Labels) -> Fit:
+        again = fit_labels(
+            replace(of_one, data=with_prior, model=before.model, options=settings_of(before))
+        )
+        assert isinstance(again, Fit)
+        return replace(again, chosen=before.chosen)
+
+    settings = {name: settings_of(each) for name, each in fits.items()}
+    return share_between_questions(fits, refit, settings, progress)
+
+
+def _check_questions(request: FitRequest) -> None:
+    """Refuse what all questions at once do not take."""
+    from annotruth.special_fits import with_flag
+
+    given = [with_flag(name) for name in request.special()]
+    if request.is_of_sets:
+        given.append("sets (`--sets`, `--separator`)")
+    for what in given:
+        raise InputError(
+            f"{what} is of one question: name the question (`--question NAME`), or leave it out"
+        )
+    engine = getattr(request.model, "engine", request.options.get("engine", "memory"))
+    if native_engine(request.data) is not None or get_engine(engine).capabilities.distributed:
+        raise InputError(
+            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
+            "or name one question of a file of its own"
+        )
 
 
 def fit_labels(request: FitRequest) -> Fit | DistributedFit | SetFit:
@@ -388,7 +432,7 @@ def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
     """Return a fit with results over time, where labels have a time, an order or seconds."""
     if not fit.data.covariates.has_times:
         return fit
-    from annotruth.over_time import add_over_time  # loaded only if labels have times
+    from annotruth.analyses.over_time import add_over_time  # loaded only if labels have times
 
     return add_over_time(fit, estimator)
 

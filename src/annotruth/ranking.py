@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from annotruth.comparisons import Comparisons
-from annotruth.comparisons.append import append_comparisons
-from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import AnnotruthWarning, LabelsError
-from annotruth.io.options import ReadOptions
+from annotruth.errors import InputError, LabelsError
+from annotruth.io.comparisons import load_comparisons
 from annotruth.io.readers import reading_stage
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
+from annotruth.io.sources import file_named_in_errors
 from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_results, check_numbers
+from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import AUTO, names_to_compare
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
+from annotruth.observations import Comparisons
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.pairs.append import append_comparisons
+from annotruth.observations.pairs.columns import OF_BOTH_SIDES
+from annotruth.observations.pairs.table import BOTH_BAD
 
 if TYPE_CHECKING:
-    from annotruth.advice.pairs.advice import PairAdvice
-    from annotruth.advice.pairs.plan import PairPlan
+    from annotruth.analyses.advice.pairs.advice import PairAdvice
+    from annotruth.analyses.advice.pairs.plan import PairPlan
     from annotruth.selection.choose import Choice
 
 _LOGGER = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ def rank(
     *,
     machines: Sequence[Any] = (),
     machine_margin: float | None = None,
+    by: str | None = None,
+    beside: str | None = None,
     warm_start: RankFit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -66,6 +68,12 @@ def rank(
         replace a person: see `RankFit.machines` and `RankFit.dependence`.
     machine_margin
         By how much a machine may be worse than a person in that test, as in `annotruth.fit`.
+    by
+        A column of the comparisons, such as a category or language: one board per value, partially
+        pooled, and where the order differs. See `RankFit.boards`.
+    beside
+        What to show beside the scores, such as "cost" or "length": the name that two columns of numbers
+        have in common, as in ``cost_a, cost_b``.
     warm_start
         A fit of the same model, or the folder of a saved one, to start from.
     progress
@@ -93,26 +101,89 @@ def rank(
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        from annotruth.machines.judges import refuse_margin_alone
+        from annotruth.analyses.machines.judges import refuse_margin_alone
 
         refuse_margin_alone(machines, machine_margin)
         _check_machines(estimator, read, machine_margin, warm_start, auto=auto)
     start_stage(progress, reading_stage(data))
-    comparisons = _load(data, read)
+    keep = KeptColumns(by, beside)
+    comparisons = _load(data, keep.options(read))
+    keep.check(comparisons, estimator.name)
     if machines:
-        from annotruth.machines.pair_fit import rank_with_machines
+        from annotruth.analyses.machines.pair_fit import rank_with_machines
 
-        return rank_with_machines(
+        fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
-    if not auto:
-        return _fit(estimator, comparisons, previous, progress)
-    from annotruth.selection.pairs import choose_n_groups
+    elif auto:
+        from annotruth.selection.pairs import choose_n_groups
 
-    start_stage(progress, "choosing the number of taste groups")
-    choice = choose_n_groups(estimator, comparisons, progress=progress)
-    estimator.set_params(n_groups=choice.n_groups)
-    return replace(_fit(estimator, comparisons, previous, progress), chosen=choice.why)
+        start_stage(progress, "choosing the number of taste groups")
+        choice = choose_n_groups(estimator, comparisons, progress=progress)
+        estimator.set_params(n_groups=choice.n_groups)
+        fit = replace(_fit(estimator, comparisons, previous, progress), chosen=choice.why)
+    else:
+        fit = _fit(estimator, comparisons, previous, progress)
+    return keep.analysed(fit)
+
+
+class KeptColumns(NamedTuple):
+    """The column of boards, and what to show beside the scores; None where it is not asked for."""
+
+    by: str | None = None
+    beside: str | None = None
+
+    @classmethod
+    def of(cls, fit: RankFit) -> KeptColumns:
+        """Return what a fit has."""
+        facts = fit.further_facts()
+        return cls(facts.get(BOARDS, {}).get("by"), facts.get(BESIDE, {}).get("column"))
+
+    def options(self, read: ReadOptions) -> ReadOptions:
+        """Return the options for comparisons that keep the columns."""
+        if self == KeptColumns():
+            return read
+        if read.memory is not None:
+            raise InputError(
+                "boards and values beside the scores (`--by`, `--beside`) need the comparisons in "
+                "memory: leave out `--memory`"
+            )
+        further = [] if self.by is None else [self.by]
+        return replace(read, further=[*further, *([] if self.beside is None else [self._pattern])])
+
+    @property
+    def _pattern(self) -> str:
+        return f"{self.beside}{OF_BOTH_SIDES}"
+
+    def check(self, data: Comparisons, model: str) -> None:
+        """Refuse columns that cannot be used, before anything is fitted."""
+        if self.by is not None:
+            check_by(data, self.by, model)
+        if self.beside is not None:
+            check_numbers(data, self._sides(data))
+
+    def _sides(self, data: Comparisons) -> tuple[str, str]:
+        assert self.beside is not None
+        left, right = f"{self.beside}:left", f"{self.beside}:right"
+        if not data.sides_known:
+            raise InputError("which side items were on is not known: leave out `--beside`")
+        if left not in data.further:
+            raise InputError(
+                f"no two columns such as {self.beside}_a and {self.beside}_b are kept with these "
+                "comparisons: rank the table again (`--beside`)"
+            )
+        return left, right
+
+    def analysed(self, fit: RankFit) -> RankFit:
+        """Return the fit with results on boards, on values beside the scores, and on both bad."""
+        further = dict(fit.further)
+        if (bad := both_bad_results(fit)) is not None:
+            further[BOTH_BAD] = bad
+        if self.beside is not None:
+            further[BESIDE] = beside_results(fit, self.beside, self._sides(fit.data))
+        if self.by is not None:
+            further[BOARDS] = make_boards(fit, self.by)
+        return replace(fit, further=further) if further else fit
 
 
 def _check_machines(
@@ -124,7 +195,7 @@ def _check_machines(
     auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
-    from annotruth.machines.pair_fit import check_pair_machine_options
+    from annotruth.analyses.machines.pair_fit import check_pair_machine_options
 
     others = (
         ("memory (`--memory`)", read.memory),
@@ -157,15 +228,6 @@ class UpdatedRanking(NamedTuple):
         The fit; the same object as before if there was nothing new.
     n_repeated
         How many of the comparisons were in the fit already, and were left out.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> votes = [("a", "b", "ann", "left"), ("b", "c", "ann", "left")]
-    >>> before = at.rank(votes, "bradley-terry")
-    >>> updated = update_ranking(before, [*votes, ("a", "c", "bob", "left")])
-    >>> updated.fit.data.n_comparisons, updated.n_repeated
-    (3, 2)
     """
 
     fit: RankFit
@@ -176,17 +238,21 @@ def update_ranking(
     fit: RankFit | str | Path,
     data: Any,
     *,
+    gold: Any = None,
     refit: bool = False,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
 ) -> UpdatedRanking:
     """Add comparisons to a fit as `update` does; return also how many were in it already."""
+    if gold is not None:
+        raise InputError("gold is only for labels: leave it out")
     read = ReadOptions.of(read, options)
     before = loaded_ranking(fit)
     refuse_machines(before)
     start_stage(progress, reading_stage(data))
-    new = load_comparisons(data, replace(read, drop=()))
+    keep = KeptColumns.of(before)
+    new = load_comparisons(data, replace(keep.options(read), drop=()))
     with file_named_in_errors(data):
         appended = append_comparisons(before.data, new)
     # They may have been left out of the fit before.
@@ -196,24 +262,7 @@ def update_ranking(
         return UpdatedRanking(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))
     after = _fit(estimator, comparisons, None if refit else before, progress)
-    return UpdatedRanking(after, appended.n_repeated)
-
-
-def evaluate_ranking(
-    fit: RankFit, truth: Any, *, max_size: str | int | None = None
-) -> dict[str, float]:
-    """Return the metrics of `annotruth.evaluate` for a fit of comparisons and known grades."""
-    from annotruth.selection.evaluate import grade_metrics, match_grades
-
-    with file_named_in_errors(truth):
-        grades = match_grades(fit, load_table(truth, max_size=max_size))
-    if len(np.unique(grades.grade)) < 2:
-        warnings.warn(
-            "no two items of the truth have different grades: concordance and Kendall's tau need some",
-            AnnotruthWarning,
-            stacklevel=2,
-        )
-    return grade_metrics(fit, grades)
+    return UpdatedRanking(keep.analysed(after), appended.n_repeated)
 
 
 def compare_rankings(
@@ -310,7 +359,7 @@ def next_comparisons(
     >>> at.next_comparisons(made.comparisons, budget=5, model="bradley-terry").n_add
     5
     """
-    from annotruth.advice.pairs.advice import advise_pairs, check_pair_budget
+    from annotruth.analyses.advice.pairs.advice import advise_pairs, check_pair_budget
 
     check_pair_budget(budget)
     fitted = _fit_or_load(data, model, progress, read, options)
@@ -351,7 +400,7 @@ def plan_comparisons(
     >>> at.plan_comparisons(made.comparisons, "tau", 0.3, model="bradley-terry").advised.per_item
     0.0
     """
-    from annotruth.advice.pairs.plan import check_pair_target, plan_pairs
+    from annotruth.analyses.advice.pairs.plan import check_pair_target, plan_pairs
 
     check_pair_target(target, value)
     fitted = _fit_or_load(data, model, progress, read, options)

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 from annotruth.earlier_fits import (
     loaded_fit,
-    refuse_distributed,
     refuse_machines,
     settings_of,
 )
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
-from annotruth.io.options import ReadOptions
+from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
-from annotruth.labels import Labels
-from annotruth.labels.append import append_labels
+from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
+from annotruth.observations.append import append_labels
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.validate import not_available
 
 
 class UpdatedFit(NamedTuple):
@@ -34,15 +34,6 @@ class UpdatedFit(NamedTuple):
         The fit; the same object as before if there was nothing new.
     n_repeated
         How many of the labels were in the fit already, and were left out.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.updating import update_fit
-    >>> before = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "majority")
-    >>> updated = update_fit(before, [("a", "x", 1), ("b", "y", 2)])
-    >>> updated.fit.data.n_labels, updated.n_repeated
-    (4, 1)
     """
 
     fit: Fit
@@ -69,10 +60,12 @@ def update_fit(
             "sets of labels (`--sets`, `--separator`) are not added to a fit: fit all answers again "
             "(`annotruth fit`)"
         )
-    refuse_distributed(fit)
     before = loaded_fit(fit)
     refuse_machines(before)
     start_stage(progress, reading_stage(data))
+    categories = before.data.scale.categories
+    if not_available(categories, None).any():  # a category of this fit, not a missing label
+        read = replace(read, categories=categories.to_pylist())
     new = load_labels(data, replace(read, drop=()))
     with file_named_in_errors(data if gold is None else gold):
         truths = load_table(gold, max_size=read.max_size)
@@ -113,7 +106,7 @@ def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None 
     estimator = make_estimator(before.model, settings_of(before))
     start_stage(progress, f"fitting {estimator.name}")
     if "groups" in before.further:
-        from annotruth.groups.fit import fit_groups_again
+        from annotruth.analyses.groups.fit import fit_groups_again
 
         return fit_groups_again(before, estimator, labels, progress)
     estimator.fit(labels, progress=progress)

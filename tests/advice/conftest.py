@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 N_CATEGORIES = 5
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.advice.advice import advise
-from annotruth.advice.annotators import VERDICTS
-from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND, Reasons
+from annotruth.analyses.advice.advice import advise
+from annotruth.analyses.advice.annotators import VERDICTS
+from annotruth.analyses.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND, Reasons
 from annotruth.models import em
 from annotruth.models.registry import MODELS
 

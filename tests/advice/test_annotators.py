@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import annotruth as at
-from annotruth.advice.annotators import VERDICTS, verdict_rules
+from annotruth.analyses.advice.annotators import VERDICTS, verdict_rules
 
 
 def fitted(**given):

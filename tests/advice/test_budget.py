@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotruth.advice.annotators import NOBODY, AnnotatorAdvice, Workload, assign
-from annotruth.advice.items import share_out
-from annotruth.labels import Labels
+from annotruth.analyses.advice.annotators import NOBODY, AnnotatorAdvice, Workload, assign
+from annotruth.analyses.advice.items import share_out
+from annotruth.observations import Labels
 
 LEAST = 1e-3
 

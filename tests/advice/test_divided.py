@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.advice.advice import basis_of
-from annotruth.advice.latent_classes import estimate_divided
-from annotruth.labels import Labels
+from annotruth.analyses.advice.advice import basis_of
+from annotruth.analyses.advice.latent_classes import estimate_divided
 from annotruth.models.robust_gpm.model import RobustGPM
+from annotruth.observations import Labels
 
 
 def test_the_share_of_divided_items_is_estimated(three_kinds_of_items):

@@ -5,10 +5,10 @@ import pytest
 from scipy.special import gammaln
 
 import annotruth as at
-from annotruth.advice.advice import advise, basis_of
-from annotruth.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
-from annotruth.advice.items import LEAST_GAIN
-from annotruth.advice.latent_classes import LatentClassBasis
+from annotruth.analyses.advice.advice import advise, basis_of
+from annotruth.analyses.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
+from annotruth.analyses.advice.items import LEAST_GAIN
+from annotruth.analyses.advice.latent_classes import LatentClassBasis
 
 
 def of_item(rows, model, **options):

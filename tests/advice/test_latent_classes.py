@@ -7,9 +7,9 @@ import pytest
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.advice import latent_classes as module
-from annotruth.advice.advice import basis_of
-from annotruth.advice.latent_classes import ClassPosterior, LatentClassBasis, posterior_of
+from annotruth.analyses.advice import latent_classes as module
+from annotruth.analyses.advice.advice import basis_of
+from annotruth.analyses.advice.latent_classes import ClassPosterior, LatentClassBasis, posterior_of
 from annotruth.models.robust_gpm.model import RobustGPM
 
 

@@ -8,18 +8,18 @@ from scipy.special import ndtr
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.advice.annotators import NOBODY
-from annotruth.advice.pairs.advice import advise_pairs
-from annotruth.advice.pairs.annotators import typical_voter
-from annotruth.advice.pairs.order import OrderPosterior
-from annotruth.advice.pairs.plan import SimulatedOrder, plan_pairs
-from annotruth.advice.pairs.votes import Voters, voters_of
-from annotruth.comparisons import Comparisons
+from annotruth.analyses.advice.annotators import NOBODY
+from annotruth.analyses.advice.pairs.advice import advise_pairs
+from annotruth.analyses.advice.pairs.annotators import typical_voter
+from annotruth.analyses.advice.pairs.order import OrderPosterior
+from annotruth.analyses.advice.pairs.plan import SimulatedOrder, plan_pairs
+from annotruth.analyses.advice.pairs.votes import Voters, voters_of
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.thurstone import Thurstone
+from annotruth.observations import Comparisons
 
 VOTER = Voters(np.array(1.0), np.array(1.0), 0.0)
 
@@ -324,3 +324,51 @@ def test_a_plan_asks_for_comparisons_that_hardly_change_the_ranking_if_the_targe
 def test_bad_targets_are_refused(fit, target, value, message):
     with pytest.raises(at.InputError, match=message):
         plan_pairs(fit, target, value)
+
+
+def test_prompts_with_the_fewest_votes_on_a_pair_are_proposed():
+    rows = [
+        {"left": a, "right": b, "annotator": s, "winner": "left", "prompt": prompt}
+        for s in range(3)
+        for prompt, (a, b) in enumerate(["ab", "ab", "bc", "ac"])
+    ]
+    table = advise_pairs(at.rank(rows, "bradley-terry"), budget=6).comparison_table().to_pylist()
+    assert list(table[0]) == ["left", "right", "context", "annotator", "gain", "why"]
+    pair = {table[0]["left"], table[0]["right"]}
+    votes = [0, 0, 0, 0]
+    for row in rows:
+        votes[row["prompt"]] += len(pair & {row["left"], row["right"]})
+    assert votes[table[0]["context"]] == min(votes)
+    assert len({row["context"] for row in table}) > 1
+
+
+def test_items_of_one_scene_stay_there():
+    rows = [
+        {
+            "left": f"{scene}1",
+            "right": f"{scene}2",
+            "annotator": s,
+            "winner": "left",
+            "scene": scene,
+        }
+        for s in range(4)
+        for scene in "xy"
+    ]
+    table = advise_pairs(at.rank(rows, "bradley-terry"), budget=4).comparison_table().to_pylist()
+    assert all(row["context"] == row["left"][0] == row["right"][0] for row in table)
+
+
+def test_what_would_change_the_first_three_is_said():
+    scores = [2.0, 1.0, 0.3, 0.2, -1.0]
+    fit = ranking([(k, k + 1, 0) for k in range(4)], scores, sd=0.1)
+    top = advise_pairs(fit).top
+    assert top.names == ["item 0", "item 1", "item 2"]
+    assert top.challenger == "item 3"
+    # The difference is 0.1 with a variance of 0.02; a vote moves it by about 0.02 * 0.475.
+    assert 10 <= top.n_reverse <= 14
+    # It is separated where the variance is (0.1 / 1.96)^2; a vote has an information of about 0.25.
+    assert top.n_separate == pytest.approx(((1.96 / 0.1) ** 2 - 50) / 0.249, rel=0.03)
+    assert "first three: item 0, item 1, item 2; " in advise_pairs(fit).summary()
+    far = ranking([(k, k + 1, 0) for k in range(4)], [9.0, 8.0, 7.0, -7.0, -8.0], sd=0.1)
+    assert advise_pairs(far).top.n_separate == 0
+    assert advise_pairs(ranking([(0, 1, 0), (1, 2, 0)], [1.0, 0.0, -1.0])).top is None

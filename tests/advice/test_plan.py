@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.advice import plan as planning
-from annotruth.advice.advice import advise, basis_of
-from annotruth.advice.latent_classes import ClassPosterior
-from annotruth.advice.plan import LabelsNeeded
-from annotruth.advice.simulation import SimulatedClasses
+from annotruth.analyses.advice import plan as planning
+from annotruth.analyses.advice.advice import advise, basis_of
+from annotruth.analyses.advice.latent_classes import ClassPosterior
+from annotruth.analyses.advice.plan import LabelsNeeded
+from annotruth.analyses.advice.simulation import SimulatedClasses
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.opinions import N_MEANS
 

@@ -52,9 +52,9 @@ class Campaign:
         assert code == 0, err
         return out
 
-    def verdicts(self):
+    def verdicts(self, column="verdict"):
         with (self.folder / "people.csv").open(newline="") as file:
-            return {row["annotator"]: row["verdict"] for row in csv.DictReader(file)}
+            return {row["annotator"]: row[column] for row in csv.DictReader(file)}
 
     def page(self):
         """The text of today's report, and the data of its charts."""
@@ -104,6 +104,7 @@ def test_a_week_of_a_campaign(campaign, monkeypatch):
         if dropped_on is None and {campaign.verdicts()[name] for name in SPAMMERS} == {"drop"}:
             assert re.search(r"p[37]: [\w ]+ -> drop, reliability", out)
             assert "→ drop" in text
+            assert {campaign.verdicts("standing")[name] for name in SPAMMERS} == {"drop"}
             dropped_on = day
             (campaign.folder / "people.csv").rename(campaign.folder / "dropped.csv")
     assert dropped_on in (1, 2, 3)
@@ -113,10 +114,10 @@ def test_a_week_of_a_campaign(campaign, monkeypatch):
     assert fit.data.n_items == 6 * ITEMS_PER_DAY
     drawn = charts["past-fits"]
     shown = {name: [] for name in drawn["annotator"]}
-    for name, reliability in zip(drawn["annotator"], drawn["reliability"], strict=True):
-        shown[name].append(reliability)
+    for name, accuracy in zip(drawn["annotator"], drawn["accuracy"], strict=True):
+        shown[name].append(accuracy)
     assert len(shown["median of all"]) == 6
-    for name in SPAMMERS:  # from reliable to unreliable; then they are no longer in the fit
+    for name in SPAMMERS:  # from accurate to inaccurate; then they are no longer in the fit
         assert shown[name][0] > 0.6
         assert shown[name][-1] < 0.5
         assert len(shown[name]) == dropped_on + 1
@@ -130,7 +131,7 @@ def test_a_week_of_a_campaign(campaign, monkeypatch):
     assert items.exists()
     set_day(6)
     campaign.run("report", "fit", "--report", "report.html")
-    assert "Reliability over past fits" in campaign.page()[0]
+    assert "Accuracy over past fits" in campaign.page()[0]
     assert "nothing new: fit stays as it is" in campaign.run(
         "update", "fit", "export.csv", "--drop", "dropped.csv"
     )

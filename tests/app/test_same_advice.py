@@ -10,8 +10,8 @@ import pyarrow.csv as pc
 import pytest
 
 from annotruth import simulate
-from annotruth.advice.annotators import VERDICTS
-from annotruth.advice.items import ITEM_STATUS, MAX_PER_ROUND
+from annotruth.analyses.advice.annotators import VERDICTS
+from annotruth.analyses.advice.items import ITEM_STATUS, MAX_PER_ROUND
 
 DATASETS = {"face": "nominal", "web": "ordinal", "ftv": "ordinal"}
 CROWDS = {

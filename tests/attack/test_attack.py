@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.attack.targets import DATABASES
-from tests.mutants.catalog import ROOT
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TOOLS = os.environ.get("ANNOTRUTH_ATTACK_TOOLS", "")
 

@@ -8,7 +8,7 @@ import pytest
 import annotruth as at
 from annotruth.agreement import krippendorff_alpha
 from annotruth.crowdkit import GLAD, KOS, MajorityVote, Wawa
-from annotruth.crowdkit.errors import MissingSkillError
+from annotruth.crowdkit.base import MissingSkillError
 from annotruth.crowdkit.metrics.data import alpha_krippendorff, consistency, uncertainty
 from annotruth.crowdkit.metrics.workers import accuracy_on_aggregates
 from annotruth.crowdkit.postprocessing import entropy_threshold

@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 
 from annotruth.crowdkit import BradleyTerry, NoisyBradleyTerry
-from annotruth.crowdkit.errors import MissingColumnError
+from annotruth.crowdkit.base import MissingColumnError
 from annotruth.crowdkit.pairwise import encode_pairs, noisy_loss
 from annotruth.errors import InputError
 

@@ -1,6 +1,5 @@
 """The in-memory engine: partitions, sums, threads."""
 
-import dataclasses
 import threading
 from contextlib import closing
 
@@ -89,8 +88,8 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
 
-    def count(block, lo, hi, items, people, pairs):
-        items[0] += hi - lo
+    def count(block, lo, hi, n, people, pairs):
+        n[0] += hi - lo
         people[block.annotator[: hi - lo]] += 1.0
         pairs += lo + np.arange(6.0).reshape(2, 3)
 
@@ -169,7 +168,7 @@ def test_room_is_asked_for_all_sums_and_for_what_each_thread_makes(make_labels, 
     asked = []
     monkeypatch.setattr(type(labels), "check_room", lambda _, n_bytes, what: asked.append(n_bytes))
     for threads, scratch in [(1, 0), (1, 100), (3, 100), (1_000, 100)]:
-        session = session_with(lambda *_: None, labels, threads)
+        session = session_with(lambda block, lo, hi, n: None, labels, threads)
         with closing(session):
             session.run_pass(Pass("count.all", sums=(Sum("n", (1,)),), scratch=scratch))
             n_parts = len(session._partitions(1))
@@ -250,29 +249,13 @@ def test_a_session_opens_any_data_that_satisfy_the_protocol():
     np.testing.assert_array_equal(sums["wins"], [1.0, 2.0])
 
 
-def test_the_reference_engine_never_chooses_single_precision(make_labels):
-    labels = make_labels(np.random.default_rng(0), n_items=6, n_annotators=4, n_categories=2)
-    many = replace_n_labels(labels, memory.SINGLE_PRECISION_LABELS)
-    for name, single in (("memory", True), ("reference", False)):
-        with closing(get_engine(name).open(many)) as session:
-            assert session.single_precision(1e-4) is single
-            assert not session.single_precision(1e-9)
-
-
-def replace_n_labels(labels, n):
-    class Many(type(labels)):
-        n_labels = n
-
-    return Many(**{f.name: getattr(labels, f.name) for f in dataclasses.fields(labels)})
-
-
 def test_a_kernel_that_fails_on_another_thread_is_heard(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
 
     failing = threading.Event()
 
-    def fail(block, lo, hi, total):
+    def fail(block, lo, hi, n):
         if threading.current_thread() is threading.main_thread():
             assert failing.wait(timeout=60)
         else:

@@ -16,7 +16,7 @@ MAY_KNOW_SPARK = (
     "app/",
     "engines/registry.py",
     "engines/spark/",
-    "labels/frames.py",  # refuses distributed frames instead of collecting them
+    "observations/frames.py",  # refuses distributed frames instead of collecting them
 )
 
 

@@ -55,7 +55,7 @@ def test_a_session_without_items_has_the_sums_of_passes_that_skip_them(labels, e
         "held_out.start",
         ("fold",),
         (Input("held"), Input("subtypes")),
-        (Sum("labels", shape, annotator_axis=0), Sum("classes", shape[1:2])),
+        (Sum("counts", shape, annotator_axis=0), Sum("classes", shape[1:2])),
     )
     with closing(get_engine(engine).open(labels)) as session:
         session.put("fold", fold, per="labels")

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.mutants.catalog import ROOT
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SEED = 15
 COUNTS = {

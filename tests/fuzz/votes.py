@@ -15,7 +15,7 @@ from tests.fuzz.columns import COMMON, KINDS
 from tests.fuzz.mutations import MUTATIONS, compress
 
 import annotruth as at
-from annotruth.comparisons import Comparisons
+from annotruth.observations import Comparisons
 
 _TASK = {
     "id": 1,

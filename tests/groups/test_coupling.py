@@ -5,15 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from annotruth.groups.coupling import (
+from annotruth.analyses.groups.coupling import (
     Coupling,
     GroupItems,
     Messages,
     class_kernels,
     opinion_kernels,
 )
-from annotruth.labels import Labels
 from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.observations import Labels
 
 N_STATES = 3
 

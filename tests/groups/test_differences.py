@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import false_discovery_control
 
 import annotruth as at
-from annotruth.groups.differences import (
+from annotruth.analyses.groups.differences import (
     Evidence,
     LikelihoodRatios,
     find_differences,

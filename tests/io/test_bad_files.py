@@ -13,9 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io import json_lines
+from annotruth.io import json_lines, parse
 from annotruth.io.readers import read_labels
-from annotruth.io.reading import long_table
 
 HEADER = b"item,annotator,label\n"
 
@@ -226,7 +225,7 @@ def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
         def fail(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr(long_table, "read_columns", fail)
+        monkeypatch.setattr(parse, "read_columns", fail)
         with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
             read_labels(path)
 

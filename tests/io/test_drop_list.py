@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 ROWS = [
     (f"i{e}", s, (e + (s == "=2+3")) % 2) for e in range(6) for s in ("ann", "bob", "=2+3", "7")

@@ -17,10 +17,9 @@ import pytest
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.io import content
-from annotruth.io.decoded_size import arrow_size, decoded_size
-from annotruth.io.decompress import read_stream
+from annotruth.io.decompress import arrow_size, decoded_size, read_stream
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 
 HEADER = b"item,annotator,label\n"
 ZEROS = pa.table({name: np.zeros(200_000, np.int64) for name in ("item", "annotator", "label")})
@@ -249,6 +248,28 @@ def test_texts_of_views_and_dictionaries_are_measured_as_values():
         assert decoded_size(table, keep_codes=True) == kept
         assert decoded_size(table, keep_codes=False) == decoded
     assert decoded_size(pa.table({"item": views[2:]}), keep_codes=True) == 100
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_text_of_parquet_files_is_read_in_every_encoding(tmp_path, encoding):
+    path = tmp_path / "labels.parquet"
+    table = pa.table(
+        {"item": ["i", "i", "k"], "annotator": ["a", "b", "a"], "label": ["u", "v", "u"]}
+    )
+    encodings = dict.fromkeys(table.column_names, encoding)
+    pyarrow.parquet.write_table(table, path, use_dictionary=False, column_encoding=encodings)
+    assert read_labels(path).to_arrow().equals(at.Labels.of(table).to_arrow())
+
+
+def test_a_long_text_that_all_values_begin_with_counts_as_often_as_it_is_read(tmp_path):
+    path = tmp_path / "labels.parquet"
+    items = [f"{'x' * 10_000}{number}" for number in range(2_000)]
+    table = pa.table({"item": items, "annotator": ["a", "b"] * 1_000, "label": ["u", "v"] * 1_000})
+    encodings = {"item": "DELTA_BYTE_ARRAY"}
+    pyarrow.parquet.write_table(table, path, use_dictionary=False, column_encoding=encodings)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="reading the Parquet content takes more than"):
+        read_labels(path)
 
 
 def test_only_the_chosen_columns_of_parquet_files_count(tmp_path):

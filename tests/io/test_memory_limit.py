@@ -22,8 +22,8 @@ import pytest
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.memory import MemoryEngine
-from annotruth.labels.on_disk import disk
 from annotruth.models.registry import MODELS, get_model
+from annotruth.observations import disk
 
 LITTLE = 50_000  # bytes: batches of some 50 rows, and ranges of items with some 250 labels
 

@@ -7,9 +7,8 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.io.options import ReadOptions
-from annotruth.labels.options import TableOptions
 from annotruth.models.registry import MODELS, get_model
+from annotruth.observations.options import ReadOptions, TableOptions
 
 CSV = "film,user,stars\n" + "".join(
     f"{film},{user},{1 + (film * user) % 3}\n" for film in range(1, 9) for user in range(1, 6)

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.io.reading.tables import read_table
-from annotruth.io.soft_labels import write_soft_labels
-from annotruth.io.writers import write_table
+from annotruth.io.parse import read_table
+from annotruth.io.writers import write_soft_labels, write_table
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_labels_written_as_json_can_be_read(tmp_path, fit):
 
 
 def test_many_rows_are_written_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("annotruth.io.json_tables._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("annotruth.io.writers._OBJECTS_AT_ONCE", 7)
     table = pa.table({"n": list(range(20))})
     write_table(table, tmp_path / "t.json", "json")
     assert json.loads((tmp_path / "t.json").read_text()) == table.to_pylist()

@@ -16,8 +16,8 @@ import pytest
 
 import annotruth as at
 from annotruth.io import remote
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 
 CSV = b"item,annotator,label\n1,ann,x\n1,bob,y\n2,ann,x\n2,bob,x\n"
 TRUTH = b"item,label\n1,x\n2,x\n"

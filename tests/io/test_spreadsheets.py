@@ -9,8 +9,8 @@ import pytest
 
 import annotruth as at
 from annotruth.io import spreadsheets
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 pytest.importorskip("python_calamine")

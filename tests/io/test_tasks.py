@@ -11,9 +11,8 @@ import pytest
 import annotruth as at
 from annotruth.app import outputs
 from annotruth.errors import InputError
-from annotruth.io.json_tables import write_records
-from annotruth.io.predictions import LabelControl, write_predictions
-from annotruth.io.tasks import Task, task_format, write_tasks
+from annotruth.io.tasks import LabelControl, Task, task_format, write_predictions, write_tasks
+from annotruth.io.writers import write_records
 
 HOSTILE = '=cmd|"/c calc"!A1\n</script>,\u202e"\\'
 TASKS = [
@@ -186,7 +185,7 @@ def test_words_in_order_are_choices_and_no_stars(tmp_path):
 
 
 def test_predictions_in_partitions_keep_their_content(tmp_path, monkeypatch):
-    monkeypatch.setattr("annotruth.io.predictions._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("annotruth.io.tasks._ROWS_AT_ONCE", 4)
     content = pa.table({"item": list(range(6)), "text": [f"text {e}" for e in range(6)]})
     fit = at.fit(at.Labels.of(LABELS).with_item_covariates(content), "majority")
     tasks = predictions(fit, tmp_path / "p.json")

@@ -10,10 +10,10 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError, OutputError
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 from annotruth.io.writers import write_table, write_tables
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from annotruth.kernels import dawid_skene
 from annotruth.kernels.reference import dawid_skene as reference
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 BOTH = (dawid_skene, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])

@@ -5,7 +5,7 @@ import pytest
 
 from annotruth.kernels import gpm
 from annotruth.kernels.reference import gpm as reference
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 
 @pytest.fixture(params=[0, 1, 2])

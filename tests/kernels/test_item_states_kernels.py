@@ -9,7 +9,7 @@ from annotruth.kernels import held_out, item_states
 from annotruth.kernels.reference import held_out as reference_held_out
 from annotruth.kernels.reference import item_states as reference
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 ITEM_STATES = (item_states, reference)
 HELD_OUT = (held_out, reference_held_out)

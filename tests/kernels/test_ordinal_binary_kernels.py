@@ -5,7 +5,7 @@ import pytest
 
 from annotruth.kernels import ordinal_binary
 from annotruth.kernels.reference import ordinal_binary as reference
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 RANGES = [(0, 40), (5, 23)]
 

@@ -5,10 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from annotruth.kernels.over_time import evidence, levels, sorting
-from annotruth.kernels.reference.over_time import evidence as reference_evidence
-from annotruth.kernels.reference.over_time import levels as reference
-from annotruth.kernels.reference.over_time import sorting as reference_sorting
+from annotruth.kernels import over_time
+from annotruth.kernels.reference import over_time as reference
 
 LEVELS = np.array([0.05, 0.5, 0.95])
 START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])
@@ -34,14 +32,14 @@ def smooth(kernels, labels, p_changing):
 def test_smoothing_agrees_with_the_twin(labels, p_changing):
     share = np.full(3, p_changing)
     for one, other in zip(
-        smooth(levels, labels, share), smooth(reference, labels, share), strict=True
+        smooth(over_time, labels, share), smooth(reference, labels, share), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-10)
 
 
 def test_likelihoods_agree_with_the_twin(labels):
     results = []
-    for kernels in (levels, reference):
+    for kernels in (over_time, reference):
         logs, constant = np.zeros((3, 2)), np.zeros((3, 3))
         kernels.likelihood(0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, logs, constant)
         results.append(np.hstack([logs, constant]))
@@ -53,7 +51,7 @@ def test_long_sequences_do_not_underflow():
     logs, constant = np.zeros((1, 2)), np.zeros((1, 3))
     ends = np.array([0]), np.array([4000])
     model = LEVELS, START, JUMP, 1e-9
-    levels.likelihood(0, 1, *ends, serious, irregular, *model, logs, constant)
+    over_time.likelihood(0, 1, *ends, serious, irregular, *model, logs, constant)
     of_level = np.log(START) + 4000 * np.log(irregular[0] + LEVELS * (serious - irregular)[0])
     np.testing.assert_allclose(logs[0], of_level[0], rtol=1e-6)  # by far the most probable
     np.testing.assert_allclose(constant[0], [1.0, 0.0, 0.0], atol=1e-12)
@@ -67,7 +65,7 @@ def test_labels_are_sorted_within_annotators_as_by_the_twin():
         np.array([20, 20, 50]),
     )
     start, results = rng.permutation(50), []
-    for kernels in (sorting, reference_sorting):
+    for kernels in (over_time, reference):
         order = start.copy()
         kernels.sort_within(0, 2, begin, end, key, order)
         kernels.sort_within(2, 3, begin, end, key, order)
@@ -109,9 +107,9 @@ def test_the_twin_is_a_sum_over_all_sequences_of_levels(labels):
 
 def test_a_label_is_left_out_of_its_own_reliability(labels):
     serious, irregular = (values.copy() for values in labels)
-    before = smooth(levels, (serious, irregular), np.full(3, 0.3))[2]
+    before = smooth(over_time, (serious, irregular), np.full(3, 0.3))[2]
     serious[2], irregular[2] = 0.5, 0.5  # says nothing
-    after = smooth(levels, (serious, irregular), np.full(3, 0.3))[2]
+    after = smooth(over_time, (serious, irregular), np.full(3, 0.3))[2]
     np.testing.assert_allclose(before[2, 0], after[2, 0])
     assert abs(before[3, 0] - after[3, 0]) > 1e-3
 
@@ -124,7 +122,7 @@ def test_evidence_agrees_with_the_twin():
     ratios = rng.uniform(0.1, 1.0, (5, 3, 3, 4)).astype(np.float32)
     posterior = rng.dirichlet(np.ones(4), 12)
     results = []
-    for kernels in (evidence, reference_evidence):
+    for kernels in (over_time, reference):
         found = np.zeros(60), np.zeros(60)
         for lo, hi in ((0, 7), (7, 12)):
             kernels.label_evidence(data.block(), lo, hi, posterior, *found, ratios)

@@ -20,13 +20,23 @@ def block(make_labels):
 def states():
     rng = np.random.default_rng(5)
     counts = rng.gamma(1.0, 4.0, (S, K, Z))
+    counts[2] = 0.0  # from which nothing is taken out
     pseudo_counts = rng.gamma(1.0, 1.0, (S, K, Z))
-    with_totals = (
+    with_totals = [
         np.concatenate([table, table.sum(axis=1, keepdims=True)], axis=1)
         for table in (counts, pseudo_counts)
-    )
+    ]
+    mass = with_totals[0] + with_totals[1]
+    log_share = np.log(mass[:, :-1] / mass[:, -1:])
     truth = rng.dirichlet(np.ones(Z), K)
-    return (rng.dirichlet(np.ones(Z)), truth, *with_totals, 0.2, rng.uniform(0.5, 1.0, S))
+    return (
+        rng.dirichlet(np.ones(Z)),
+        truth,
+        *with_totals,
+        log_share,
+        0.2,
+        rng.uniform(0.5, 1.0, S),
+    )
 
 
 def run(module, name, block, *arguments, shapes):

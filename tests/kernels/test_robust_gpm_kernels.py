@@ -5,27 +5,21 @@ import pytest
 
 from annotruth.kernels import robust_gpm
 from annotruth.kernels.reference import robust_gpm as reference
-from annotruth.kernels.simd import SIMD8
-from annotruth.kernels.simd.robust_gpm import step8
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 BOTH = (robust_gpm, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])
 CLASSES, STRATEGIES = 7, 5
 
 
-def make_problem(make_labels, n_classes):
+@pytest.fixture(scope="module")
+def problem(make_labels):
     """Labels, some known truths, and the prior, truth likelihood and confusion of the classes."""
     rng = np.random.default_rng(3)
     labels = make_labels(rng, n_items=40, n_annotators=11, n_categories=4)
     labels.known[::6] = 2
-    confusion = rng.uniform(1e-12, 1.0, (11, 4, n_classes))
-    return labels, rng.dirichlet(np.ones(n_classes)), rng.random((4, n_classes)), confusion
-
-
-@pytest.fixture(scope="module")
-def problem(make_labels):
-    return make_problem(make_labels, CLASSES)
+    confusion = rng.uniform(1e-12, 1.0, (11, 4, CLASSES))
+    return labels, rng.dirichlet(np.ones(CLASSES)), rng.random((4, CLASSES)), confusion
 
 
 def assert_same(results, rtol=1e-12):
@@ -46,11 +40,10 @@ def test_start_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
-@pytest.mark.parametrize("step", [robust_gpm.step_any, step8])
-def test_step_equals_its_twin(problem, step, lo, hi):
+def test_step_equals_its_twin(problem, lo, hi):
     labels, *inputs = problem
     results = []
-    for kernel in (step, reference.step):
+    for kernel in (robust_gpm.step, reference.step):
         sums = np.zeros((11, 4, CLASSES)), np.zeros(CLASSES), np.zeros(1)
         kernel(labels.block(), lo, hi, *inputs, *sums)
         results.append(sums)
@@ -58,27 +51,6 @@ def test_step_equals_its_twin(problem, step, lo, hi):
     counts, classes, _ = results[0]
     assert counts.sum() == pytest.approx(labels.labels_per_item[lo:hi].sum())
     assert classes.sum() == pytest.approx(hi - lo)
-
-
-@pytest.mark.parametrize("n_classes", [SIMD8 - 1, SIMD8, SIMD8 + 1])
-def test_step_chooses_its_variant_by_the_number_of_classes(make_labels, monkeypatch, n_classes):
-    labels, *inputs = make_problem(make_labels, n_classes)
-    calls = []
-    for name in ("step8", "step_any"):
-        variant = getattr(robust_gpm, name)
-
-        def call(*arguments, name=name, variant=variant):
-            calls.append(name)
-            variant(*arguments)
-
-        monkeypatch.setattr(robust_gpm, name, call)
-    results = []
-    for kernels in BOTH:
-        sums = np.zeros((11, 4, n_classes)), np.zeros(n_classes), np.zeros(1)
-        kernels.step(labels.block(), 0, 40, *inputs, *sums)
-        results.append(sums)
-    assert_same(results)
-    assert calls == ["step8" if n_classes <= SIMD8 else "step_any"]
 
 
 @RANGES
@@ -161,7 +133,7 @@ def test_summarize_equals_its_twin(problem, lo, hi):
     np.testing.assert_array_equal(theta[known], np.eye(4)[[2] * len(known)])
 
 
-@pytest.mark.parametrize("step", [robust_gpm.step_any, step8, reference.step])
+@pytest.mark.parametrize("step", [robust_gpm.step, reference.step])
 def test_thousands_of_labels_on_an_item_do_not_underflow(step):
     n = 2000
     labels = Labels.from_codes(

@@ -14,16 +14,6 @@ def each(function, values):
 
 
 @compiled
-def multiply_rows(table, rows, first, last, product):
-    simd8.multiply_rows(table, rows, first, last, product)
-
-
-@compiled
-def add_to_rows(table, rows, first, last, values):
-    simd8.add_to_rows(table, rows, first, last, values)
-
-
-@compiled
 def load_word(text, begin):
     return simd8.load_word(text, begin)
 
@@ -83,19 +73,6 @@ def test_cells_are_filled_and_added_up(lo, hi):
     sums = np.empty(len(some))
     simd8.sum_by_cell(ptr, lo, hi, labels, sums)
     np.testing.assert_allclose(sums, np.add.reduceat(labels[:n], ptr[lo:hi] - ptr[lo]), rtol=1e-14)
-
-
-@pytest.mark.parametrize("kernel", [multiply_rows, add_to_rows])
-@pytest.mark.parametrize(("first", "last"), [(0, 0), (1, 4), (0, 6)])
-def test_rows_are_the_same_as_in_numpy(kernel, first, last):
-    rng = np.random.default_rng(last)
-    table, values = rng.random(10 * SIMD8), rng.random(SIMD8)
-    rows = SIMD8 * np.array([3, 0, 9, 3, 1, 7])
-    plain_table, plain_values = table.copy(), values.copy()
-    kernel(table, rows, first, last, values)
-    getattr(simd8, kernel.__name__).plain(plain_table, rows, first, last, plain_values)
-    np.testing.assert_array_equal(table, plain_table)
-    np.testing.assert_array_equal(values, plain_values)
 
 
 @pytest.mark.parametrize("begin", [0, 1, 5, 8])

@@ -5,14 +5,14 @@ import pytest
 from tests.machines.crowds import class_labels, opinion_labels
 
 import annotruth as at
-from annotruth.machines.dependence import (
+from annotruth.analyses.machines.dependence import (
     holm,
     judge_model,
     judge_weights,
     label_kernel,
     measure_dependence,
 )
-from annotruth.machines.judges import Judge
+from annotruth.analyses.machines.judges import Judge
 
 MACHINES = ["m0", "m1", "m2"]
 

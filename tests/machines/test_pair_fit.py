@@ -5,9 +5,9 @@ import pytest
 from tests.machines.crowds import copies, votes
 
 import annotruth as at
+from annotruth.analyses.machines.bias import measure_bias
+from annotruth.analyses.machines.pair_fit import outcome_labels
 from annotruth.errors import InputError
-from annotruth.machines.bias import measure_bias
-from annotruth.machines.pair_fit import outcome_labels
 
 MACHINES = ["m0", "m1"]
 

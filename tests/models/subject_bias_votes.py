@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
-from annotruth.models.subject_bias import SubjectBias
+from annotruth.models.scales.subject_bias import SubjectBias
+from annotruth.observations import Labels, Scale
 
 
 def fitted(data, gold=None, **options):

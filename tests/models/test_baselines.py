@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import annotruth as at
-from annotruth.labels import Labels
 from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+from annotruth.observations import Labels
 
 SCORERS = [MeanScore, MedianScore]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "x", "cat"),

@@ -6,13 +6,13 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.labels import Labels
-from annotruth.models.classifier import (
+from annotruth.models.evidence.classifier import (
     Calibration,
     choose_calibration,
     judge_classifier,
     known_items,
 )
+from annotruth.observations import Labels
 
 MODELS = pytest.mark.parametrize("model", ["robust-gpm", "dawid-skene"])
 N = 3

@@ -10,12 +10,11 @@ from scipy.special import digamma
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.labels import Labels
-from annotruth.models.confusion.dirichlet import DirichletEquations
-from annotruth.models.confusion.equations import draws_of_annotators
-from annotruth.models.confusion.steps import LatentClassSteps
+from annotruth.models.confusion.bcc import DirichletEquations
+from annotruth.models.confusion.estimator import LatentClassSteps, draws_of_annotators
 from annotruth.models.em import run_em
 from annotruth.models.registry import get_model
+from annotruth.observations import Labels
 
 TABLE = [
     ("a", "x", "cat"),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.labels import Labels
-from annotruth.models.confusion.steps import STEPS_PER_START
+from annotruth.models.confusion.estimator import STEPS_PER_START
 from annotruth.models.registry import get_model
+from annotruth.observations import Labels
 
 NAMES = ("one-coin", "ibcc", "ebcc", "mace")
 TABLE = [("a", "x", "cat"), ("a", "y", "cat"), ("b", "x", "dog"), ("b", "y", "owl")]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
 from annotruth.models.registry import get_model
+from annotruth.observations import Labels, Scale
 
 NAMES = ("one-coin", "ibcc", "ebcc", "mace")
 WITH_MATRICES = ("ibcc", "ebcc")

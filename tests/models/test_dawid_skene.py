@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
-from annotruth.models.dawid_skene.model import DawidSkene
+from annotruth.models.confusion.dawid_skene import DawidSkene
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -92,7 +92,6 @@ def test_the_first_step_equals_the_papers_equations(engine):
     n_known=st.integers(0, 2),
     copies=st.sampled_from([1, 2, 150]),
 )
-@settings(max_examples=300, deadline=None)
 def test_the_log_likelihood_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, copies
 ):

@@ -10,10 +10,12 @@ import pytest
 import annotruth as at
 from annotruth import simulate
 from annotruth.errors import InputError
-from annotruth.labels import Labels
-from annotruth.models.label_evidence import Parts
-from annotruth.models.robust_gpm import class_results, dependent_annotators
-from annotruth.report.further.dependent_annotators import make_section
+from annotruth.models.evidence import dependent_annotators
+from annotruth.models.evidence.label_evidence import Parts
+from annotruth.models.robust_gpm import class_model
+from annotruth.observations import Labels
+from annotruth.report.further import dependent_annotators as dependence_section
+from annotruth.report.render import renderer
 
 KIND = "dependent_annotators"
 NAMES = np.array(["ann", "bob", "eve", *(f"w{k:02}" for k in range(3, 12))])
@@ -74,7 +76,7 @@ def test_independent_annotators_of_classes_are_not_listed(seed, distracted):
     assert fit.further[KIND].facts == {"n_tested": 66, "n_dependent": 0, "significance": 0.05}
     assert len(fit.dependent_annotators()) == 0
     assert "more often than their items explain" not in fit.summary()
-    assert make_section(fit, fit.further[KIND]).section == ""
+    assert dependence_section(fit.further[KIND]).parts == []
 
 
 def test_the_best_annotators_are_expected_to_agree():
@@ -92,7 +94,7 @@ def test_weak_dependence_of_classes_is_not_listed():
 
 
 def test_no_estimate_depends_on_the_test(frame, fit, monkeypatch):
-    monkeypatch.setattr(class_results, "_find_dependent_pairs", lambda *_: None)
+    monkeypatch.setattr(class_model, "_find_dependent_pairs", lambda *_: None)
     without = at.fit(frame)
     assert KIND not in without.further
     pd.testing.assert_frame_equal(without.items(), fit.items())
@@ -174,7 +176,7 @@ def test_the_section_lists_twenty_pairs_and_escapes_names(fit):
     results = fit.further[KIND]
     row = results.tables[KIND].to_pylist()[0] | {"annotator": "<b>"}
     table = results.tables[KIND].from_pylist([row] * 23)
-    section = make_section(fit, replace(results, tables={KIND: table})).section
+    section = renderer().show(dependence_section(replace(results, tables={KIND: table})))
     assert section.count("&lt;b&gt;") == 20
     assert "And 3 further pairs: see dependent_annotators.csv of --out." in section
 
@@ -187,7 +189,7 @@ def test_what_is_not_tested_says_when_it_is(frame, monkeypatch, limit):
     elif limit == "annotators":
         monkeypatch.setattr(dependent_annotators, "MAX_ANNOTATORS", len(NAMES) - 1)
     elif limit == "operations":
-        monkeypatch.setattr(class_results, "_MAX_OPERATIONS", 1e3)
+        monkeypatch.setattr(class_model, "_MAX_OPERATIONS", 1e3)
     elif limit == "common":
         labels = frame[frame["item"] < 9]
     else:

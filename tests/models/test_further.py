@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.app.commands.fit import json_entries
 from annotruth.app.commands.rank import rank_entries
+from annotruth.app.console import json_entries
 from annotruth.errors import InputError
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults
 

@@ -8,16 +8,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.labels import Labels, Scale
-from annotruth.models.glad import GLAD
-from annotruth.models.glad.steps import _best_log_scale
+from annotruth.models.confusion.glad import GLAD, _best_log_scale
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     *[("a", "x", 1), ("a", "y", 1), ("a", "z", 2)],
@@ -148,7 +147,6 @@ def test_the_first_step_by_hand(engine):
     copies=6,
     agreement=0.171875,
 )
-@settings(max_examples=1000, deadline=None)
 def test_the_log_posterior_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, copies, agreement
 ):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -75,7 +75,6 @@ def test_the_first_step_equals_the_papers_equations(engine):
     behavior=st.sampled_from(["uniform", "learned"]),
     copies=st.integers(1, 6),
 )
-@settings(max_examples=1000, deadline=None)
 def test_the_log_likelihood_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, behavior, copies
 ):

@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.labels import Labels, Scale
-from annotruth.models.ordinal_binary import OrdinalBinary
+from annotruth.models.scales.ordinal_binary import OrdinalBinary
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -99,7 +99,6 @@ def test_the_first_step_equals_the_papers_equations(engine, prior):
     prior=st.sampled_from([0.0, 1e-6, 0.5, 1.0]),
     accelerated=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
 def test_the_log_posterior_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, prior, accelerated
 ):

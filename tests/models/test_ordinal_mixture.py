@@ -4,16 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.labels import Labels, Scale
 from annotruth.models.distribution import likelihood_interval
-from annotruth.models.ordinal_mixture.lattice import make_lattice
-from annotruth.models.ordinal_mixture.model import OrdinalMixture
+from annotruth.models.scales.ordinal_lattice import make_lattice
+from annotruth.models.scales.ordinal_mixture import OrdinalMixture
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -120,7 +120,6 @@ def test_the_first_step_by_hand(engine):
     shapes=st.tuples(st.floats(0.1, 30.0), st.floats(0.1, 30.0)),
     copies=st.integers(1, 6),
 )
-@settings(max_examples=300, deadline=None)
 def test_the_log_posterior_rises_at_every_step(
     make_labels,
     seed,

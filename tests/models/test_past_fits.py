@@ -42,6 +42,8 @@ def test_updates_add_to_the_table(days, tmp_path):
     assert first["n_labels"] == [6] * 6
     assert first["reliability"] == pytest.approx(fit.reliability.tolist())
     assert first["verdict"] == fit.verdict_table()["verdict"].to_pylist()
+    assert first["since"] == first["n_labels"]
+    assert table["accuracy"].null_count == len(table)
     assert list(at.load(tmp_path / "fit").past_fits().columns) == past_fits.SCHEMA.names
 
 
@@ -78,6 +80,16 @@ def test_models_without_reliability_have_verdicts_only(days, tmp_path):
         fit.plot.past_fits()
 
 
+def test_a_first_fit_of_chance_has_no_accuracy_to_draw(days, tmp_path):
+    labels = at.simulate.crowd(n_items=60, n_annotators=8, seed=1).labels.to_arrow()
+    first = at.fit(labels.slice(0, 150))
+    assert first.verdict == "chance"
+    assert first.accuracy is None
+    later = at.update(first, labels.slice(150))
+    assert later.plot.past_fits().title == "Reliability over past fits"
+    assert at.update(later, [(1, "new", 1)]).plot.past_fits().title == "Accuracy over past fits"
+
+
 def test_the_oldest_fits_are_left_out_of_a_long_table(days, monkeypatch):
     monkeypatch.setattr(past_fits, "MAX_ROWS", 15)
     fit = at.fit(FIRST, "gpm")
@@ -99,6 +111,25 @@ def test_the_chart_shows_those_who_moved_most(days):
         assert chart.draw(width).width == width
 
 
+def test_a_table_without_standing_verdicts_is_loaded(days, tmp_path, monkeypatch):
+    fit = at.update(at.fit(FIRST, "gpm"), [(1, "new", 1)])
+    from annotruth.models.storage import folder
+
+    old = past_fits.SCHEMA.names[:10]
+    write = feather.write_feather
+
+    def as_before(table, path):
+        write(table.select(old) if "past-fits" in path else table, path)
+
+    monkeypatch.setattr(folder.feather, "write_feather", as_before)
+    fit.save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit").earlier_fits
+    assert loaded.schema.equals(past_fits.SCHEMA)
+    assert loaded.select(old).equals(fit.earlier_fits.select(old))
+    assert loaded["standing"].equals(loaded["verdict"])
+    assert loaded["since"].equals(loaded["n_labels"])
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -107,6 +138,8 @@ def test_the_chart_shows_those_who_moved_most(days):
         (lambda t: t.slice(0, 0), "no time"),
         (lambda t: with_column(t, "reliability", [2.0] * len(t)), "outside 0..1"),
         (lambda t: with_column(t, "n_labels", [-1] * len(t)), "below 0"),
+        (lambda t: with_column(t, "since", [-1] * len(t)), "below 0"),
+        (lambda t: with_column(t, "accuracy", [1.5] * len(t)), "outside 0..1"),
         (lambda t: with_column(t, "time", list(range(len(t)))[::-1]), "order of time"),
         (lambda t: with_column(t, "time", [1 << 40] * len(t)), "impossible"),
     ],

@@ -11,7 +11,10 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.models.distribution import Distribution
 from annotruth.models.robust_gpm.class_results import ClassState
-from annotruth.models.subject_bias.rounding import rounded_gaussians, shared_rounding_variance
+from annotruth.models.scales.subject_bias_posterior import (
+    rounded_gaussians,
+    shared_rounding_variance,
+)
 
 ROWS = [
     *(("a", "x", 1), ("a", "y", 1), ("a", "z", 2)),

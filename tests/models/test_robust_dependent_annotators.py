@@ -10,16 +10,17 @@ from scipy import stats
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines import get_engine
-from annotruth.labels import Labels
-from annotruth.models.robust_gpm import dependent_annotators, opinion_results
-from annotruth.models.robust_gpm.dependent_annotators import (
+from annotruth.models.evidence import dependent_annotators
+from annotruth.models.evidence.dependent_annotators import (
     DependentPairs,
+    adjusted_p_values,
     find_dependent_pairs,
-    leave_out_together,
 )
-from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
+from annotruth.models.robust_gpm import opinion_model
+from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.observations import Labels
 
 COPIED = 0.6
 
@@ -87,7 +88,7 @@ def test_p_values_are_adjusted_for_the_number_of_pairs():
     same = np.array([10.0, 10.0, 10.0, 10.0, 18.0])
     score = stats.norm.isf(stats.binom.sf(same - 1.0, 20, 0.5))
     expected = 5 * stats.norm.sf(score[4] - score[0])
-    p_values = dependent_annotators.adjusted_p_values(same, common / 2, common)
+    p_values = adjusted_p_values(same, common / 2, common)
     assert p_values == pytest.approx([1.0, 1.0, 1.0, 1.0, expected])
 
 
@@ -126,7 +127,7 @@ def test_dependent_annotators_are_left_out_together():
     with closing(get_engine("reference").open(labels)) as session:
         steps = OpinionSteps(OpinionShapes(labels), session)
         alone = steps.leave_one_out(parameters)
-        together = leave_out_together(steps, parameters, alone, pairs)
+        together = opinion_model._leave_out_together(steps, parameters, alone, pairs)
     others = np.delete(np.arange(8), [1, 4])
     np.testing.assert_array_equal(together[others], alone[others])
     for annotator, left_out in ((1, 4), (4, 1)):
@@ -154,7 +155,7 @@ def test_copies_make_intervals_wider_and_change_no_estimate(monkeypatch):
     labels = with_copies(1)
     now = at.fit(labels)
     effect = pairs_of(labels).design_effect
-    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_, **__: None)
+    monkeypatch.setattr(opinion_model, "find_dependent_pairs", lambda *_, **__: None)
     without = at.fit(labels)
     assert now.reliability.tolist() == without.reliability.tolist()
     values = labels.scale.values

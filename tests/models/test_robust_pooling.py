@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels
 from annotruth.models.robust_gpm import pooling
 from annotruth.models.robust_gpm.pooling import (
     GROUP,
@@ -17,6 +16,7 @@ from annotruth.models.robust_gpm.pooling import (
     needs_pooling,
     pooled_labels,
 )
+from annotruth.observations import Labels
 
 
 def many_classes(n_classes=160, n_items=200, n_annotators=12, per_item=4, seed=0):

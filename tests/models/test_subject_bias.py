@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.models.subject_bias_votes import fitted, rows, votes
+from threadpoolctl import threadpool_limits
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
-from annotruth.models.subject_bias import SubjectBias
+from annotruth.models.scales.subject_bias import SubjectBias
+from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -65,7 +66,6 @@ def test_the_first_step_by_hand(engine):
     n_groups=st.integers(1, 4),
     ambiguity=st.sampled_from(["item", "shared", "group"]),
 )
-@settings(max_examples=150, deadline=None)
 def test_the_log_likelihood_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, n_groups, ambiguity
 ):
@@ -285,6 +285,17 @@ def test_engines_agree(ambiguity):
     assert one.n_iter == other.n_iter
     pd.testing.assert_frame_equal(one.items(), other.items(), rtol=1e-9)
     pd.testing.assert_frame_equal(one.annotators(), other.annotators(), rtol=1e-9)
+
+
+def test_the_number_of_blas_threads_does_not_change_the_result():
+    labels, *_ = votes(np.random.default_rng(3), n_items=150, n_annotators=200, votes_each=20)
+    fits = []
+    for threads in (1, 2, 3):  # the inverse of 200 x 200 coupled biases is divided among them
+        with threadpool_limits(limits=threads, user_api="blas"):
+            fits.append(fitted(labels, max_iter=20))
+    for other in fits[1:]:
+        pd.testing.assert_frame_equal(other.items(), fits[0].items(), check_exact=True)
+        pd.testing.assert_frame_equal(other.annotators(), fits[0].annotators(), check_exact=True)
 
 
 @pytest.mark.parametrize(

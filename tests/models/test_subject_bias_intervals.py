@@ -8,7 +8,7 @@ import pytest
 from tests.models.subject_bias_votes import fitted, rows, votes
 
 from annotruth import simulate
-from annotruth.labels import Scale
+from annotruth.observations import Scale
 
 
 def test_parameters_of_simulated_votes_are_recovered():
@@ -91,7 +91,7 @@ def test_intervals_contain_the_score_and_the_level_of_known_truths():
 def test_intervals_with_many_annotators(monkeypatch):
     labels, *_ = votes(np.random.default_rng(12), n_items=120, n_annotators=30, votes_each=6)
     coupled = fitted(labels).item_columns
-    monkeypatch.setattr("annotruth.models.subject_bias.posterior._MAX_COUPLED", 10)
+    monkeypatch.setattr("annotruth.models.scales.subject_bias_posterior._MAX_COUPLED", 10)
     independent = fitted(labels).item_columns
     ratio = [c["score_high"] - c["score_low"] for c in (independent, coupled)]
     np.testing.assert_allclose(ratio[0] / ratio[1], 1.0, atol=0.05)

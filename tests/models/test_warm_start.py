@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels
-from annotruth.labels.append import append_labels
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.warm_start import resumed_shares
+from annotruth.observations import Labels
+from annotruth.observations.append import append_labels
 
 TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
 TABLE = [(e, s, (e + (n == e)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import annotruth as at
+from annotruth.analyses.over_time import changes
+from annotruth.analyses.over_time.change_model import ChangeModel
+from annotruth.analyses.over_time.changes import MAX_ALARMS, beats_shuffled, find_changes
+from annotruth.analyses.over_time.sequences import Sequences
 from annotruth.engines import get_engine
-from annotruth.over_time import changes
-from annotruth.over_time.change_model import ChangeModel
-from annotruth.over_time.changes import MAX_ALARMS, beats_shuffled, find_changes
-from annotruth.over_time.sequences import Sequences
 
 
 def found_changes(fit):

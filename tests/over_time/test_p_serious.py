@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.over_time.analysis import add_over_time
-from annotruth.over_time.sample import Sample
-from annotruth.over_time.trajectories import Trajectories
+from annotruth.analyses.over_time.analysis import add_over_time
+from annotruth.analyses.over_time.sample import Sample
+from annotruth.analyses.over_time.trajectories import Trajectories
 
 
 def fit_over_time(made):

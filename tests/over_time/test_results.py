@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 import annotruth as at
-from annotruth.over_time import sample
+from annotruth.analyses.over_time import sample
 
 
 @pytest.fixture(scope="module")

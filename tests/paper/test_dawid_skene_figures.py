@@ -3,7 +3,7 @@
 import pytest
 
 import annotruth as at
-from annotruth.models.dawid_skene.model import DawidSkene
+from annotruth.models.confusion.dawid_skene import DawidSkene
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 import annotruth as at
-from annotruth.models.glad import GLAD
+from annotruth.models.confusion.glad import GLAD
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.io.reading.tables import read_table
-from annotruth.models.ordinal_binary import OrdinalBinary
+from annotruth.io.parse import read_table
+from annotruth.models.scales.ordinal_binary import OrdinalBinary
 
 
 def accuracy(datasets, name, **options):

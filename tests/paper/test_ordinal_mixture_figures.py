@@ -3,7 +3,7 @@
 import pytest
 
 import annotruth as at
-from annotruth.models.ordinal_mixture.model import OrdinalMixture
+from annotruth.models.scales.ordinal_mixture import OrdinalMixture
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from annotruth import simulate
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from annotruth.paper.measures import fit_gpm
 from annotruth.paper.published_program import run_published_program
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.models.subject_bias import SubjectBias
+from annotruth.models.scales.subject_bias import SubjectBias
 
 SUREAL = {
     "vqeg-hd": {

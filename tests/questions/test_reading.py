@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import annotruth as at
-from annotruth.io.options import ReadOptions
+from annotruth.observations.options import ReadOptions
 from annotruth.questions.reading import read_questions
 
 ROWS = [

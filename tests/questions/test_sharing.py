@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.labels import Labels, Scale
-from annotruth.labels.questions import rows_of_question
+from annotruth.observations import Labels, Scale
+from annotruth.observations.questions import rows_of_question
 from annotruth.questions import sharing
 from annotruth.questions.sharing import ReliabilityEvidence, SharedEvidence, choose_sharing
 from annotruth.selection.heldout import HeldOut

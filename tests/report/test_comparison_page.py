@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from annotruth.models.registry import MODELS
-from annotruth.report.comparison import comparison_page
-from annotruth.report.html import write_page
+from annotruth.report.comparison import write_comparison
 
 NUMBERS = ("held_out", "held_out_error", "behind", "behind_error", "accuracy", "accuracy_low")
 NUMBERS += ("accuracy_high", "f1_macro", "plcc", "srocc", "rmse", "seconds")
@@ -27,7 +26,8 @@ def page(tmp_path_factory):
         for one, other in combinations(MODELS, 2)
     ]
     folder = tmp_path_factory.mktemp("comparison")
-    content = comparison_page(
+    write_comparison(
+        folder / "page.html",
         pa.Table.from_pylist(models),
         pa.Table.from_pylist(pairs),
         finding="majority predicts held-out labels best",
@@ -37,7 +37,6 @@ def page(tmp_path_factory):
         labels="100 labels",
         reports="page-reports",
     )
-    write_page(content, folder / "page.html")
     (folder / "page-reports").mkdir()
     (folder / "page-reports" / "gpm.html").write_text("the report of gpm")
     return folder / "page.html"

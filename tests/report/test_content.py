@@ -5,6 +5,7 @@ import json
 import re
 import struct
 import zlib
+from html import unescape
 
 import pyarrow as pa
 import pytest
@@ -83,7 +84,7 @@ def labels_with(values, name="what"):
 
 
 def policy(text):
-    return re.findall(r'Content-Security-Policy" content="([^"]*)"', text)[0]
+    return unescape(re.findall(r'Content-Security-Policy" content="([^"]*)"', text)[0])
 
 
 def test_the_policy_is_widened_only_by_what_is_there():

@@ -8,8 +8,9 @@ import pytest
 from tests.report.test_page import columns, unpacked
 
 import annotruth as at
-from annotruth.advice.advice import advise
+from annotruth.analyses.advice.advice import advise
 from annotruth.report.page import report_page
+from annotruth.report.render import renderer
 from annotruth.report.truth import compare_with_truth
 
 
@@ -130,5 +131,7 @@ def test_gold_is_compared_with_accuracy():
     truth = {item: label for item, who, label in rows if who == "person 0"}
     gold = dict(list(truth.items())[:20])
     found = compare_with_truth(at.fit(rows, gold=gold), None)
-    assert "Accuracy is estimated from all items, gold and others." in found.section
+    assert "Accuracy is estimated from all items, gold and others." in renderer().show(
+        found.section
+    )
     assert found.charts["gold"].title == "Right on gold items, by accuracy"

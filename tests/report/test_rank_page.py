@@ -55,6 +55,13 @@ def test_votes_that_say_little_are_said_first():
     assert rank_verdict(plain_fit(*one)).trust.word == "Too few annotators to tell"
 
 
+def test_a_ranking_with_accuracies_shows_its_tables(read, page):
+    votes = at.simulate.comparers(n_items=12, n_annotators=8, seed=1).comparisons
+    fit = at.rank(votes, model="pair-gpm")
+    assert "accuracy" in fit.annotator_table().column_names
+    assert read(page(fit)).count("annotators") == "8 of 8"
+
+
 def test_agreement_is_that_of_votes_on_the_same_pair():
     rows = [("a", "b", "x", "left"), ("b", "a", "y", "right"), ("a", "b", "z", "right")]
     data = plain_fit(*rows).data

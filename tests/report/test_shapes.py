@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from annotruth.report.charts import shapes
 from annotruth.report.charts.drawing import Axis, short_number
 from annotruth.report.consensus import category_bins

@@ -9,6 +9,7 @@ import pytest
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.report.page import report_page
+from annotruth.report.render import renderer
 from annotruth.report.truth import compare_with_truth
 
 pytest.importorskip("playwright.sync_api")
@@ -35,10 +36,10 @@ def test_accuracy_stands_beside_the_majority_vote():
     fit = at.fit(ROWS, "dawid-skene")
     found = compare_with_truth(fit, TRUTH)
     low, high = at.metrics.accuracy_interval(3, 4)
-    assert figure_of(found.section, "Accuracy") == (
+    assert figure_of(renderer().show(found.section), "Accuracy") == (
         "75.0%", f"of 4; 95% interval {low:.1%} to {high:.1%}"
     )  # fmt: skip
-    assert figure_of(found.section, "Majority vote")[0] == "75.0%"
+    assert figure_of(renderer().show(found.section), "Majority vote")[0] == "75.0%"
     assert found.measured.accuracy == 0.75
     assert found.measured.n_items == 4
     assert (
@@ -53,7 +54,7 @@ def test_the_worst_items_are_wrong_with_confidence():
     made = at.simulate.crowd(n_items=40, n_annotators=12, n_categories=3, seed=3)
     fit = at.fit(made.labels, "one-coin")
     truth = dict.fromkeys(range(1, 41), 2)
-    section = compare_with_truth(fit, truth).section
+    section = renderer().show(compare_with_truth(fit, truth).section)
     label, confidence = fit.label, fit.distribution.confidence()
     wrong = np.flatnonzero(label != 1)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
@@ -84,12 +85,14 @@ def test_scores_are_compared_with_scores():
     fit = at.fit(made.labels, "mean")
     truth = {e + 1: float(fit.expectation[e]) / 2 + 1.25 for e in range(40)}
     found = compare_with_truth(fit, truth)
-    assert figure_of(found.section, "PLCC")[0] == "1.000"
+    assert figure_of(renderer().show(found.section), "PLCC")[0] == "1.000"
     expected = at.evaluate(fit, truth, scores=True)
-    assert figure_of(found.section, "RMSE")[0] == f"{expected['rmse']:.3f}"
+    assert figure_of(renderer().show(found.section), "RMSE")[0] == f"{expected['rmse']:.3f}"
     assert found.measured.accuracy is None
     farthest = int(np.argmax(np.abs(fit.expectation / 2 - 1.25)))
-    assert re.findall(r'data-open="items\|([^"]*)"', found.section)[0] == str(farthest + 1)
+    assert re.findall(r'data-open="items\|([^"]*)"', renderer().show(found.section))[0] == str(
+        farthest + 1
+    )
     assert list(found.charts) == ["true-scores"]
 
 
@@ -97,12 +100,12 @@ def test_gold_measures_annotators_and_not_the_fit():
     gold = {"a": "x", "c": "x"}
     fit = at.fit(ROWS, "dawid-skene", gold=gold)
     found = compare_with_truth(fit, None)
-    text = text_of(found.section)
+    text = text_of(renderer().show(found.section))
     assert found.measured is None
     assert "2 items had known truths (gold), with 8 labels by 4 annotators: 62.5%" in text
     assert "would be circular" in text
-    assert "Accuracy<" not in found.section
-    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", found.section)
+    assert "Accuracy<" not in renderer().show(found.section)
+    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", renderer().show(found.section))
     shares = {text_of(row).split()[0]: text_of(row).split()[2] for row in rows}
     assert shares == {"k": "50%", "l": "50%", "m": "50%", "n": "100%"}
     assert text_of(rows[-1]).split()[0] == "n"
@@ -111,12 +114,14 @@ def test_gold_measures_annotators_and_not_the_fit():
 def test_truths_that_were_given_as_gold_are_left_out():
     fit = at.fit(ROWS, "dawid-skene", gold={"c": "x"})
     found = compare_with_truth(fit, TRUTH)
-    assert "Left out: 1 truth of 4 that the fit was given as gold" in text_of(found.section)
+    assert "Left out: 1 truth of 4 that the fit was given as gold" in text_of(
+        renderer().show(found.section)
+    )
     assert (found.measured.n_items, found.measured.accuracy) == (3, 1.0)
-    assert "No item is wrong." in found.section
+    assert "No item is wrong." in renderer().show(found.section)
     only = compare_with_truth(fit, {"c": "x"})
     assert only.measured is None
-    assert "Left out: 1 truth of 1" in text_of(only.section)
+    assert "Left out: 1 truth of 1" in text_of(renderer().show(only.section))
 
 
 def test_truth_that_cannot_be_used_is_one_clear_line(tmp_path):

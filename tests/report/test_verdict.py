@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.advice.advice import advise
+from annotruth.analyses.advice.advice import advise
 from annotruth.models.distribution import Distribution
 from annotruth.report.consensus import Consensus
 from annotruth.report.page import report_page
@@ -127,7 +127,7 @@ def test_the_numbers_are_those_of_the_advice(fits):
 def test_removed_uncertainty_is_what_the_first_labels_gain():
     fit = at.fit(classes([0.7] * 4)[0])
     items = advise(fit).of_items
-    from annotruth.advice.items import share_removed
+    from annotruth.analyses.advice.items import share_removed
 
     one = items.needs_labels.astype(np.int64)
     gained = (items.gain * one).sum() / items.uncertainty.sum()
@@ -253,7 +253,7 @@ def test_the_heading_says_file_model_date_and_command(crowd):
     assert "<h1>a &amp; b.csv</h1>" in page
     (under,) = re.findall('<p class="under">(.*?)</p>', page)
     assert under.startswith("gpm · 1 March 2026 · 1,200 labels of 60 items by 20 annotators, ")
-    assert under.endswith("<br><code>annotruth fit &#x27;a &amp; b.csv&#x27;</code>")
+    assert under.endswith("<br><code>annotruth fit &#39;a &amp; b.csv&#39;</code>")
     again = report_page(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
     )

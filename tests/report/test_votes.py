@@ -11,10 +11,9 @@ from annotruth.kernels.reference import item_states
 from annotruth.models.distribution import Distribution
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.class_results import ClassState
-from annotruth.report.consensus import Consensus, category_bins
+from annotruth.report.consensus import Consensus, ItemVotes, category_bins
 from annotruth.report.page import report_page
 from annotruth.report.tables import annotator_table, doubtful_labels, item_table
-from annotruth.report.votes import ItemVotes
 
 CLASS_MODELS = ("one-coin", "dawid-skene", "ibcc", "mace", "glad", "robust-gpm")
 

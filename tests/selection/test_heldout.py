@@ -11,11 +11,11 @@ from scipy.stats import entropy
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.labels import Labels, Scale
 from annotruth.models.base import Estimator
 from annotruth.models.em import direct_history
 from annotruth.models.registry import MODELS
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, Scale
 from annotruth.selection.heldout import HeldOut, assign_folds
 
 QUICK = ("majority", "mean", "gpm", "robust-gpm", "dawid-skene", "glad", "subject-bias")

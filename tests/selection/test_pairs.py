@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import annotruth as at
-from annotruth.comparisons import Comparisons
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations import Comparisons
 from annotruth.selection import pairs
 from annotruth.selection.pairs import (
     assign_comparison_folds,

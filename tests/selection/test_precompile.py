@@ -8,7 +8,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from annotruth.selection import precompile
 
 LABELS = Labels.of([("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "z")], scale="nominal")

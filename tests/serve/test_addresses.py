@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from annotruth.serve.addresses import PrivateAddressError, allowed_addresses, is_public
-from annotruth.serve.hooks.platform_client import CheckedTransport
-from annotruth.serve.worker.sending import SendingError, send
+from annotruth.serve.hooks.client import CheckedTransport
+from annotruth.serve.worker.deliver import SendingError, send
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ from annotruth.serve.worker.sending import SendingError, send
             "::127.0.0.1",
             "::8.8.8.8",
         ),
+        *("::ffff:0:127.0.0.1", "3fff::1", "5f00::1", "4000::1", "192.0.0.8", "192.88.99.1"),
     ],
 )
 def test_private_addresses(address):

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from tests.waiting import MAX_SECONDS, wait_until
 
-from annotruth.serve.supervisor import supervise
+from annotruth.serve.start import supervise
 
 SLEEP = f"import time; time.sleep({10 * MAX_SECONDS})"  # longer than any test waits
 NOTE = "import os, sys; open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); " + SLEEP
 CHILD = (
-    "import os, sys; from annotruth.serve.supervisor import end_with_parent; end_with_parent(); "
+    "import os, sys; from annotruth.serve.start import end_with_parent; end_with_parent(); "
     "open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); " + SLEEP
 )
 BUSY = (  # as during a fit
-    "import signal; from annotruth.serve import supervisor; supervisor._ORPHAN_SECONDS = 0.1; "
+    "import signal; from annotruth.serve import start; start._ORPHAN_SECONDS = 0.1; "
     "signal.signal(signal.SIGTERM, signal.SIG_IGN); " + CHILD
 )
 PARENT = (
-    "import os, sys; from annotruth.serve.supervisor import supervise; "
+    "import os, sys; from annotruth.serve.start import supervise; "
     "supervise({'child': [sys.executable, '-c', sys.argv[1], sys.argv[2]]}, os.environ)"
 )
 

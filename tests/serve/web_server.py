@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from tests.waiting import MAX_SECONDS, wait_until
 
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.web.server import server_config
+from annotruth.serve.web.app import server_config
 
 
 class StartedServer(NamedTuple):

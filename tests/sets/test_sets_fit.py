@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv
 
 import annotruth as at
-from annotruth.labels.sets import labels_in
+from annotruth.observations.sets import labels_in
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_plain_labels_do_not_load_the_room(tmp_path):
     script = (
         "import sys, annotruth as at; at.fit(sys.argv[1], 'gpm'); "
         "assert not [m for m in sys.modules if m.startswith('annotruth.sets') or "
-        "m == 'annotruth.labels.sets'], 'loaded'"
+        "m == 'annotruth.observations.sets'], 'loaded'"
     )
     subprocess.run([sys.executable, "-c", script, str(path)], check=True)
 

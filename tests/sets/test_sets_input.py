@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels.sets import key_of, labels_in, members
+from annotruth.observations.sets import key_of, labels_in, members
 
 ROWS = [
     ("a", "ann", ["cat", "dog"]),

@@ -9,7 +9,7 @@ import pytest
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.labels.sets import members
+from annotruth.observations.sets import members
 from annotruth.sets.evaluate import set_metrics
 from annotruth.sets.joint import joint_sets
 from annotruth.sets.rates import start_rates, update_rates
@@ -125,7 +125,7 @@ def test_known_truths_fix_the_posterior():
 def test_order_of_rows_and_names_change_nothing(fit, made):
     rows = made.answers.to_arrow().to_pylist()
     rng = np.random.default_rng(0)
-    from annotruth.labels.sets import labels_in
+    from annotruth.observations.sets import labels_in
 
     shuffled = [
         (f"item {rows[k]['item']}", f"by {rows[k]['annotator']}", labels_in(rows[k]["label"]))
@@ -154,7 +154,7 @@ def test_few_answers_are_near_the_crowd_and_many_are_their_own():
 def test_few_answers_say_too_little():
     made = at.simulate.sets(n_items=60, n_annotators=10, n_labels=4, spammer_share=0.0, seed=1)
     rows = made.answers.to_arrow().to_pylist()
-    from annotruth.labels.sets import labels_in
+    from annotruth.observations.sets import labels_in
 
     data = [(row["item"], row["annotator"], labels_in(row["label"])) for row in rows]
     fit = at.fit([*data, (1, 99, []), (2, 99, ["1", "2", "3", "4"])])

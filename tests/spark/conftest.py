@@ -11,7 +11,7 @@ import pytest
 
 from annotruth import simulate
 from annotruth.engines.spark import SparkEngine
-from annotruth.engines.spark.start import get_session
+from annotruth.engines.spark.cluster import get_session
 
 HERE = Path(__file__).resolve().parent
 

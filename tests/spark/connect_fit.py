@@ -15,7 +15,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.engines.spark import SparkEngine
 from annotruth.engines.spark import labels as spark_labels
-from annotruth.engines.spark.tasks import run_tasks
+from annotruth.engines.spark.cluster import run_tasks
 
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 engine = SparkEngine(spark, sys.argv[1])

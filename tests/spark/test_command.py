@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-LABELS = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,z,2\nc,y,1\nc,z,1\n"
+LABELS = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,z,2\nc,y,1\nc,z,1\nc,x,NA\n"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.spark import comparisons as spark_comparisons
-from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError, OutputError
 
 

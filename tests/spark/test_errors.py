@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.engines.spark import SparkEngine, start
+from annotruth.engines.spark import SparkEngine, cluster
 from annotruth.engines.spark import engine as engine_module
-from annotruth.engines.spark.errors import errors_in_one_line
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.tasks import run_tasks
-from annotruth.labels import Labels
+from annotruth.engines.spark.cluster import errors_in_one_line, run_tasks
+from annotruth.engines.spark.storage import SharedFolder
+from annotruth.observations import Labels
 
 COLUMNS = "item string, annotator string, label long"
 ROWS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 1)]
@@ -194,12 +193,12 @@ def test_a_cancelled_job_is_named(spark, capfd):
 def test_missing_programs_are_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(at.InputError, match=r"pip install 'annotruth\[spark\]'"):
-        start.get_session()
+        cluster.get_session()
     monkeypatch.undo()
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(at.InputError, match="Java 17 or newer"):
-        start._check_java()
+        cluster._check_java()
 
 
 def test_errors_of_spark_become_one_line():

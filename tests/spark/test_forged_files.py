@@ -9,15 +9,16 @@ import pytest
 
 import annotruth as at
 from annotruth.engines.spark import labels as spark_labels
-from annotruth.engines.spark.item_arrays import read_values, write_values
 from annotruth.engines.spark.partitions import (
     AnnotatorPartition,
     LabelPartition,
     load_partition,
+    read_values,
     write_partition,
+    write_values,
 )
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.labels import Labels
+from annotruth.engines.spark.storage import SharedFolder
+from annotruth.observations import Labels
 
 DATA = [("a", "x", "cat"), ("a", "y", "dog"), ("b", "x", "dog"), ("c", "y", "dog")]
 

@@ -8,11 +8,10 @@ import pytest
 from comparison import assert_same_tables
 
 import annotruth as at
-from annotruth.engines import memory
-from annotruth.engines.spark import annotator_codes, annotator_sums
 from annotruth.engines.spark import labels as spark_labels
+from annotruth.engines.spark import partitioning, partitions
 from annotruth.models.registry import get_model
-from annotruth.models.robust_gpm import opinion_results
+from annotruth.models.robust_gpm import opinion_model
 
 SMALLEST = {
     "one label": [("a", "x", 1)],
@@ -119,21 +118,12 @@ def test_extrapolation_and_learned_behaviors_are_the_same(frame, make_engine):
         assert_same_tables(fit, fit_model(at.GPM(**options), frame.toArrow()))
 
 
-def test_passes_in_single_precision_are_the_same(frame, make_engine, monkeypatch, on_workers):
-    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
-    model = make_model("robust-gpm", truth="opinions")
-    on_spark = make_model("robust-gpm", truth="opinions", engine=make_engine(4))
-    # Sums of six digits depend on the order of the partitions.
-    with fit_model(on_spark, frame) as fit:
-        assert_same_tables(fit, fit_model(model, frame.toArrow()), tolerance=1e-4)
-
-
 def test_sums_of_many_annotators_are_added_by_tasks(
     frame, in_memory, make_engine, monkeypatch, on_workers
 ):
     """Ranges and partitions of three annotators stand in for millions."""
-    monkeypatch.setattr(annotator_sums, "_NUMBERS_PER_RANGE", 3)
-    monkeypatch.setattr(annotator_codes, "_ANNOTATORS_PER_PARTITION", 3)
+    monkeypatch.setattr(partitions, "_NUMBERS_PER_RANGE", 3)
+    monkeypatch.setattr(partitioning, "_ANNOTATORS_PER_PARTITION", 3)
     with fit_model(make_model("gpm", engine=make_engine(2)), frame) as fit:
         assert len(fit.data.annotator_partitions) > 3
         assert_same_tables(fit, in_memory["gpm"])
@@ -232,5 +222,5 @@ def test_annotators_who_copy_are_found_as_in_memory(spark, make_engine, monkeypa
     frame = spark.createDataFrame(table.to_pandas())
     with fit_model(at.RobustGPM(truth="opinions", max_iter=6, engine=make_engine(3)), frame) as fit:
         assert_same_tables(fit, in_memory)
-    monkeypatch.setattr(opinion_results, "find_dependent_pairs", lambda *_, **__: None)
+    monkeypatch.setattr(opinion_model, "find_dependent_pairs", lambda *_, **__: None)
     assert (fit_model(model, table).low[:2] > in_memory.low[:2]).all()

@@ -5,11 +5,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from annotruth.engines.spark import shared_folder
-from annotruth.engines.spark.annotator_sums import AnnotatorRanges
-from annotruth.engines.spark.partitions import LabelPartition, load_partition, write_partition
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.labels import Labels
+from annotruth.engines.spark import storage
+from annotruth.engines.spark.partitions import (
+    AnnotatorRanges,
+    LabelPartition,
+    load_partition,
+    write_partition,
+)
+from annotruth.engines.spark.storage import SharedFolder
+from annotruth.observations import Labels
 
 
 @pytest.fixture(params=["mapped", "read"])
@@ -17,7 +21,7 @@ def folder(request, tmp_path, monkeypatch):
     """A folder whose files are mapped into memory, or read as from an object store."""
     if request.param == "read":
         monkeypatch.setattr(
-            shared_folder, "_file_system", lambda uri: (fs.LocalFileSystem(use_mmap=False), uri)
+            storage, "_file_system", lambda uri: (fs.LocalFileSystem(use_mmap=False), uri)
         )
     folder = SharedFolder(str(tmp_path)).subfolder("some-")
     folder.make()

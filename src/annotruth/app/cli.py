@@ -72,7 +72,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Known truths": ("gold", "truth"),
     "Model": (
         *("model", "models", "groups", "settings", "annotator_prior", "classifier"),
-        *("annotators", "by", "machines", "machine_margin"),
+        *("annotators", "by", "beside", "machines", "machine_margin"),
         *("warm_start", "refit"),
     ),
     "Engine": ("engine", "master", "storage"),
@@ -145,14 +145,7 @@ def _refuse_empty_values(parameters: Iterable[Any], args: list[str]) -> None:
 
 
 class GroupedOptions(_CheckedOptions, TyperCommand):
-    """A command whose help lists its options in groups, with values as one types them.
-
-    Examples
-    --------
-    >>> command = typer.main.get_command(app).commands["next"]
-    >>> command.get_params(typer.Context(command))[-1].rich_help_panel
-    'General'
-    """
+    """A command whose help lists its options in groups, with values as one types them."""
 
     def get_usage(self, ctx: Any) -> str:
         """Return the usage line, with arguments that are not in braces."""
@@ -160,13 +153,7 @@ class GroupedOptions(_CheckedOptions, TyperCommand):
 
 
 class FrontPage(_CheckedOptions, TyperGroup):
-    """The command line as a whole, with its options as those of commands.
-
-    Examples
-    --------
-    >>> list(typer.main.get_command(app).commands)[:3]
-    ['fit', 'rank', 'update']
-    """
+    """The command line as a whole, with its options as those of commands."""
 
 
 _SHARED: dict[str, Any] = {

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO, cast
 
 from annotruth.errors import AnnotruthWarning, concise, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from annotruth.models.base_fit import BaseFit
+    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.em import ProgressReporter
+    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import Fit
+    from annotruth.sets.fit import SetFit
 
 _GAP = 2  # between columns, as Rich pads them
 _MIN_COLUMN = 10  # characters
@@ -164,3 +171,71 @@ def _cell(value: Any, digits: int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.{digits}f}" if isinstance(value, float) else printable(str(value))
+
+
+def print_result(
+    fit: Fit | DistributedFit | RankFit | SetFit,
+    metrics: Mapping[str, float] | None,
+    lines: Sequence[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+    entries: Mapping[str, Any],
+) -> None:
+    """Print the summary, the metrics and further lines; or the JSON object of entries."""
+    if as_json:
+        if metrics is not None:
+            measured = {name: finite(value) for name, value in metrics.items()}
+            entries = {**entries, "metrics": measured}
+        _print(json.dumps(entries, default=str), sys.stdout)
+    elif not quiet:
+        show_lines(fit.summary())
+        if metrics is not None:
+            show_lines(describe_metrics(metrics))
+        show_lines(lines)
+
+
+def describe_metrics(metrics: Mapping[str, float]) -> str:
+    """Return how a fit does against the truth, in words."""
+    figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    return f"against the truth: {figures}"
+
+
+def json_entries(fit: BaseFit) -> dict[str, Any]:
+    """Return the object that ``fit --json`` prints."""
+    from annotruth.models.base_fit import SETS  # slow to load
+    from annotruth.models.fits.notes import to_dicts
+    from annotruth.models.result import Fit
+
+    if fit.model == SETS:
+        from annotruth.sets.fitting import set_entries
+
+        return set_entries(cast("SetFit", fit))
+    entries: dict[str, Any] = {
+        "model": fit.model,
+        "n_items": fit.data.n_items,
+        "n_annotators": fit.data.n_annotators,
+        "n_labels": fit.data.n_labels,
+        "n_categories": fit.data.n_categories,
+        "n_iter": fit.n_iter,
+        "converged": fit.converged,
+        "stop_reason": fit.stop_reason,
+        "log_likelihood": finite(fit.log_likelihood),
+        "spammers": fit.n_spammers,
+        "readout": fit.readout,
+        "verdict": fit.verdict,
+        "notes": to_dicts(fit.notes),
+    }
+    if fit.chosen is not None:
+        entries["chosen"] = dict(fit.chosen)
+    entries |= fit.further_facts()
+    if isinstance(fit, Fit) and fit.data.classifier is not None:
+        from annotruth.models.evidence.classifier import judge_classifier
+
+        entries["classifier"] = judge_classifier(fit)._asdict()
+    return entries
+
+
+def finite(value: float | None) -> float | None:
+    """Return a finite number, or None, as JSON has no NaN."""
+    return value if value is not None and math.isfinite(value) else None

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from annotruth.app import console
+from annotruth.app.console import describe_metrics, finite, json_entries
 from annotruth.app.outputs import Outputs
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
     from annotruth.questions.result import QuestionFits
 
 
@@ -55,8 +56,6 @@ def print_questions(
     quiet: bool,
 ) -> None:
     """Print the summary, the metrics and further lines; or one JSON object."""
-    from annotruth.app.commands.fit import describe_metrics, finite, json_entries
-
     if as_json:
         entries: dict[str, Any] = {name: json_entries(fits[name]) for name in fits}
         for name, measured in metrics.items():

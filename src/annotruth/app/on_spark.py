@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from annotruth.app.outputs import Outputs
+from typing import TYPE_CHECKING
+
 from annotruth.engines.spark import SparkEngine
-from annotruth.engines.spark.errors import errors_in_one_line
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.start import get_session
+from annotruth.engines.spark.cluster import errors_in_one_line, get_session
+from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
-from annotruth.io.options import ReadOptions
 from annotruth.models.distributed_fit import DistributedFit
+from annotruth.observations.options import ReadOptions
+
+if TYPE_CHECKING:
+    from annotruth.app.outputs import Outputs
 
 
 def make_engine(master: str | None, storage: str | None) -> SparkEngine:

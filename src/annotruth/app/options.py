@@ -18,7 +18,7 @@ from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
 
 ALL_QUESTIONS = "all"
@@ -214,7 +214,7 @@ def expands_parameter(
 
 def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
     """Return the `ReadOptions` for the flags as they were typed."""
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "scale": lambda choice: choice.value,
@@ -311,6 +311,7 @@ FUNCTION_ARGUMENTS = frozenset(
     (
         *("annotator_prior", "annotators", "budget", "by", "classifier", "data", "gold"),
         *(
+            "beside",
             "machine_margin",
             "machines",
             "model",

@@ -13,13 +13,7 @@ from annotruth.app import options
 
 
 class FormatChoice(StrEnum):
-    """File formats of the tables.
-
-    Examples
-    --------
-    >>> FormatChoice("parquet").value
-    'parquet'
-    """
+    """File formats of the tables."""
 
     csv = "csv"
     parquet = "parquet"
@@ -27,13 +21,7 @@ class FormatChoice(StrEnum):
 
 
 class ReadoutChoice(StrEnum):
-    """What soft labels are: probabilities of the right label, or shares of opinion.
-
-    Examples
-    --------
-    >>> [choice.value for choice in ReadoutChoice]
-    ['right', 'opinion']
-    """
+    """What soft labels are: probabilities of the right label, or shares of opinion."""
 
     right = "right"
     opinion = "opinion"

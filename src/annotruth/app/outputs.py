@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import typer
 
-    from annotruth.advice.changes import Changes
-    from annotruth.advice.rank_changes import RankChanges
+    from annotruth.analyses.advice.changes import Changes
+    from annotruth.analyses.advice.rank_changes import RankChanges
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
@@ -56,11 +56,6 @@ class Written(NamedTuple):
         One line per output that was written, with its path.
     failures
         One message per output that the model does not have.
-
-    Examples
-    --------
-    >>> Written(["results written to result"], []).failures
-    []
     """
 
     lines: list[str]
@@ -94,11 +89,6 @@ class Outputs:
         The preferences of a ranking, for training.
     force
         Whether existing files are replaced.
-
-    Examples
-    --------
-    >>> Outputs(keep=Path("people.csv")).paths()["--keep"]
-    [PosixPath('people.csv')]
     """
 
     out: str | None = None
@@ -163,8 +153,7 @@ class Outputs:
         several_questions
             Whether the fits of several questions are saved.
         """
-        from annotruth.io.soft_labels import check_suffix
-        from annotruth.io.writers import format_of
+        from annotruth.io.writers import check_suffix, format_of
 
         self._check_flags()
         for path, check in (
@@ -268,8 +257,7 @@ class Outputs:
         return written
 
     def _write_soft_labels(self, fit: AnyFit) -> None:
-        from annotruth.io.soft_labels import write_soft_labels
-        from annotruth.io.writers import format_of, write_table
+        from annotruth.io.writers import format_of, write_soft_labels, write_table
 
         assert self.soft is not None
         readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
@@ -324,7 +312,7 @@ def write_out(
 def check_predictions(path: Path | None, label_studio: str | None) -> None:
     """Refuse a file name or a tag that Label Studio does not have."""
     if path is not None:
-        from annotruth.io.predictions import LabelControl, check_predictions_path
+        from annotruth.io.tasks import LabelControl, check_predictions_path
 
         check_predictions_path(path)
         LabelControl.parse(options.parse_pairs(label_studio, "--label-studio"))
@@ -334,18 +322,18 @@ def check_predictions(path: Path | None, label_studio: str | None) -> None:
 
 def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
     """Write the labels of a fit as predictions for Label Studio."""
-    from annotruth.io import predictions
+    from annotruth.io import tasks
     from annotruth.models.base_fit import now
 
     names = options.parse_pairs(label_studio, "--label-studio")
     day = (fit.fitted_at or now()).date()
-    predictions.write_predictions(
+    tasks.write_predictions(
         fit.tables()["items"],
         fit.data.covariates.items,
         fit.data.scale,
         path,
         version=f"annotruth {fit.model} {day.isoformat()}",
-        control=predictions.LabelControl.parse(names),
+        control=tasks.LabelControl.parse(names),
     )
 
 

@@ -14,8 +14,8 @@ from annotruth.errors import ComparisonsError, InputError, LabelsError, counted
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 if TYPE_CHECKING:
-    from annotruth.advice.pairs.advice import PairAdvice
-    from annotruth.io.options import ReadOptions
+    from annotruth.analyses.advice.pairs.advice import PairAdvice
+    from annotruth.observations.options import ReadOptions
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -80,7 +80,7 @@ def write_pair_advice(
         table = advice.of_annotators.table(advice.fit)
         write_table(table, keep, format_of(keep), safe_cells=True)
     if assign is not None:
-        table = advice.comparison_table().select(["left", "right", "annotator"])
+        table = advice.comparison_table().drop_columns(["gain", "why"])
         write_table(table, assign, format_of(assign), safe_cells=True)
 
 

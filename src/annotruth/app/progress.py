@@ -48,19 +48,7 @@ def terminal_line(started: float) -> Iterator[TerminalLine]:
 
 
 class TerminalLine(ProgressReporter):
-    """The stage that `terminal_line` shows.
-
-    Examples
-    --------
-    >>> from annotruth.models.em import Progress
-    >>> line = TerminalLine()
-    >>> line.text
-    'starting'
-    >>> line.start("fitting gpm")
-    >>> line(Progress(n_iter=3, max_iter=1000, log_likelihood=-8.0, change=0.1))
-    >>> line.text
-    'fitting gpm, iteration 3'
-    """
+    """The stage that `terminal_line` shows."""
 
     def __init__(self) -> None:
         self.task: Task | None = None

@@ -12,13 +12,7 @@ from annotruth.io.formats import INPUT_FORMATS
 
 
 class ScaleChoice(StrEnum):
-    """Values of ``--scale``.
-
-    Examples
-    --------
-    >>> ScaleChoice("ordinal").value
-    'ordinal'
-    """
+    """Values of ``--scale``."""
 
     auto = "auto"
     nominal = "nominal"
@@ -26,13 +20,7 @@ class ScaleChoice(StrEnum):
 
 
 class DuplicatesChoice(StrEnum):
-    """Values of ``--duplicates``.
-
-    Examples
-    --------
-    >>> DuplicatesChoice("last").value
-    'last'
-    """
+    """Values of ``--duplicates``."""
 
     refuse = "refuse"
     keep = "keep"

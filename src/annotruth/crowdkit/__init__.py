@@ -1,7 +1,11 @@
 """crowd-kit's classes and terms, so that programs for it change only their imports.
 
+>>> import pandas as pd
 >>> from annotruth.crowdkit import DawidSkene  # was: from crowdkit.aggregation import DawidSkene
->>> DawidSkene(n_iter=100).fit_predict(frame)  # doctest: +SKIP
+>>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(4) for w in range(3)]
+>>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+>>> DawidSkene(n_iter=100).fit_predict(frame).tolist()
+['a', 'b', 'a', 'b']
 
 A frame has the columns task, worker, label. Labels are classes, even if they are numbers, and a
 worker's second label on a task is another vote. For pair comparisons a frame has the columns worker,
@@ -10,15 +14,18 @@ left, right, label, the id of the item that won. ``crowdkit.metrics`` and
 `annotruth`; ``model_`` is the one under a fitted aggregator, if there is one.
 """
 
-from annotruth.crowdkit.binary_relevance import BinaryRelevance
-from annotruth.crowdkit.dawid_skene import DawidSkene, OneCoinDawidSkene
-from annotruth.crowdkit.glad import GLAD
-from annotruth.crowdkit.gpm import GPM, RobustGPM
-from annotruth.crowdkit.kos import KOS
 from annotruth.crowdkit.mace import MACE
-from annotruth.crowdkit.majority_vote import GoldMajorityVote, MajorityVote, Wawa, ZeroBasedSkill
 from annotruth.crowdkit.mmsr import MMSR
+from annotruth.crowdkit.models import GLAD, GPM, DawidSkene, OneCoinDawidSkene, RobustGPM
 from annotruth.crowdkit.pairwise import BradleyTerry, NoisyBradleyTerry
+from annotruth.crowdkit.votes import (
+    KOS,
+    BinaryRelevance,
+    GoldMajorityVote,
+    MajorityVote,
+    Wawa,
+    ZeroBasedSkill,
+)
 
 __all__ = [
     "GLAD",

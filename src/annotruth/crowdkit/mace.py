@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotruth.crowdkit.model import AllowsNoIterations, ModelAggregator, TaskLabels
+from annotruth.crowdkit.models import AllowsNoIterations, ModelAggregator, TaskLabels
 from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
 from annotruth.models.confusion import mace
 from annotruth.models.confusion.mace import MACEEquations, MACEParameters
 from annotruth.models.latent_classes import ExpectedCounts
+from annotruth.observations import LabelSummary
 
 _STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
 _SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
@@ -76,79 +76,38 @@ class _Model(AllowsNoIterations, mace.MACE):
         return equations.strategies(equations.parameters_of(self.result_))
 
 
+@dataclass(eq=False)
 class MACE(ModelAggregator):
     """MACE: a worker knows the right label, or spams with a distribution of their own.
 
-    The model is that of `annotruth.MACE`, with crowd-kit's options and random starts.
+    The model is that of `annotruth.MACE`, with crowd-kit's options: of ``n_restarts`` random starts of
+    ``n_iter`` iterations, the one of highest likelihood is kept (in crowd-kit 1.4 all of them are
+    equal). The ``method`` is "vb", variational inference with pseudo-counts ``alpha`` of spamming and
+    ``beta`` of knowing the right label, or "em", maximum likelihood with smoothed counts: 0.01 divided
+    by the number of labels is added. Parameters start with random numbers between 1 and 2 plus
+    ``default_noise``, normalised, of the seed ``random_state`` and the following ones. ``smoothing`` (as
+    in crowd-kit 1.4) and ``verbose`` have no effect.
 
-    Parameters
-    ----------
-    n_restarts
-        The number of random starts, of which the one of highest likelihood is kept. In crowd-kit
-        1.4 all of them are equal.
-    n_iter
-        The number of iterations from each start.
-    method
-        "vb", variational inference with priors, or "em", maximum likelihood with smoothed counts.
-    smoothing
-        Has no effect, as in crowd-kit 1.4: "em" adds 0.01 divided by the number of labels.
-    default_noise
-        Parameters start with random numbers between 1 and 2 plus the noise, normalised.
-    alpha, beta
-        Pseudo-counts of spamming and of knowing the right label, for "vb".
-    random_state
-        The seed of the first start; the next ones have the following seeds.
-    verbose
-        Has no effect.
-
-    Attributes
-    ----------
-    spamming_
-        The probabilities of spamming and of knowing, one row per worker in the order of the frame.
-        For "vb" these are geometric means, which sum to less than 1.
-    thetas_
-        The probability of each label when spamming, with columns in the order of ``probas_``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from annotruth.crowdkit import MACE
-    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(20) for w in range(3)]
-    >>> votes += [(f"t{t}", "spammer", "a") for t in range(20)]
-    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
-    >>> model = MACE(n_restarts=1).fit(frame)
-    >>> model.skills_.round(1).to_dict()
-    {'w0': 1.0, 'w1': 1.0, 'w2': 1.0, 'spammer': 0.0}
+    ``spamming_`` has the probabilities of spamming and of knowing, one row per worker in the order of
+    the frame; for "vb" these are geometric means, which sum to less than 1. ``thetas_`` has the
+    probability of each label when spamming, with columns in the order of ``probas_``.
     """
 
-    spamming_: NDArray[np.float64]
-    thetas_: NDArray[np.float64]
+    n_restarts: int = 10
+    n_iter: int = 50
+    method: str = "vb"
+    smoothing: float = 0.1
+    default_noise: float = 0.5
+    alpha: float = 0.5
+    beta: float = 0.5
+    random_state: int = 0
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_restarts: int = 10,
-        n_iter: int = 50,
-        method: str = "vb",
-        smoothing: float = 0.1,
-        default_noise: float = 0.5,
-        alpha: float = 0.5,
-        beta: float = 0.5,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        if method not in ("vb", "em"):
-            raise InputError(f"method is {shown(method)}: choose 'vb' or 'em'")
-        if n_restarts < 1:
-            raise InputError(f"n_restarts must be 1 or more, not {n_restarts}")
-        self.n_restarts = n_restarts
-        self.n_iter = n_iter
-        self.method = method
-        self.smoothing = smoothing
-        self.default_noise = default_noise
-        self.alpha = alpha
-        self.beta = beta
-        self.random_state = random_state
-        self.verbose = verbose
+    def __post_init__(self) -> None:
+        if self.method not in ("vb", "em"):
+            raise InputError(f"method is {shown(self.method)}: choose 'vb' or 'em'")
+        if self.n_restarts < 1:
+            raise InputError(f"n_restarts must be 1 or more, not {self.n_restarts}")
 
     def _fit_model(self, data: TaskLabels) -> _Model:
         fits = (

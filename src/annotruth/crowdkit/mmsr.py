@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -10,14 +12,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 
-from annotruth.crowdkit.base import BaseClassificationAggregator
-from annotruth.crowdkit.majority_vote import MajorityVote
-from annotruth.crowdkit.votes import Votes, encode
+from annotruth.crowdkit.votes import SkillVote, Votes, encode
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 
 
-class MMSR(BaseClassificationAggregator):
+@dataclass(eq=False)
+class MMSR(SkillVote):
     r"""Matrix mean-subsequence-reduced algorithm: votes weighted by the log-odds of the skills.
 
     Ma and Olshevsky, "Adversarial Crowdsourcing Through Robust Rank-One Matrix Completion", NeurIPS
@@ -28,47 +29,22 @@ class MMSR(BaseClassificationAggregator):
 
     The sizes of the skills are estimated from the sizes of these entries by alternating means,
     without the largest and smallest F ratios; the signs from those of the entries. A worker's
-    weight is :math:`\log ((K - 1) p_i / (1 - p_i))` with :math:`p_i` the probability of a right
-    label.
-
-    Parameters
-    ----------
-    n_iter, tol
-        The maximum number of iterations, and the stopping rule: the change of the rank-one matrix.
-    random_state
-        The seed of the start.
-
-    Attributes
-    ----------
-    skills_
-        The weight of each worker.
-    scores_
-        The shares of the weighted votes, one row per task; after a prediction. They sum to 1 but
-        may be negative.
-    loss_history_
-        The change of the rank-one matrix in every iteration.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from annotruth.crowdkit import MMSR
-    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(6) for w in range(4)]
-    >>> votes += [(f"t{t}", "w4", "a") for t in range(6)]
-    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
-    >>> MMSR().fit_predict(frame).tolist()
-    ['a', 'b', 'a', 'b', 'a', 'b']
+    weight, its ``skills_``, is :math:`\log ((K - 1) p_i / (1 - p_i))` with :math:`p_i` the probability
+    of a right label. Iterations end when the rank-one matrix changes by less than ``tol``
+    (``loss_history_``); ``random_state`` is the seed of the start. ``scores_`` are the shares of the
+    weighted votes after a prediction, which sum to 1 but may be negative.
     """
 
-    skills_: pd.Series[Any]
-    scores_: pd.DataFrame
-    loss_history_: list[float]
+    n_iter: int = 10000
+    tol: float = 1e-10
+    random_state: int | None = 0
 
-    def __init__(
-        self, n_iter: int = 10000, tol: float = 1e-10, random_state: int | None = 0
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.random_state = random_state
+    predictions: ClassVar[Mapping[str, str]] = {
+        "fit_predict": "labels_",
+        "fit_predict_score": "scores_",
+    }
+    shares: ClassVar[str] = "scores_"
+    predict_score = SkillVote._predict_shares
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Estimate the skills from a frame of task, worker, label."""
@@ -88,27 +64,6 @@ class MMSR(BaseClassificationAggregator):
         p = (skill * (n_labels - 1) + 1.0) / n_labels
         weight = np.log(p * (n_labels - 1) / (1.0 - p))
         self.skills_ = pd.Series(weight, index=votes.workers.take(order), name="skill")
-        return self
-
-    def predict(self, data: pd.DataFrame) -> pd.Series[Any]:
-        """Return the label of each task, by the skills of the fit; every worker must have one."""
-        return self._vote(data).labels_
-
-    def predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Return the shares of the weighted votes, one row per task, by the skills of the fit."""
-        return self._vote(data).scores_
-
-    def fit_predict(self, data: pd.DataFrame) -> pd.Series[Any]:
-        """Fit and return the label of each task."""
-        return self.fit(data).predict(data)
-
-    def fit_predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Fit and return the shares of the weighted votes, one row per task."""
-        return self.fit(data).predict_score(data)
-
-    def _vote(self, data: pd.DataFrame) -> Self:
-        vote = MajorityVote().fit(data, self.skills_)
-        self.labels_, self.scores_ = vote.labels_, vote.probas_
         return self
 
     def _sizes(self, agreement: _Agreement) -> Floats:

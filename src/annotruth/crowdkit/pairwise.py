@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,15 +18,7 @@ from annotruth.models.pairs.graph import net_sums, sums_at
 
 
 class PairVotes(NamedTuple):
-    """One entry per row of a frame of left, right, label: codes, which index the sorted ids.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame([("b", "a", "a")], columns=["left", "right", "label"])
-    >>> votes = encode_pairs(frame)
-    >>> votes.left.tolist(), votes.right.tolist(), votes.left_won.tolist(), votes.items.tolist()
-    ([1], [0], [False], ['a', 'b'])
-    """
+    """One entry per row of a frame of left, right, label: codes, which index the sorted ids."""
 
     left: Codes
     right: Codes
@@ -49,6 +42,7 @@ def encode_pairs(data: Any) -> PairVotes:
     return PairVotes(left, right, label == left, pd.Index(items))
 
 
+@dataclass(eq=False)
 class BradleyTerry(BasePairwiseAggregator):
     r"""Bradley and Terry's model, with the MM algorithm of Hunter (Annals of Statistics, 2004).
 
@@ -59,40 +53,19 @@ class BradleyTerry(BasePairwiseAggregator):
 
     with the item's wins :math:`w_i` and the comparisons :math:`n_{ij}`, and divides by the sum.
     There is no prior: the strength of an item that never won is 0. `annotruth.BradleyTerry` has a
-    prior, ties, a side bias and intervals.
-
-    Parameters
-    ----------
-    n_iter
-        The number of iterations at most.
-    tol
-        Iterations end when the strengths change by less than this in sum. (crowd-kit 1.4.2 compares
-        the strengths with themselves, and so ends after two iterations unless it is 0.)
-
-    Attributes
-    ----------
-    scores_
-        The strength of each item.
-    loss_history_
-        The change of the strengths in every iteration.
-
-    Examples
-    --------
-    >>> rows = [("a", "b", "a"), ("b", "c", "b"), ("c", "a", "a"), ("a", "b", "b"), ("c", "a", "c")]
-    >>> frame = pd.DataFrame(rows, columns=["left", "right", "label"])
-    >>> BradleyTerry(n_iter=1000).fit_predict(frame).round(2).to_dict()
-    {'a': 0.3, 'b': 0.52, 'c': 0.18}
+    prior, ties, a side bias and intervals. Iterations end when the strengths change by less than ``tol``
+    in sum, which ``loss_history_`` has. (crowd-kit 1.4.2 compares the strengths with themselves, and so
+    ends after two iterations unless it is 0.)
     """
 
-    def __init__(self, n_iter: int, tol: float = 1e-5) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
+    n_iter: int
+    tol: float = 1e-5
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Fit to a frame of left, right, label."""
         votes = encode_pairs(data)
         n = len(votes.items)
-        self.loss_history_: list[float] = []
+        self.loss_history_ = []
         strength = np.full(n, 1.0 / max(n, 1))
         winner = np.where(votes.left_won, votes.left, votes.right)
         wins = np.bincount(winner, minlength=n)
@@ -111,6 +84,7 @@ class BradleyTerry(BasePairwiseAggregator):
         return self
 
 
+@dataclass(eq=False)
 class NoisyBradleyTerry(BasePairwiseAggregator):
     r"""Bradley and Terry's model with the skill and the bias of each worker.
 
@@ -125,47 +99,14 @@ class NoisyBradleyTerry(BasePairwiseAggregator):
     of a maximum; here the gradient is right. `annotruth.PairGPM` has ties, intervals and named
     behaviors.
 
-    Parameters
-    ----------
-    n_iter
-        The number of iterations at most.
-    tol
-        The relative change of the objective at which iterations end.
-    regularization_ratio
-        The weight of the regularization.
-    random_state
-        The seed of the start.
-
-    Attributes
-    ----------
-    scores_
-        The score of each item, between 0 and 1.
-    skills_
-        The probability that each worker compares the items.
-    biases_
-        The probability of left when a worker does not.
-
-    Examples
-    --------
-    >>> rows = [(w, "a", "b", "a") for w in ("w1", "w2", "w3")] + [("w4", "b", "a", "b")]
-    >>> rows += [(w, "b", "a", "a") for w in ("w1", "w2", "w3")] + [("w4", "a", "b", "a")]
-    >>> frame = pd.DataFrame(rows, columns=["worker", "left", "right", "label"])
-    >>> model = NoisyBradleyTerry(regularization_ratio=0.1).fit(frame)
-    >>> bool(model.scores_["a"] > model.scores_["b"]), bool(model.biases_["w4"] > 0.9)
-    (True, True)
+    ``scores_`` are those of the items, between 0 and 1; ``skills_`` the probability that each worker
+    compares the items, ``biases_`` that of left when a worker does not.
     """
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        tol: float = 1e-5,
-        regularization_ratio: float = 1e-5,
-        random_state: int = 0,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.regularization_ratio = regularization_ratio
-        self.random_state = random_state
+    n_iter: int = 100
+    tol: float = 1e-5
+    regularization_ratio: float = 1e-5
+    random_state: int = 0
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Fit to a frame of worker, left, right, label."""

@@ -23,16 +23,8 @@ def entropy_threshold(
 ) -> pd.DataFrame:
     """Return the labels without those of workers who nearly always give the same label.
 
-    Parameters
-    ----------
-    answers
-        A frame of task, worker, label.
-    workers_skills
-        A Series by worker, as for `annotruth.crowdkit.metrics.data.uncertainty`.
-    percentile
-        Workers are removed if the entropy of their labels is at most this percentile.
-    min_answers
-        Workers with fewer labels are kept.
+    Workers are removed if the entropy of their labels, weighted by ``workers_skills``, is at most this
+    ``percentile``; those with fewer than ``min_answers`` labels are kept.
     """
     frame = select(answers)
     n_labels = frame["worker"].value_counts()

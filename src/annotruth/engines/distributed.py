@@ -14,41 +14,26 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from numpy.typing import NDArray
 
 from annotruth.engines.protocol import Engine, Session
-from annotruth.labels import LabelSummary
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.labels import Labels
+    from annotruth.observations import Labels
 
 BuildTables: TypeAlias = "Callable[[Labels, Mapping[str, NDArray[Any]]], Mapping[str, pa.Table]]"
 """Builds the tables of a partition, by name, from its labels and its item-side arrays."""
 
 
 class DistributedFrame(Protocol):
-    """A frame whose rows are in partitions on other machines: for annotations only.
-
-    Examples
-    --------
-    >>> from annotruth.engines import DistributedFrame
-    >>> def rows(frame: DistributedFrame) -> int:  # accepts a Spark frame
-    ...     return frame.count()
-    """
+    """A frame whose rows are in partitions on other machines: for annotations only."""
 
     def repartition(self, *args: Any, **kwargs: Any) -> Any:
         """Return the frame with other partitions."""
 
 
 class DistributedLabels(LabelSummary):
-    """Labels on other machines: a model sees their summary only.
-
-    Examples
-    --------
-    >>> from annotruth.engines import DistributedLabels
-    >>> from annotruth.labels import LabelSummary
-    >>> issubclass(DistributedLabels, LabelSummary)
-    True
-    """
+    """Labels on other machines: a model sees their summary only."""
 
     @abstractmethod
     def close(self) -> None:
@@ -56,15 +41,7 @@ class DistributedLabels(LabelSummary):
 
 
 class DistributedFrames(Protocol):
-    """Tables that an engine's workers wrote: frames of the engine's library, by name.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit("crowd.votes", "gpm", engine="spark")  # doctest: +SKIP
-    >>> list(fit.frames)  # doctest: +SKIP
-    ['items', 'labels', 'annotators']
-    """
+    """Tables that an engine's workers wrote: frames of the engine's library, by name."""
 
     def __getitem__(self, name: str) -> Any:
         """Return a table as a frame."""
@@ -91,39 +68,19 @@ class DistributedFrames(Protocol):
 
 @runtime_checkable
 class DistributedSession(Session, Protocol):
-    """A session on distributed labels.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.engines import DistributedSession, get_engine
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> isinstance(get_engine("memory").open(labels), DistributedSession)
-    False
-    """
+    """A session on distributed labels."""
 
     def write_tables(self, build: BuildTables, arrays: tuple[str, ...]) -> DistributedFrames:
         """Build the tables of every partition on the workers, and return frames of them.
 
-        Parameters
-        ----------
-        build
-            A function that can be pickled. It runs once per partition, and what it returns has the
-            same tables and columns for all of them.
-        arrays
-            The names of the item-side arrays that it is called with.
+        ``build``: A function that can be pickled. It runs once per partition, and what it returns
+          has the same tables and columns for all of them.
+        ``arrays``: The names of the item-side arrays that it is called with.
         """
 
 
 class DistributedEngine(Engine, Protocol):
-    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.fit("crowd.votes", "gpm", engine=at.SparkEngine())  # doctest: +SKIP
-    DistributedFit(gpm on 300 labels of 100 items by 20 annotators, 5 ordinal categories: ...)
-    """
+    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame."""
 
     def open(self, data: Any) -> DistributedSession:
         """Open data and return a session on them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +21,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
-    from annotruth.labels import Labels
+    from annotruth.observations import Labels
+    from annotruth.observations.options import ReadOptions
 
 T = TypeVar("T")
 
@@ -32,11 +33,6 @@ _MIN_LABELS_OF_TWO = 50_000  # two smaller partitions still take less time than 
 _MAX_SUMS_OF_TWO = 1 << 19  # 4 MB, whatever the number of labels
 _ANNOTATORS_PER_TASK = 256
 _ANNOTATORS_PER_RANGE = 1024  # of NumPy's functions, whose calls take longer
-
-# Single precision halves the memory traffic of large tables; its rounding changes an objective
-# per label by about 1e-8, so it is used only where the tolerance is coarser than that.
-SINGLE_PRECISION_LABELS = 1 << 17
-_SINGLE_PRECISION_TOL = 1e-6
 
 _CACHE_LINE = 8  # doubles per cache line
 
@@ -79,14 +75,6 @@ class MemoryEngine:
 
     The labels are divided into partitions that depend on the data alone; each partition has sums
     of its own, added in order. So results are identical to the last bit on any number of threads.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.engines.memory import MemoryEngine
-    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", engine=MemoryEngine(threads=1))
-    >>> fit.data.n_labels
-    2
     """
 
     name: ClassVar[str] = "memory"
@@ -118,18 +106,7 @@ def check_local(data: Any) -> PassData:
 
 
 class MemorySession:
-    """Data on this machine with their item-side arrays.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines.memory import MemoryEngine
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> with closing(MemoryEngine(threads=1).open(labels)) as session:
-    ...     session.single_precision(tol=1e-4)  # only with many labels
-    False
-    """
+    """Data on this machine with their item-side arrays."""
 
     kernel_package: ClassVar[str] = "annotruth.kernels"
     few_labels: ClassVar[int] = 6_000
@@ -165,7 +142,10 @@ class MemorySession:
         """Run a kernel over all partitions and return the sums by name."""
         kernel = self._find_kernel(one.kernel)
         state = [self._state[name] for name in one.state]
-        arguments = one.ordered(inputs)
+        names = argument_names(kernel)[3 + len(state) :]
+        given = {*inputs, *(total.name for total in one.sums)}
+        if given != set(names):
+            raise TypeError(f"the pass {one.kernel} takes {names}, not {sorted(given)}")
         layout = _SumLayout(one)
         partitions = self._partitions(layout.n_sums)
         if one not in self._spare:
@@ -184,7 +164,8 @@ class MemorySession:
             except IndexError:
                 sums = aligned_empty((layout.width,), np.float64)
             sums[:] = 0.0
-            kernel(self._block, *partitions[number], *state, *arguments, *layout.views(sums))
+            values = {**inputs, **one.named(layout.views(sums))}
+            kernel(self._block, *partitions[number], *state, *map(values.__getitem__, names))
             spare.extend(total.add(number, sums))
 
         self._run_tasks(run, len(partitions))
@@ -246,10 +227,6 @@ class MemorySession:
 
         self._run_tasks(run, len(ranges))
         return [results[number] for number in range(len(ranges))]
-
-    def single_precision(self, tol: float) -> bool:
-        """Whether large tables are held in single precision, given the stopping tolerance."""
-        return use_single_precision(self._data.n_labels, tol)
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array as a whole."""
@@ -361,9 +338,10 @@ class _OrderedTotal:
         return added
 
 
-def use_single_precision(n_labels: int, tol: float) -> bool:
-    """Whether single precision is worth its rounding for this many labels and this tolerance."""
-    return n_labels >= SINGLE_PRECISION_LABELS and tol >= _SINGLE_PRECISION_TOL
+@cache
+def argument_names(kernel: Kernel) -> list[str]:
+    """Return the names of a kernel's arguments."""
+    return list(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
 
 
 @cache

@@ -30,10 +30,10 @@ from typing import (
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
 Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
 """What an array beside the data has one entry for; the last two are those of pair comparisons."""
@@ -45,52 +45,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Input:
-    """A named argument of a pass.
+    """A named argument of a pass."""
 
-    Attributes
-    ----------
-    name
-        The keyword it is passed by to `Session.run_pass`.
-    annotator_axis
-        The axis that runs over the annotators, if any. An engine whose partitions hold only some of
-        the annotators cuts the array along it.
-
-    Examples
-    --------
-    >>> from annotruth.engines import Input
-    >>> Input("eps", annotator_axis=0)
-    Input(name='eps', annotator_axis=0)
-    """
-
-    name: str
+    name: str  # the keyword it is passed by to `Session.run_pass`
+    # the axis that runs over the annotators, if any. An engine whose partitions hold only some of
+    # the annotators cuts the array along it.
     annotator_axis: int | None = None
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A named sum that a pass returns.
+    """A named sum that a pass returns."""
 
-    Attributes
-    ----------
-    name
-        Its key in the result of `Session.run_pass`.
-    shape
-        Its shape over all annotators.
-    annotator_axis
-        The axis that runs over the annotators, if any.
-    single_precision
-        Whether an engine may hold it in single precision. Such sums come before all others.
-
-    Examples
-    --------
-    >>> from annotruth.engines import Sum
-    >>> Sum("serious", shape=(20,), annotator_axis=0).shape
-    (20,)
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    annotator_axis: int | None = None
+    name: str  # its key in the result of `Session.run_pass`
+    shape: tuple[int, ...]  # its shape over all annotators
+    annotator_axis: int | None = None  # the axis that runs over the annotators, if any
+    # whether an engine may hold it in single precision. Such sums come before all others.
     single_precision: bool = False
 
 
@@ -99,37 +69,16 @@ class Pass:
     """One kind of pass over the data.
 
     Kernels are called as ``kernel(block, lo, hi, *state, *inputs, *sums)`` with the items
-    ``lo:hi`` of a partition; state, inputs and sums come in the order they are declared in.
-
-    Attributes
-    ----------
-    kernel
-        ``family.function``: a function of ``kernels/<family>.py``.
-    state
-        The names of the item-side arrays that the kernel reads and writes.
-    inputs
-        The arguments that all partitions share.
-    sums
-        The sums that the kernel adds to.
-    scratch
-        How many numbers per thread the kernel allocates for itself, where they are many.
-
-    Examples
-    --------
-    >>> from annotruth.engines import Input, Pass, Sum
-    >>> Pass(
-    ...     "gpm.step",
-    ...     state=("theta",),
-    ...     inputs=(Input("eps", annotator_axis=0), Input("chance")),
-    ...     sums=(Sum("serious", (20,), annotator_axis=0), Sum("totals", (2,))),
-    ... ).kernel
-    'gpm.step'
+    ``lo:hi`` of a partition. State comes in the order it is declared in; inputs and sums have the names
+    of the kernel's arguments.
     """
 
-    kernel: str
+    kernel: str  # ``family.function``: a function of ``kernels/<family>.py``
+    # the names of the item-side arrays that the kernel reads and writes
     state: tuple[str, ...] = ()
-    inputs: tuple[Input, ...] = ()
-    sums: tuple[Sum, ...] = ()
+    inputs: tuple[Input, ...] = ()  # the arguments that all partitions share
+    sums: tuple[Sum, ...] = ()  # the sums that the kernel adds to
+    # how many numbers per thread the kernel allocates for itself, where they are many
     scratch: int = 0
 
     def __post_init__(self) -> None:
@@ -156,14 +105,6 @@ class PassData(Protocol):
     Items are the units that partitions are made of; a kernel finds its own arrays in ``block()``.
     Pair comparisons are the mirror image: their units are annotators, whose latent states stay
     with their partition, and sums have the size of the items.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.engines import PassData
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> isinstance(labels, PassData), labels.length("cells")
-    (True, 2)
     """
 
     @property
@@ -191,21 +132,7 @@ class PassData(Protocol):
 
 
 class Session(Protocol):
-    """Data opened on some hardware, with the item-side arrays beside them.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import Pass, get_engine
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 2)])
-    >>> with closing(get_engine("memory").open(labels)) as session:
-    ...     session.allocate("theta", per="cells")
-    ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
-    ...     theta = session.collect("theta")
-    >>> theta.tolist()  # the observed shares of each item's labels
-    [0.5, 0.5, 1.0]
-    """
+    """Data opened on some hardware, with the item-side arrays beside them."""
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
@@ -253,9 +180,6 @@ class Session(Protocol):
         computes. Results are in the order of groups and ranges.
         """
 
-    def single_precision(self, tol: float) -> bool:
-        """Whether large tables are held in single precision, given the stopping tolerance."""
-
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array of all items."""
 
@@ -265,48 +189,18 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class EngineCapabilities:
-    """What an engine can do.
+    """What an engine can do."""
 
-    Attributes
-    ----------
-    distributed
-        Whether labels and item-sized results may be on other machines: a model then sees a
-        `LabelSummary` only, and the result's tables are distributed frames.
-    out_of_core
-        Whether it opens labels on disk, without an array of them in memory.
-    classifier
-        Whether its passes take what a classifier says about items.
-    over_time
-        Whether it runs the kernels of labels over time.
-
-    Examples
-    --------
-    >>> from annotruth.engines import get_engine
-    >>> get_engine("memory").capabilities
-    EngineCapabilities(distributed=False, out_of_core=True, classifier=True, over_time=True)
-    """
-
+    # whether labels and item-sized results may be on other machines: a model then sees a
+    # `LabelSummary` only, and the result's tables are distributed frames
     distributed: bool = False
-    out_of_core: bool = False
-    classifier: bool = False
-    over_time: bool = False
+    out_of_core: bool = False  # whether it opens labels on disk, without an array of them in memory
+    classifier: bool = False  # whether its passes take what a classifier says about items
+    over_time: bool = False  # whether it runs the kernels of labels over time
 
 
 class Engine(Protocol):
-    """A place where passes over the data run.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.io.options import ReadOptions
-    >>> engine = get_engine("memory")
-    >>> labels = engine.read([("a", "ann", 1), ("a", "bob", 2)], ReadOptions())
-    >>> with closing(engine.open(labels)) as session:
-    ...     session.allocate("score", per="items")
-    ...     session.collect("score").tolist()
-    [0.0]
-    """
+    """A place where passes over the data run."""
 
     name: ClassVar[str]
     """The name it is chosen by."""

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from annotruth.engines.protocol import Engine
 from annotruth.errors import InputError, shown
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.frames import distributed_library
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.frames import distributed_library
 
 # name: (module, class); an engine's module loads when it is asked for.
 ENGINES = {

@@ -15,16 +15,6 @@ class SelectedItems:
     """The labels of some items, laid out as those of all items are, in memory.
 
     Annotators keep their codes. ``places`` are where the kept items, cells and labels are among all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import annotruth as at
-    >>> from annotruth.engines.selection import SelectedItems
-    >>> labels = at.Labels.of([("a", "ann", 1), ("b", "ann", 2), ("b", "bob", 2)])
-    >>> selected = SelectedItems(labels, np.array([False, True]))
-    >>> selected.length("labels"), selected.block().annotator.tolist()
-    (2, [0, 1])
     """
 
     def __init__(self, data: PassData, kept: NDArray[np.bool_]) -> None:

@@ -22,12 +22,12 @@ from annotruth.errors import InputError, OutputError, counted, one_line, shorten
 from annotruth.io.content import (
     DATABASE_TITLE,
     UTF8_BOM,
-    VALUE_BYTES,
     ContentKind,
     FileContent,
     check_utf8,
     partitions,
 )
+from annotruth.io.decompress import VALUE_BYTES
 
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to read, given the names of all columns."""
@@ -86,9 +86,8 @@ def _read(
 
         yield read_json_lines(data, choose, limit=limit)
         return
-    from annotruth.io.decoded_size import decoded_size
-    from annotruth.io.decompress import check_size
-    from annotruth.labels.encode import decode_table
+    from annotruth.io.decompress import check_size, decoded_size
+    from annotruth.observations.encode import decode_table
 
     with _damage_reported(kind):
         if kind == "parquet":
@@ -118,17 +117,20 @@ def _read_parquet(
     import pyarrow.parquet
 
     from annotruth.io.decompress import refuse_size
-    from annotruth.labels.on_disk.disk import format_size
+    from annotruth.observations.disk import format_size
 
     open_file = partial(pyarrow.parquet.ParquetFile, page_checksum_verification=True)
     with open_file(pa.BufferReader(content.data)) as file:
         metadata, names = file.metadata, choose(file.schema_arrow.names)
         texts = _check_parquet_columns(file, names, content.limit)
+    coded = [path for path in texts if _reads_as_codes(open_file, content, metadata, path)]
+    # Values that are not codes may repeat a long text in few bytes: of these, few at once.
+    at_once = min(_PARQUET_ROWS if len(coded) == len(texts) else 256, max_rows or _PARQUET_ROWS)
     tables: list[pa.Table] = []
     n_rows = size = 0
-    with open_file(pa.BufferReader(content.data), metadata=metadata, read_dictionary=texts) as file:
+    with open_file(pa.BufferReader(content.data), metadata=metadata, read_dictionary=coded) as file:
         schema = pa.schema([file.schema_arrow.field(name) for name in names])
-        for batch in file.iter_batches(batch_size=max_rows or _PARQUET_ROWS, columns=names):
+        for batch in file.iter_batches(batch_size=at_once, columns=names):
             n_rows += batch.num_rows
             size += batch.nbytes + VALUE_BYTES * batch.num_rows * batch.num_columns
             if size > content.limit:
@@ -143,6 +145,19 @@ def _read_parquet(
         raise pa.ArrowInvalid(f"{n_rows} rows where the footer says {metadata.num_rows}")
     if max_rows is None:
         yield pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _reads_as_codes(
+    open_file: Callable[..., Any], content: FileContent, metadata: Any, path: str
+) -> bool:
+    """Return whether Arrow can read a column of text as codes: some encodings it cannot."""
+    data = pa.BufferReader(content.data)
+    with open_file(data, metadata=metadata, read_dictionary=[path]) as file:
+        try:
+            next(file.iter_batches(batch_size=1, columns=[path]), None)
+        except OSError:  # of a damaged file, reading the values raises again
+            return False
+    return True
 
 
 def _check_parquet_columns(file: Any, names: list[str], limit: int) -> list[str]:
@@ -167,8 +182,7 @@ def _read_arrow(
 ) -> Iterator[pa.Table]:
     import pyarrow.ipc
 
-    from annotruth.io.decoded_size import arrow_size
-    from annotruth.io.decompress import check_size
+    from annotruth.io.decompress import arrow_size, check_size
 
     data = content.data
     check_size(arrow_size(data), "decompressed Arrow content", content.limit)

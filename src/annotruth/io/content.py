@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 import pyarrow as pa
 
 from annotruth.errors import InputError, check_path
+from annotruth.io.decompress import VALUE_BYTES, check_size, decompress, read_stream
 
 if TYPE_CHECKING:
-    from annotruth.labels.on_disk.disk import Disk
+    from annotruth.observations.disk import Disk
 
 ContentKind = Literal["text", "json", "parquet", "arrow", "sqlite", "duckdb"]
 
@@ -92,8 +93,6 @@ _CONTAINER_LIMITS = (
 _MEMORY_INFO = Path("/proc/meminfo")
 _STANDARD_INPUT = Path("-")
 _SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
-VALUE_BYTES = 24
-"""What reading takes for each value, beside the value itself: offset, code and sorted code."""
 
 
 class FileContent(NamedTuple):
@@ -109,17 +108,6 @@ class FileContent(NamedTuple):
         How many bytes of memory reading the content may take.
     sheet
         Which sheet of a workbook it is; empty for other files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from annotruth.io.content import read_content
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "labels.csv")
-    ...     _ = path.write_text("item,annotator,label")
-    ...     read_content(path).kind
-    'text'
     """
 
     kind: ContentKind
@@ -162,8 +150,6 @@ def read_content(
         if found is not None:
             return _without_mark("text", found.data, limit)._replace(sheet=found.title)
     if compression:
-        from annotruth.io.decompress import decompress
-
         data = decompress(data, compression, limit=limit, disk=disk)
         if data.size == 0:
             raise InputError(f"the {compression} file is empty once it is decompressed")
@@ -192,8 +178,6 @@ def _without_mark(kind: ContentKind, data: pa.Buffer, limit: int) -> FileContent
         data = data.slice(len(UTF8_BOM)) if _first_bytes(data).startswith(UTF8_BOM) else data
         _check_no_nul(data)
     if kind == "text" and data.size * (1 + VALUE_BYTES) > limit:
-        from annotruth.io.decompress import check_size
-
         n_values = sum(part.count(mark) for part in partitions(data) for mark in _SEPARATORS)
         check_size(data.size + VALUE_BYTES * n_values, "text", limit)
     return FileContent(kind, data, limit)
@@ -242,7 +226,7 @@ def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = 
     Labels compress to about a hundredth of that; what is smaller is made to exhaust memory.
     """
     if max_size is not None:
-        from annotruth.labels.on_disk.disk import parse_size
+        from annotruth.observations.disk import parse_size
 
         return parse_size(max_size, "max_size")
     limit = max(_UNSUSPICIOUS, _MAX_RATIO * file_size)
@@ -289,8 +273,6 @@ def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa
     if path.is_char_device() or path.is_block_device():
         raise InputError("this is a device, which may never end: copy what it holds to a file")
     if not path.is_file():  # a pipe cannot be mapped; a missing file fails here
-        from annotruth.io.decompress import read_stream
-
         limit = size_limit(0, max_size, in_memory=disk is None)
         with path.open("rb") as file:
             return read_stream(file.read, "pipe", limit=limit, disk=disk)
@@ -302,8 +284,6 @@ def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa
 
 
 def _read_standard_input(disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
-    from annotruth.io.decompress import read_stream
-
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("nothing is piped into it: name a file, or type `... | annotruth ... -`")
     limit = size_limit(0, max_size, in_memory=disk is None)

@@ -1,4 +1,4 @@
-"""Decompression, never of more bytes than a limit."""
+"""Decompression, never of more bytes than a limit, and how much memory decoding takes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotruth.errors import InputError, OutputError, shorten
-from annotruth.labels.on_disk.disk import format_size
+from annotruth.observations.disk import format_size
+from annotruth.observations.frames import LABEL_ROLES
 
 if TYPE_CHECKING:
-    from annotruth.labels.on_disk.disk import Disk
+    from annotruth.observations.disk import Disk
+
+
+VALUE_BYTES = 24
+"""What reading takes for each value, beside the value itself: offset, code and sorted code."""
 
 _READ_AT_ONCE = 1 << 24
 _ZIP_DAMAGE = (
@@ -140,3 +146,151 @@ def _damage_reported(compression: str) -> Iterator[None]:
             f"the {compression} content is damaged or truncated ({shorten(str(error), 120)}): "
             "download or compress it again"
         ) from error
+
+
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3  # types of messages
+_UNCOMPRESSED = -1  # a buffer's length, where compressing it would not have made it smaller
+_DAMAGED = "a message is not what its header says"
+
+
+def decoded_size(table: pa.Table, *, keep_codes: bool) -> int:
+    """Return how many bytes texts take as plain columns, which are now views or dictionaries.
+
+    With ``keep_codes`` dictionaries are not decoded.
+    """
+    return sum(_text_size(chunk, keep_codes) for column in table.columns for chunk in column.chunks)
+
+
+def _text_size(array: pa.Array, keep_codes: bool) -> int:
+    if pa.types.is_dictionary(array.type) and keep_codes:
+        return int(_text_lengths(array.dictionary).sum()) if _is_view(array.type.value_type) else 0
+    if pa.types.is_dictionary(array.type):
+        values = array.dictionary
+        if not (_is_view(values.type) or _is_binary(values.type)):
+            return 0
+        times = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(values))
+        return int((times * _text_lengths(values)).sum())
+    return int(_text_lengths(array).sum()) if _is_view(array.type) else 0
+
+
+def _text_lengths(values: pa.Array) -> Any:
+    if not _is_view(values.type):
+        return pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
+    views = np.frombuffer(values.buffers()[1], dtype=np.int32)[::4]  # a length begins each
+    lengths = views[values.offset : values.offset + len(values)].astype(np.int64)
+    return np.where(values.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
+    )
+
+
+# Arrow's messages are flatbuffers: a table begins with the distance back to its vtable, which holds
+# the distance of each field from the table, 0 where the field is absent.
+
+
+def arrow_size(data: pa.Buffer) -> int:
+    """Return how many bytes reading an Arrow file or stream takes, of labels in three columns."""
+    buffer = memoryview(data)
+    try:
+        return sum(_message_size(buffer, *place) for place in _messages(buffer))
+    except (struct.error, IndexError) as error:
+        raise pa.ArrowInvalid(_DAMAGED) from error
+
+
+def _messages(data: memoryview) -> Iterator[tuple[int, int]]:
+    """Return where each message's metadata and body begin."""
+    if bytes(data[:6]) == b"ARROW1":
+        # A file ends with its footer, the footer's length and the magic.
+        end = len(data) - 10
+        footer = end - _read("<i", data, end)
+        table = footer + _read("<I", data, footer)
+        starts = set()
+        for field in (2, 3):  # dictionaries, record batches
+            for block in _vector(data, _field(data, table, field), 24):
+                start, length = struct.unpack_from("<qi", data, block)
+                if start in starts:  # the same message again
+                    raise IndexError
+                starts.add(start)
+                yield start + _prefix(data, start), start + length
+        return
+    start = 0
+    while start + 4 <= len(data):
+        prefix = _prefix(data, start)
+        length = _read("<i", data, start + prefix - 4)
+        if length <= 0:  # the end of the stream
+            return
+        metadata = start + prefix
+        yield metadata, metadata + length
+        table = metadata + _read("<I", data, metadata)
+        body = _field(data, table, 3)
+        start = metadata + length + max(_read("<q", data, body) if body else 0, 0)
+
+
+def _prefix(data: memoryview, start: int) -> int:
+    """Return how many bytes come before a message's metadata: a marker, if any, and its length."""
+    if start < 0:
+        raise IndexError
+    return 8 if bytes(data[start : start + 4]) == b"\xff\xff\xff\xff" else 4
+
+
+def _message_size(data: memoryview, metadata: int, body: int) -> int:
+    table = metadata + _read("<I", data, metadata)
+    kind, header = _field(data, table, 1), _field(data, table, 2)
+    kind = _read("<B", data, kind) if kind else 0
+    if not header or kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
+        return 0
+    batch = header + _read("<I", data, header)
+    if kind == _DICTIONARY_BATCH:
+        header = _field(data, batch, 1)
+        batch = header + _read("<I", data, header)
+    length = _field(data, batch, 0)
+    size = len(LABEL_ROLES) * VALUE_BYTES * (_read("<q", data, length) if length else 0)
+    is_compressed = bool(_field(data, batch, 3))
+    for place in _vector(data, _field(data, batch, 2), 16):
+        start, n_bytes = struct.unpack_from("<qq", data, place)
+        if is_compressed and n_bytes >= 8:
+            before = _read("<q", data, body + start)
+            n_bytes = n_bytes - 8 if before == _UNCOMPRESSED else before
+        size += max(n_bytes, 0)
+    return size
+
+
+def _field(data: memoryview, table: int, number: int) -> int:
+    """Return where a field of a table is, 0 if it is absent."""
+    vtable = table - _read("<i", data, table)
+    slot = 4 + 2 * number
+    if slot >= _read("<H", data, vtable):
+        return 0
+    distance = _read("<H", data, vtable + slot)
+    return table + distance if distance else 0
+
+
+def _vector(data: memoryview, field: int, width: int) -> range:
+    """Return where each entry of a vector of structs is."""
+    if not field:
+        return range(0)
+    start = field + _read("<I", data, field)
+    n = _read("<I", data, start)
+    if start + 4 + n * width > len(data):
+        raise IndexError
+    return range(start + 4, start + 4 + n * width, width)
+
+
+def _read(format: str, data: memoryview, place: int) -> int:
+    if place < 0:
+        raise IndexError
+    value: int = struct.unpack_from(format, data, place)[0]
+    return value

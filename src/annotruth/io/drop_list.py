@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
 from annotruth.io.content import read_content
 from annotruth.io.formats.source import Source
-from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
-from annotruth.io.reading.tables import read_table
-from annotruth.labels.encode import match_ids, to_text
-from annotruth.labels.frames import find_columns, make_column, to_arrow
-from annotruth.labels.scale import to_plain
-from annotruth.labels.table import Labels
-from annotruth.labels.validate import check_types
+from annotruth.io.parse import read_table
+from annotruth.io.sources import file_errors_reported, file_named_in_errors
+from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.frames import find_columns, make_column, to_arrow
+from annotruth.observations.scale import to_plain
+from annotruth.observations.table import Labels
+from annotruth.observations.validate import check_types
 
 _TEXT = ("", ".txt", ".csv", ".tsv", ".lst")  # suffixes of files that may hold one id per line
 _MAX_BYTES = 1 << 26

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError
-from annotruth.io.content import VALUE_BYTES, check_utf8, partitions
-from annotruth.labels.frames import make_column
+from annotruth.io.content import check_utf8, partitions
+from annotruth.io.decompress import VALUE_BYTES
+from annotruth.observations.frames import make_column
 
 _BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
 _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from annotruth.errors import InputError, hide_credentials, is_url
-from annotruth.io.options import ReadOptions
-from annotruth.io.reading.file_errors import (
-    file_errors_reported,
-    file_named_in_errors,
-    refuse_empty_name,
-    refuse_other_than_paths,
-)
-from annotruth.io.reading.long_table import asks_question, read_long_table
-from annotruth.io.reading.parse import (
+from annotruth.io.drop_list import leave_out
+from annotruth.io.formats.source import ParsedLabels
+from annotruth.io.parse import (
+    asks_question,
+    load_table,
     local_copy,
     open_content,
     parse_file,
@@ -25,15 +23,29 @@ from annotruth.io.reading.parse import (
     parse_opened,
     parse_other_format,
     parse_several,
+    read_long_table,
 )
-from annotruth.io.reading.tables import load_table
-from annotruth.labels.options import ALL_QUESTIONS
-from annotruth.labels.table import Labels
-from annotruth.labels.validate import describe_codes
+from annotruth.io.sources import (
+    LabelFile,
+    check_same_columns,
+    check_same_kind,
+    describe_files,
+    file_errors_reported,
+    file_named_in_errors,
+    find_files,
+    refuse_empty_name,
+    refuse_other_than_paths,
+    source_name,
+)
+from annotruth.observations.build import LabelBuilder
+from annotruth.observations.encode import to_text
+from annotruth.observations.frames import is_list
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.scale import to_plain
+from annotruth.observations.table import Labels
+from annotruth.observations.validate import describe_codes
 
-if TYPE_CHECKING:
-    from annotruth.io.formats.source import ParsedLabels
-    from annotruth.io.sources import LabelFile
+_MAX_NOTES = 3
 
 
 def load_labels(
@@ -71,8 +83,6 @@ def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
             "annotators can be left out in memory only: leave out memory (`--memory`), or drop "
             "(`--drop`)"
         )
-    from annotruth.io.drop_list import leave_out
-
     return leave_out(labels, read.drop, max_size=read.max_size)
 
 
@@ -129,15 +139,13 @@ def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> 
             users = parse_several(Path(source), read)
         if users is not None:
             return labels_of(users, read)
-    from annotruth.io.sources import combine, find_files
-
     files = find_files(source) if single is None else [single]
     if read.memory is not None:
-        from annotruth.io.reading.to_disk import read_to_disk
+        from annotruth.io.parse import read_to_disk
 
         return read_to_disk(files, read)
     if len(files) > 1:
-        return combine(files, read, parse_file, file_errors_reported)
+        return combine(files, read, parse_file)
     return _read_file(files[0], read)
 
 
@@ -159,15 +167,124 @@ def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
             return labels_of(parse_opened(file, content, read), read)
         table = None if content is None else read_long_table(content, read)
         if content is not None and table is not None:
-            labels = Labels.from_arrow(table, read, from_text=content.kind == "text")
+            is_text = content.kind == "text"
+            labels = Labels.from_arrow(table, read, from_text=is_text, na_is_empty=is_text)
             how = filter(None, (content.sheet, labels.read_as))
             return replace(labels, read_as=", ".join(how)) if content.sheet else labels
         return labels_of(parse_other_format(file, content, read), read)
 
 
+def combine(
+    files: Sequence[LabelFile],
+    read: ReadOptions,
+    parse: Callable[[LabelFile, ReadOptions], ParsedLabels],
+) -> Labels:
+    """Return the labels of several files of one kind, one after the other; ``parse`` reads one."""
+    parts: list[ParsedLabels] = []
+    for file in files:
+        with file_errors_reported(file):
+            part = parse(file, read)
+            if parts:
+                _check_alike(part, parts[0], source_name(files[0]))
+            parts.append(part)
+    parts = _with_common_sets(parts)
+    schema: pa.Schema | None = None
+    for file, part in zip(files, parts, strict=True):
+        with file_errors_reported(file):
+            schema = _common_schema(schema, part.table.schema, source_name(files[0]))
+    assert schema is not None
+    first = parts[0]
+    builder = LabelBuilder(
+        first.options(read), from_text=first.from_text, na_is_empty=first.na_is_empty
+    )
+    for file, part in zip(files, parts, strict=True):
+        with file_errors_reported(file):
+            builder.add(part.table.select(schema.names).cast(schema))
+            builder.check_rows()
+    with file_errors_reported(files):
+        built = builder.finish()
+        labels = Labels.from_built(built.described(_describe(parts, built.read_as)))
+        golds = [part.gold for part in parts if part.gold is not None]
+        return labels.with_gold(pa.concat_tables(golds)) if golds else labels
+
+
+def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
+    check_same_kind(part.kind, first.kind, first_name)
+    check_same_columns(part.table.column_names, first.table.column_names, first_name)
+    if list(part.categories or ()) != list(first.categories or ()):
+        raise InputError(
+            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
+        )
+
+
+def _with_common_sets(parts: list[ParsedLabels]) -> list[ParsedLabels]:
+    """Return the files with sets of labels in all of them, if one has sets.
+
+    A file in which every answer has one label does not say whether several may be chosen.
+    """
+
+    def lists(part: ParsedLabels) -> set[str]:
+        return {field.name for field in part.table.schema if is_list(field.type)}
+
+    some = set().union(*map(lists, parts))
+    return [_with_sets(part, some) if some - lists(part) else part for part in parts]
+
+
+def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
+    """Return a file whose labels, in the columns of these names, are sets of one label."""
+    if part.as_sets is not None:
+        table, gold = part.as_sets()
+        return replace(part, table=table, gold=gold)
+    table = part.table
+    for name in names:
+        column = table.column(name)
+        if not is_list(column.type):
+            labels = to_text(to_plain(column)).to_pylist()
+            sets = [None if label is None else [label] for label in labels]
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
+    return replace(part, table=table)
+
+
+def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) -> pa.Schema:
+    """Return the types that the columns of all files have, such as decimals for whole numbers."""
+    other = other.remove_metadata()
+    if schema is None:
+        return other
+    for field in other:
+        before = schema.field(field.name).type
+        try:
+            pa.unify_schemas(
+                [pa.schema([(field.name, before)]), pa.schema([(field.name, field.type)])],
+                promote_options="permissive",
+            )
+        except pa.ArrowException:
+            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
+            raise InputError(
+                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
+                "convert one of them"
+            ) from None
+    return pa.unify_schemas([schema, other], promote_options="permissive")
+
+
+def _describe(parts: Sequence[ParsedLabels], columns: str) -> str:
+    """Return one line on how files were read: their number, format, and the first notes."""
+    notes = list(dict.fromkeys(note for part in parts for note in part.notes if note))
+    shown = notes[:_MAX_NOTES] + ["..."] * (len(notes) > _MAX_NOTES)
+    title = parts[0].title
+    if title:
+        columns = f"{title} ({', '.join(shown)})" if shown else title
+    return describe_files(len(parts), columns)
+
+
 def labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
     """Return the labels that a format found."""
-    labels = Labels.from_arrow(parsed.table, parsed.options(read), from_text=parsed.from_text)
+    labels = Labels.from_arrow(
+        parsed.table,
+        parsed.options(read),
+        from_text=parsed.from_text,
+        na_is_empty=parsed.na_is_empty,
+    )
     also = describe_codes(labels.scale) if parsed.title else labels.read_as
     labels = replace(labels, read_as=", ".join(filter(None, (parsed.read_as, also))))
     return labels if parsed.gold is None else labels.with_gold(parsed.gold)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from annotruth.errors import InputError, OutputError, one_line, shorten, system_errors_reported
 from annotruth.io.content import size_limit
 from annotruth.io.decompress import refuse_size
-from annotruth.labels.on_disk.disk import format_size
+from annotruth.observations.disk import format_size
 
 _TIMEOUT = 30  # seconds without an answer
 _READ_AT_ONCE = 1 << 20

@@ -1,35 +1,34 @@
-"""Several files as one source of labels: lists, folders, patterns; and names of sources."""
+"""Names and files of a source, and errors of one line that name the file."""
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, hide_credentials, is_url, listed
-from annotruth.io.options import ReadOptions
-from annotruth.io.reading.file_errors import refuse_empty_name
-from annotruth.labels.build import LabelBuilder
-from annotruth.labels.encode import to_text
-from annotruth.labels.frames import is_list
-from annotruth.labels.scale import to_plain
-from annotruth.labels.table import Labels
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from annotruth.io.formats.source import ParsedLabels
+from annotruth.errors import (
+    InputError,
+    OutputError,
+    check_path,
+    describe_exhaustion,
+    hide_credentials,
+    is_url,
+    listed,
+    one_line,
+    printable,
+    shorten,
+)
 
 LabelFile = str | os.PathLike[str]
 """One file: its path or URL, or - for standard input."""
 
 STANDARD_INPUT = "-"
-_MAX_NOTES = 3
 _FOLDERS, _NO_SUFFIX = "folders", "files without a suffix"
 
 
@@ -113,42 +112,6 @@ def _kind_of(entry: Path) -> str:
     return _FOLDERS if entry.is_dir() else entry.suffix.lower() or _NO_SUFFIX
 
 
-def combine(
-    files: Sequence[LabelFile],
-    read: ReadOptions,
-    parse: Callable[[LabelFile, ReadOptions], ParsedLabels],
-    reported: Callable[[LabelFile | Sequence[LabelFile]], AbstractContextManager[None]],
-) -> Labels:
-    """Return the labels of several files of one kind, one after the other.
-
-    ``parse`` reads one file; ``reported`` names the file in whatever goes wrong.
-    """
-    parts: list[ParsedLabels] = []
-    for file in files:
-        with reported(file):
-            part = parse(file, read)
-            if parts:
-                _check_alike(part, parts[0], source_name(files[0]))
-            parts.append(part)
-    parts = _with_common_sets(parts)
-    schema: pa.Schema | None = None
-    for file, part in zip(files, parts, strict=True):
-        with reported(file):
-            schema = _common_schema(schema, part.table.schema, source_name(files[0]))
-    assert schema is not None
-    first = parts[0]
-    builder = LabelBuilder(first.options(read), from_text=first.from_text)
-    for file, part in zip(files, parts, strict=True):
-        with reported(file):
-            builder.add(part.table.select(schema.names).cast(schema))
-            builder.check_rows()
-    with reported(files):
-        labels = Labels.from_built(builder.finish())
-        labels = replace(labels, read_as=_describe(parts, labels.read_as))
-        golds = [part.gold for part in parts if part.gold is not None]
-        return labels.with_gold(pa.concat_tables(golds)) if golds else labels
-
-
 def describe_files(n: int, each: str) -> str:
     """Return one line on how several files were read."""
     return f"{n:,} files" + (f", each {each}" if each else "")
@@ -171,74 +134,75 @@ def check_same_kind(kind: str, first: str, first_name: str) -> None:
         )
 
 
-def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
-    check_same_kind(_kind(part), _kind(first), first_name)
-    check_same_columns(part.table.column_names, first.table.column_names, first_name)
-    if list(part.categories or ()) != list(first.categories or ()):
+def refuse_empty_name(source: LabelFile) -> None:
+    """Refuse the empty text, which `Path` takes for the current folder, and what can be no name."""
+    if not os.fspath(source):
+        raise InputError("the name of a file is empty: name a file")
+    if not is_url(os.fspath(source)):
+        check_path(source, "the name of a file")
+
+
+def refuse_other_than_paths(source: Any, function: str) -> None:
+    """Refuse what is neither a path nor a list of paths; ``function`` takes data in memory."""
+    several = source if isinstance(source, list | tuple) else [source]
+    wrong = [each for each in several if not isinstance(each, str | os.PathLike)]
+    if wrong or not several:
+        what = f"of type {type(wrong[0]).__name__}" if wrong else "an empty list"
         raise InputError(
-            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
+            f"the source is {what}: give the path of a file, or a list of paths; frames and lists of "
+            f"rows are for {function}"
         )
 
 
-def _with_common_sets(parts: list[ParsedLabels]) -> list[ParsedLabels]:
-    """Return the files with sets of labels in all of them, if one has sets.
+@contextmanager
+def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None]:
+    """Turn every failure to read a file into an `InputError` of one line that names the file.
 
-    A file in which every answer has one label does not say whether several may be chosen.
+    What is wrong with one of several files names that file only.
     """
+    kind: type[InputError] = InputError
+    try:
+        yield
+    except OutputError:
+        raise
+    except InputError as error:
+        kind, reason, cause = type(error), str(error), error.__cause__
+    except (MemoryError, RecursionError) as error:
+        reason, cause = describe_exhaustion(error), error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        reason, cause = "no such file: check the path", error
+    except IsADirectoryError as error:
+        reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
+        cause = error
+    except PermissionError as error:
+        reason, cause = "the file may not be read: check its permissions", error
+    except UnicodeEncodeError as error:
+        reason, cause = "its name is not UTF-8: rename the file", error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            reason = "this is a link that leads to itself: name the file"
+        else:
+            what = shorten(one_line(str(error)), 200)
+            reason = f"the file cannot be read ({what}): check that it is complete"
+        cause = error
+    else:
+        return
+    from annotruth.io.sources import source_name
 
-    def lists(part: ParsedLabels) -> set[str]:
-        return {field.name for field in part.table.schema if is_list(field.type)}
-
-    some = set().union(*map(lists, parts))
-    return [_with_sets(part, some) if some - lists(part) else part for part in parts]
-
-
-def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
-    """Return a file whose labels, in the columns of these names, are sets of one label."""
-    if part.as_sets is not None:
-        table, gold = part.as_sets()
-        return replace(part, table=table, gold=gold)
-    table = part.table
-    for name in names:
-        column = table.column(name)
-        if not is_list(column.type):
-            labels = to_text(to_plain(column)).to_pylist()
-            sets = [None if label is None else [label] for label in labels]
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
-    return replace(part, table=table)
-
-
-def _kind(part: ParsedLabels) -> str:
-    return part.title or ("a text table" if part.from_text else "a table with types")
-
-
-def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) -> pa.Schema:
-    """Return the types that the columns of all files have, such as decimals for whole numbers."""
-    other = other.remove_metadata()
-    if schema is None:
-        return other
-    for field in other:
-        before = schema.field(field.name).type
-        try:
-            pa.unify_schemas(
-                [pa.schema([(field.name, before)]), pa.schema([(field.name, field.type)])],
-                promote_options="permissive",
-            )
-        except pa.ArrowException:
-            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
-            raise InputError(
-                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
-                "convert one of them"
-            ) from None
-    return pa.unify_schemas([schema, other], promote_options="permissive")
+    raise kind(f"{source_name(path)}: {reason}") from cause
 
 
-def _describe(parts: Sequence[ParsedLabels], columns: str) -> str:
-    """Return one line on how files were read: their number, format, and the first notes."""
-    notes = list(dict.fromkeys(note for part in parts for note in part.notes if note))
-    shown = notes[:_MAX_NOTES] + ["..."] * (len(notes) > _MAX_NOTES)
-    title = parts[0].title
-    if title:
-        columns = f"{title} ({', '.join(shown)})" if shown else title
-    return describe_files(len(parts), columns)
+@contextmanager
+def file_named_in_errors(data: Any) -> Iterator[None]:
+    """Put the path before messages about what a file holds, where ``data`` is a path."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(data, str | Path):
+            raise
+        from annotruth.io.sources import source_name
+
+        name = source_name(data)
+        if str(error).startswith(printable(f"{name}: ")):
+            raise
+        raise type(error)(f"{name}: {error}") from error

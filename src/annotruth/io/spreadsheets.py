@@ -33,11 +33,6 @@ class SheetText(NamedTuple):
         The CSV.
     title
         Which sheet it is, for the summary.
-
-    Examples
-    --------
-    >>> SheetText(pa.py_buffer(b"item,label"), "sheet Votes").title
-    'sheet Votes'
     """
 
     data: pa.Buffer

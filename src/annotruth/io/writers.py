@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import base64
+import json
+import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from annotruth.errors import InputError, OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
 from annotruth.kernels.arrays import slices
-from annotruth.labels.encode import decode_table
+from annotruth.observations.encode import decode_table
 
 TableFormat = Literal["csv", "parquet", "json"]
 
@@ -36,12 +41,6 @@ class LazyTable:
         Makes some of the rows.
     fits_in_memory
         Whether all rows may be made at once.
-
-    Examples
-    --------
-    >>> table = LazyTable(3, lambda rows: pa.table({"n": list(range(3))[rows]}))
-    >>> table.slice(1, 5).to_pydict()
-    {'n': [1, 2]}
     """
 
     num_rows: int
@@ -146,7 +145,7 @@ def write_tables(
 
 
 def _with_safe_cells(table: pa.Table | LazyTable) -> pa.Table | LazyTable:
-    from annotruth.labels.cells import mark_formulas
+    from annotruth.observations.encode import mark_formulas
 
     if isinstance(table, pa.Table):
         return mark_formulas(table)
@@ -170,8 +169,6 @@ def _write(
         if format == "csv":
             _write_csv(table, path)
         elif format == "json":
-            from annotruth.io.json_tables import write_json
-
             write_json(_partitions(table, _ROWS_AT_ONCE), path)
         elif isinstance(table, LazyTable):
             _write_parquet_partitions(table, path)
@@ -259,3 +256,97 @@ def _write_parquet_partitions(table: LazyTable, path: Path) -> None:
                     pyarrow.parquet.ParquetWriter(path, part.schema, compression="zstd")
                 )
             file.write_table(part)
+
+
+_OBJECTS_AT_ONCE = 1 << 14  # rows turned into Python objects
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
+
+
+def write_json(partitions: Iterable[pa.Table], path: Path) -> None:
+    """Write a table, given in partitions, as a list of objects, one per line."""
+    batches = (table.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for table in partitions)
+    write_records(
+        (row for batch in chain.from_iterable(batches) for row in batch.to_pylist()), path
+    )
+
+
+def write_records(
+    records: Iterable[Mapping[str, Any]], path: Path, *, as_lines: bool = False
+) -> None:
+    """Write objects as a JSON list, one per line; with ``as_lines``, as JSON lines.
+
+    Numbers that are not finite are written as null.
+    """
+    start, between, end = ("", "\n", "\n") if as_lines else ("[\n", ",\n", "\n]\n")
+    separator = start
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(separator + _encode(record))
+            separator = between
+        if separator == between:
+            file.write(end)
+        elif not as_lines:
+            file.write("[]\n")
+
+
+def _encode(record: Mapping[str, Any]) -> str:
+    try:
+        return _ENCODER.encode(record)
+    except ValueError:  # a number that is not finite; to look for it in every record takes longer
+        return _ENCODER.encode(_finite(record))
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of a record with null in the place of numbers that are not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value
+
+
+SUFFIXES = (".csv", ".parquet", ".json", ".npz")
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Refuse a file name without a suffix that soft labels can be written in."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{os.fspath(path)}: soft labels are written to a name that ends in {', '.join(SUFFIXES)}"
+        )
+
+
+def write_soft_labels(
+    table: pa.Table,
+    classes: pa.Array,
+    path: str | os.PathLike[str],
+    *,
+    safe_cells: bool = False,
+) -> None:
+    """Write the table of `Fit.soft_labels` in the format of the suffix.
+
+    With ``safe_cells``, a CSV has ' before text that a spreadsheet would run as a formula.
+
+    A .npz file holds the arrays ``items``, ``classes`` and ``probabilities`` (items x classes),
+    which `numpy.load` reads without pickle.
+    """
+    check_suffix(path)
+    if Path(path).suffix.lower() != ".npz":
+        write_table(table, path, format_of(path), safe_cells=safe_cells)
+        return
+    columns = [column.to_numpy() for column in table.columns[1:]]
+    with atomic_write(path) as temporary:
+        np.savez(
+            temporary,
+            items=_to_numpy(table.column(0)),
+            classes=_to_numpy(classes),
+            probabilities=np.column_stack(columns),
+        )
+
+
+def _to_numpy(ids: pa.Array | pa.ChunkedArray) -> NDArray[np.generic]:
+    """Return ids as an array of numbers or of text, which needs no pickle."""
+    values = np.asarray(ids.to_pylist())
+    if values.dtype.kind == "U" and values.tolist() != ids.to_pylist():
+        raise InputError("NumPy drops the NUL at the end of an id: write .csv, .parquet or .json")
+    return values.astype(str) if values.dtype == object else values

@@ -141,13 +141,6 @@ class Block(NamedTuple):
     ``item_ptr[e]:item_ptr[e+1]``. The labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``, of the
     category ``cell_category[c]``; ``annotator`` has one entry per label. ``known[e]`` is the category
     code of the item's known truth, or -1; for kernels that take a table of what is known, its row.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> block = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2)]).block()
-    >>> block.item_ptr.tolist(), block.cell_category.tolist(), block.cell_ptr.tolist()
-    ([0, 1, 2], [0, 1], [0, 2, 3])
     """
 
     item_ptr: NDArray[np.int64]
@@ -158,15 +151,7 @@ class Block(NamedTuple):
 
 
 class ComparisonBlock(NamedTuple):
-    """The arrays that kernels read: an annotator's comparisons are ``annotator_ptr[s]:[s + 1]``.
-
-    Examples
-    --------
-    >>> from annotruth.comparisons import Comparisons
-    >>> votes = Comparisons.from_codes([0, 1], [1, 0], [0, 0], [0, 1], items=["a", "b"], annotators=["x"])
-    >>> votes.block().outcome.tolist()
-    [0, 1]
-    """
+    """The arrays that kernels read: an annotator's comparisons are ``annotator_ptr[s]:[s + 1]``."""
 
     annotator_ptr: NDArray[np.int64]
     left: NDArray[np.int32]
@@ -175,14 +160,7 @@ class ComparisonBlock(NamedTuple):
 
 
 class VoteBlock(NamedTuple):
-    """The arrays of comparisons in any order: the codes of two items, and the outcome.
-
-    Examples
-    --------
-    >>> one = np.zeros(1, np.int32)
-    >>> VoteBlock(one, one + 1, np.zeros(1, np.int8)).right.tolist()
-    [1]
-    """
+    """The arrays of comparisons in any order: the codes of two items, and the outcome."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -190,13 +168,7 @@ class VoteBlock(NamedTuple):
 
 
 class PairBlock(NamedTuple):
-    """Pairs of items, and how often each was compared.
-
-    Examples
-    --------
-    >>> PairBlock(np.array([0], np.int32), np.array([1], np.int32), np.array([7.0])).n.tolist()
-    [7.0]
-    """
+    """Pairs of items, and how often each was compared."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]

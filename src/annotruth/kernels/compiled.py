@@ -150,15 +150,7 @@ _COMPILATION = "numba:compile"
 
 
 class RunningCompilations:
-    """Counts the functions that are being compiled, by the events that Numba reports.
-
-    Examples
-    --------
-    >>> running = RunningCompilations()
-    >>> running.number
-    0
-    >>> running.close()
-    """
+    """Counts the functions that are being compiled, by the events that Numba reports."""
 
     def __init__(self) -> None:
         from numba.core import event

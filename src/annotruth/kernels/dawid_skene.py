@@ -9,7 +9,7 @@ Each kernel processes items ``lo:hi`` of a block. ``confusion`` and ``counts`` a
 x classes, ``confusion[l, s, k]``, so that the classes of a label are one row in memory. ``rows`` holds,
 for each label, where that row begins, as integers in the bytes of floats, so that passes need not
 compute it again (`annotruth.kernels.simd.short_rows`). What is known about item e beside its labels
-has the likelihood ``truth_likelihood[known[e]]``: one row per class of a known truth, then other rows.
+has the likelihood ``known_truth[known[e]]``: one row per class of a known truth, then other rows.
 NumPy twins: `annotruth.kernels.reference.dawid_skene`.
 """
 
@@ -76,7 +76,7 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -94,7 +94,7 @@ def step(
         hi,
         rows,
         prior,
-        truth_likelihood,
+        known_truth,
         confusion,
         counts,
         classes,
@@ -109,7 +109,7 @@ def step_short(
     hi: int,
     rows: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -136,7 +136,7 @@ def step_short(
                 multiply_short_rows(confusion, rows, begin, end, n_classes, prior, joint, at)
             else:
                 for k in range(n_classes):
-                    given[k] = prior[k] * truth_likelihood[known, k]
+                    given[k] = prior[k] * known_truth[known, k]
                 multiply_short_rows(confusion, rows, begin, end, n_classes, given, joint, at)
         for e in range(start, stop):
             at = (e - start) * n_classes
@@ -144,7 +144,7 @@ def step_short(
             # Products only decrease, so one that underflows beside a larger total is negligible.
             if total < _LOG_BELOW:
                 total, log_scale = _joint_in_logs(
-                    block, e, rows, prior, truth_likelihood, confusion, joint, at
+                    block, e, rows, prior, known_truth, confusion, joint, at
                 )
                 total_log += log_scale
             items_product *= total
@@ -167,7 +167,7 @@ def step_any(
     hi: int,
     rows: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -187,14 +187,14 @@ def step_any(
         # Class by class, so that the product stays in a register.
         total = 0.0
         for k in range(n_classes):
-            product = prior[k] if known < 0 else prior[k] * truth_likelihood[known, k]
+            product = prior[k] if known < 0 else prior[k] * known_truth[known, k]
             for j in range(begin, end):
                 product *= row_entry(confusion, rows, j, k)
             joint[k] = product
             total += product
         if total < _LOG_BELOW:  # as in `step_short`
             total, log_scale = _joint_in_logs(
-                block, e, rows, prior, truth_likelihood, confusion, joint, 0
+                block, e, rows, prior, known_truth, confusion, joint, 0
             )
             total_log += log_scale
         items_product *= total
@@ -226,16 +226,14 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Write the posterior, items x classes, and add up the log-likelihood."""
     joint = np.empty(len(prior))
     for e in range(lo, hi):
-        total, log_scale = _joint_in_logs(
-            block, e, rows, prior, truth_likelihood, confusion, joint, 0
-        )
+        total, log_scale = _joint_in_logs(block, e, rows, prior, known_truth, confusion, joint, 0)
         for k in range(len(prior)):
             posterior[e, k] = joint[k] / total
         log_likelihood[0] += log_scale + math.log(total)
@@ -247,7 +245,7 @@ def _joint_in_logs(
     e: int,
     rows: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     joint: Floats,
     at: int,
@@ -263,7 +261,7 @@ def _joint_in_logs(
     begin, end = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
     top = -np.inf
     for k in range(len(prior)):
-        log_joint = 0.0 if known < 0 else np.log(truth_likelihood[known, k])
+        log_joint = 0.0 if known < 0 else np.log(known_truth[known, k])
         product = prior[k]
         for j in range(begin, end):
             probability = row_entry(confusion, rows, j, k)
@@ -280,6 +278,6 @@ def _joint_in_logs(
         elif known < 0:
             joint[at + k] = prior[k]
         else:
-            joint[at + k] = truth_likelihood[known, k]
+            joint[at + k] = known_truth[known, k]
         total += joint[at + k]
     return total, top

@@ -40,14 +40,7 @@ _LOG_ABOVE = 1e280
 
 
 class GLADCurve(NamedTuple):
-    """An item's f at some b, and its derivatives.
-
-    Examples
-    --------
-    >>> from annotruth.kernels.glad import GLADCurve
-    >>> GLADCurve(f=-2.0, slope=0.5, curvature=1.5, log_likelihood=-1.5, other=0.1).slope
-    0.5
-    """
+    """An item's f at some b, and its derivatives."""
 
     f: float
     slope: float
@@ -143,7 +136,7 @@ def step(
 
 @compiled
 def sum_correct(
-    block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, sums: Floats
+    block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, correct: Floats
 ) -> None:
     """Add up, by annotator, the probability that each label is correct."""
     for e in range(lo, hi):
@@ -151,7 +144,7 @@ def sum_correct(
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
         for j in range(block.cell_ptr[first], block.cell_ptr[last]):
             s = block.annotator[j]
-            sums[s] += 1.0 / (1.0 + math.exp(-alpha[s] * beta)) if n_categories > 1 else 1.0
+            correct[s] += 1.0 / (1.0 + math.exp(-alpha[s] * beta)) if n_categories > 1 else 1.0
 
 
 @compiled

@@ -45,7 +45,7 @@ def start(
     held: int,
     subtypes: Floats,
     counts: Floats,
-    states: Floats,
+    classes: Floats,
 ) -> None:
     """Add up what `step` does, with observed shares or known truths as the posteriors of classes.
 
@@ -62,7 +62,7 @@ def start(
             share = _count_cell(block, d, fold, held) / n_kept
             for g in range(n_subtypes):
                 posterior = share * weights[g]
-                states[k * n_subtypes + g] += posterior
+                classes[k * n_subtypes + g] += posterior
                 for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
                     n = block.cell_category[c]
                     for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -78,10 +78,10 @@ def step(
     fold: Floats,
     held: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
-    states: Floats,
+    classes: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept."""
@@ -93,11 +93,9 @@ def step(
         n_rows = _find_kept(block, e, fold, held, confusion.shape[1], n_states, rows)
         if n_rows == 0:
             continue
-        log_likelihood[0] += _posterior(
-            block, e, prior, truth_likelihood, flat, rows, n_rows, posterior
-        )
+        log_likelihood[0] += _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior)
         for z in range(n_states):
-            states[z] += posterior[z]
+            classes[z] += posterior[z]
         for j in range(n_rows):
             row = flat_counts[rows[j] : rows[j] + n_states]
             for z in range(n_states):
@@ -111,7 +109,7 @@ def hash_annotators(
     hi: int,
     annotator_hash: NDArray[np.uint64],
     category_hash: NDArray[np.uint64],
-    sums: Floats,
+    hash: Floats,
 ) -> None:
     """Add up the hashes of the items that each annotator labelled."""
     for e in range(lo, hi):
@@ -120,7 +118,7 @@ def hash_annotators(
             # 20 bits, so that sums of floats are exact.
             value = _mix(item_hash + category_hash[block.cell_category[c]]) >> np.uint64(44)
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                sums[block.annotator[j]] += float(value)
+                hash[block.annotator[j]] += float(value)
 
 
 @compiled

@@ -26,8 +26,7 @@ import numpy as np
 from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.held_out import _count_sampled, _find_kept
-from annotruth.kernels.robust_gpm import _empty_rows, _find_rows
-from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG
+from annotruth.kernels.robust_gpm import LABELS_PER_LOG, _empty_rows, _find_rows
 
 
 @compiled
@@ -39,7 +38,7 @@ def summarize(
     opinion: Floats,
     p_serious: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
@@ -65,7 +64,7 @@ def summarize(
             block,
             e,
             prior,
-            truth_likelihood,
+            known_truth,
             flat,
             flat_pseudo,
             correlation,
@@ -102,7 +101,7 @@ def posterior(
     hi: int,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
@@ -115,7 +114,7 @@ def posterior(
             block,
             e,
             prior,
-            truth_likelihood,
+            known_truth,
             flat,
             flat_pseudo,
             correlation,
@@ -134,7 +133,7 @@ def score(
     fold: Floats,
     held: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     first_state: Codes,
@@ -164,7 +163,7 @@ def score(
             logs = _leave_item_out(
                 block.known[e],
                 prior,
-                truth_likelihood,
+                known_truth,
                 flat,
                 flat_pseudo,
                 rows,
@@ -178,7 +177,7 @@ def score(
                 _temper(
                     block.known[e],
                     prior,
-                    truth_likelihood,
+                    known_truth,
                     logs,
                     1.0 / (1.0 + (n_rows - 1) * correlations[r]),
                     first,
@@ -209,7 +208,7 @@ def _item_posterior(
     block: Block,
     e: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
@@ -227,7 +226,7 @@ def _item_posterior(
     logs = _leave_item_out(
         known,
         prior,
-        truth_likelihood,
+        known_truth,
         counts,
         pseudo_counts,
         rows,
@@ -238,14 +237,14 @@ def _item_posterior(
         work,
     )
     tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-    _temper(known, prior, truth_likelihood, logs, tempering, 0, n_states, weights)
+    _temper(known, prior, known_truth, logs, tempering, 0, n_states, weights)
 
 
 @compiled
 def _leave_item_out(
     known: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     rows: Codes,
@@ -265,7 +264,7 @@ def _leave_item_out(
     for z in range(first, last):
         own[z] = 0.0
     _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
-    _temper(known, prior, truth_likelihood, logs, 1.0, first, last, own)
+    _temper(known, prior, known_truth, logs, 1.0, first, last, own)
     _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
     return logs
 
@@ -325,7 +324,7 @@ def _confusion_row(counts: Floats, pseudo_counts: Floats, s: int, n: int, row: F
 def _temper(
     known: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     logs: Floats,
     tempering: float,
     first: int,
@@ -338,7 +337,7 @@ def _temper(
     """
     top = -np.inf
     for z in range(first, last):
-        if known >= 0 and truth_likelihood[known, z] == 0.0:
+        if known >= 0 and known_truth[known, z] == 0.0:
             continue
         top = max(top, tempering * logs[z])
     total = 0.0
@@ -346,7 +345,7 @@ def _temper(
         # States that a known truth excludes may be above the top, where exp would overflow.
         weights[z] = prior[z] * math.exp(min(tempering * logs[z] - top, 0.0))
         if known >= 0:
-            weights[z] *= truth_likelihood[known, z]
+            weights[z] *= known_truth[known, z]
         total += weights[z]
     for z in range(first, last):
         weights[z] /= total

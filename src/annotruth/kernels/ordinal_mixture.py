@@ -147,13 +147,13 @@ def summarize(
     nodes: Floats,
     edges: Floats,
     gamma: Floats,
-    typical: int,
+    typical_level: int,
     log_likelihood: Floats,
 ) -> None:
     """Summarize the items' posteriors, and write how likely each label was serious.
 
     ``score[e]`` is the mean of the item's score and its 2.5% and 97.5% quantiles, ``difficulty[e]``
-    the mean of ``gamma``, ``theta[e]`` the distribution of serious labels on the level ``typical``; a
+    the mean of ``gamma``, ``theta[e]`` the distribution of serious labels on ``typical_level``; a
     known truth is certain. Adds the log-likelihood to ``log_likelihood[0]``.
     """
     learned = pi.shape[0] > 0
@@ -169,7 +169,7 @@ def summarize(
         for k in range(len(nodes)):
             mass[k] = 0.0
         for j in range(len(shift)):
-            row = probability[typical + shift[j]]
+            row = probability[typical_level + shift[j]]
             for k in range(len(nodes)):
                 mass[k] += weight[j, k]
                 score[e, 0] += weight[j, k] * nodes[k]
@@ -245,11 +245,11 @@ def leave_one_out(
     eps: Floats,
     pi: Floats,
     chance: float,
-    tried: Codes,
+    tried_level: Codes,
 ) -> None:
     """Write the probability of each label, if serious, given the item's other labels.
 
-    Its annotator is on the level ``tried[s]``, all others are on their own.
+    Its annotator is on the level ``tried_level[s]``, all others are on their own.
     """
     learned = pi.shape[0] > 0
     weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
@@ -265,7 +265,7 @@ def leave_one_out(
                 others, both = 0.0, 0.0
                 for j in range(len(shift)):
                     p_now = probability[levels[s, 1] + shift[j], n]
-                    p = probability[tried[s] + shift[j], n]
+                    p = probability[tried_level[s] + shift[j], n]
                     for k in range(len(weight[j])):
                         without = weight[j, k] / (eps[s] * p_now[k] + c2)
                         others += without

@@ -8,8 +8,8 @@ taken out of the counts, and m labels of the item,
                                          {1 + (m - 2) \rho}.
 
 Items with one label say nothing about the annotator. ``counts`` and ``pseudo_counts`` are annotators x
-labels x states, with an annotator's totals after the last label; ``weight`` is how much an annotator's
-labels count. Each kernel processes items ``lo:hi`` of a block. NumPy twins:
+labels x states, with an annotator's totals after the last label; ``log_share`` is the logarithm of the share of
+each label, before the item is taken out; ``weight`` is how much an annotator's labels count. Each kernel processes items ``lo:hi`` of a block. NumPy twins:
 `annotruth.kernels.reference.people`.
 """
 
@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from annotruth.kernels.arrays import Block, Codes, Floats
-from annotruth.kernels.compiled import compiled
+from annotruth.kernels.compiled import compiled, compiled_in_any_order
 from annotruth.kernels.item_states import _temper
 from annotruth.kernels.robust_gpm import _empty_rows, _find_rows
 from annotruth.kernels.shared import LEAST_LABEL_PROBABILITY
@@ -34,9 +34,10 @@ def moments(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     correlation: float,
     weight: Floats,
     agreement: Floats,
@@ -60,11 +61,12 @@ def moments(
     cavity = np.empty(n_categories)
     for e in range(lo, hi):
         n_rows = _label_logs(
-            block, e, prior, truth_likelihood, counts, pseudo_counts, weight, rows, logs, work
+            *(block, e, prior, known_truth, counts, pseudo_counts, log_share, weight),
+            *(rows, logs, work),
         )
         total, weights = work[0], work[1]
         tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-        _temper(block.known[e], prior, truth_likelihood, total, tempering, 0, n_states, weights)
+        _temper(block.known[e], prior, known_truth, total, tempering, 0, n_states, weights)
         for i in range(n_rows):
             s, n = _annotator_and_label(rows[i], n_states, counts.shape[1])
             p_right = 0.0
@@ -76,7 +78,7 @@ def moments(
             continue
         for i in range(n_rows):
             s, n = _annotator_and_label(rows[i], n_states, counts.shape[1])
-            _leave_out(block.known[e], prior, truth_likelihood, correlation, n_rows, logs[i], work)
+            _leave_out(block.known[e], prior, known_truth, correlation, n_rows, logs[i], work)
             for k in range(n_categories):
                 cavity[k] = 0.0
             p_right = 0.0
@@ -102,9 +104,10 @@ def log_likelihood(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     correlation: float,
     weight: Floats,
     serious: Floats,
@@ -127,28 +130,24 @@ def log_likelihood(
     n_states, n_variants, n_strategies = len(prior), len(serious), len(variant)
     rows = _empty_rows(block, lo, hi)
     logs, work = np.empty((len(rows), n_states)), np.empty((3, n_states))
-    p_serious = np.empty(n_variants + 1)
+    p_serious, ones = np.empty(n_variants + 1), np.ones(n_states)
     products = np.ones(log_likelihood.shape)
     pending = np.zeros(len(log_likelihood), dtype=np.int64)
     for e in range(lo, hi):
         n_rows = _label_logs(
-            block, e, prior, truth_likelihood, counts, pseudo_counts, weight, rows, logs, work
+            *(block, e, prior, known_truth, counts, pseudo_counts, log_share, weight),
+            *(rows, logs, work),
         )
         weights = work[1]
         if n_rows < 2:
             continue
         for i in range(n_rows):
             s, n = _annotator_and_label(rows[i], n_states, counts.shape[1])
-            _leave_out(block.known[e], prior, truth_likelihood, correlation, n_rows, logs[i], work)
+            _leave_out(block.known[e], prior, known_truth, correlation, n_rows, logs[i], work)
             for v in range(n_variants):
-                p = 0.0
-                for z in range(n_states):
-                    p += weights[z] * serious[v, n, z] * normaliser[s, v, z]
+                p = _weighted_sum(weights, serious[v, n], normaliser[s, v])
                 p_serious[v] = p * factor[s, v, n]
-            p = 0.0
-            for z in range(n_states):
-                p += weights[z] * serious[0, confused[s, n], z]
-            p_serious[n_variants] = p
+            p_serious[n_variants] = _weighted_sum(weights, serious[0, confused[s, n]], ones)
             for g in range(n_strategies):
                 p = reliability[g] * p_serious[variant[g]]
                 p += (1.0 - reliability[g]) * careless[s, behavior[g], n]
@@ -232,9 +231,10 @@ def _label_logs(
     block: Block,
     e: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     weight: Floats,
     rows: Codes,
     logs: Floats,
@@ -251,27 +251,36 @@ def _label_logs(
     for i in range(n_rows):
         s, n = _annotator_and_label(rows[i], n_states, n_labels)
         for z in range(n_states):
-            mass = counts[s, n, z] + pseudo_counts[s, n, z]
-            every = counts[s, n_labels - 1, z] + pseudo_counts[s, n_labels - 1, z]
-            total[z] += weight[s] * math.log(max(mass / every, LEAST_LABEL_PROBABILITY))
-    _temper(block.known[e], prior, truth_likelihood, total, 1.0, 0, n_states, own)
+            total[z] += weight[s] * log_share[s, n, z]
+    _temper(block.known[e], prior, known_truth, total, 1.0, 0, n_states, own)
     total[:] = 0.0
     for i in range(n_rows):
         s, n = _annotator_and_label(rows[i], n_states, n_labels)
         for z in range(n_states):
-            mass = max(counts[s, n, z] - own[z], 0.0) + pseudo_counts[s, n, z]
-            every = max(counts[s, n_labels - 1, z] - own[z], 0.0)
-            every += pseudo_counts[s, n_labels - 1, z]
-            logs[i, z] = weight[s] * math.log(max(mass / every, LEAST_LABEL_PROBABILITY))
+            log = log_share[s, n, z]
+            if counts[s, n_labels - 1, z] > 0.0:  # else there is nothing to take out
+                mass = max(counts[s, n, z] - own[z], 0.0) + pseudo_counts[s, n, z]
+                every = max(counts[s, n_labels - 1, z] - own[z], 0.0)
+                every += pseudo_counts[s, n_labels - 1, z]
+                log = math.log(max(mass / every, LEAST_LABEL_PROBABILITY))
+            logs[i, z] = weight[s] * log
             total[z] += logs[i, z]
     return n_rows
+
+
+@compiled_in_any_order
+def _weighted_sum(weights: Floats, values: Floats, factors: Floats) -> float:
+    total = 0.0
+    for z in range(len(weights)):
+        total += weights[z] * values[z] * factors[z]
+    return total
 
 
 @compiled
 def _leave_out(
     known: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     correlation: float,
     n_rows: int,
     logs: Floats,
@@ -282,7 +291,7 @@ def _leave_out(
     for z in range(len(prior)):
         without[z] = work[0, z] - logs[z]
     tempering = 1.0 / (1.0 + (n_rows - 2) * correlation)
-    _temper(known, prior, truth_likelihood, without, tempering, 0, len(prior), work[1])
+    _temper(known, prior, known_truth, without, tempering, 0, len(prior), work[1])
 
 
 @compiled

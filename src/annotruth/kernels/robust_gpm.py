@@ -8,7 +8,7 @@ with probability :math:`a_{s,n,k}`. The posterior of item e is
 where :math:`t_{z,k}` is the likelihood of the known truth z, and 1 if there is none.
 
 ``confusion`` and ``counts`` are annotators x labels x classes, so that the classes of a label are one
-row in memory. ``truth_likelihood`` is categories x classes. Each kernel processes items ``lo:hi`` of
+row in memory. ``known_truth`` is categories x classes. Each kernel processes items ``lo:hi`` of
 a block. NumPy twins: `annotruth.kernels.reference.robust_gpm`.
 """
 
@@ -20,9 +20,10 @@ import numpy as np
 
 from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd import SIMD8
-from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG, step8
 from annotruth.kernels.simd.simd8 import log
+
+LABELS_PER_LOG = 20
+"""How many labels are multiplied before a log: entries are 1e-12 or more, so none underflows."""
 
 
 @compiled
@@ -42,54 +43,26 @@ def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> No
                     counts[block.annotator[j], n, k] += share
 
 
+@compiled
 def step(
     block: Block,
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Add up posteriors by annotator and label, by class, and the items' log-likelihood."""
-    variant = step8 if len(prior) <= SIMD8 else step_any
-    variant(
-        block,
-        lo,
-        hi,
-        prior,
-        truth_likelihood,
-        confusion,
-        counts,
-        classes,
-        log_likelihood,
-    )
-
-
-@compiled
-def step_any(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    truth_likelihood: Floats,
-    confusion: Floats,
-    counts: Floats,
-    classes: Floats,
-    log_likelihood: Floats,
-) -> None:
-    """Do what `step` does, for any number of classes."""
     n_classes = prior.shape[0]
     posterior = np.empty(n_classes)
     rows = _empty_rows(block, lo, hi)
     flat, flat_counts = confusion.reshape(-1), counts.reshape(-1)
     for e in range(lo, hi):
         n_rows = _find_rows(block, e, confusion.shape[1], n_classes, rows)
-        log_likelihood[0] += _posterior(
-            block, e, prior, truth_likelihood, flat, rows, n_rows, posterior
-        )
+        log_likelihood[0] += _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior)
         for k in range(n_classes):
             classes[k] += posterior[k]
         for j in range(n_rows):
@@ -104,33 +77,33 @@ def leave_one_out(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
-    strategies: Floats,
-    repeating: Floats,
-    repeated: Codes,
+    other: Floats,
+    repeated: Floats,
+    repeated_label: Codes,
     log_likelihood: Floats,
 ) -> None:
     r"""Add up each annotator's leave-one-out log-likelihood under every response strategy.
 
     The posterior of a label's item is that without the label itself,
-    :math:`w_{e,k} / a_{s,r_{e,s},k}`. ``strategies`` and ``repeating`` are labels x classes x
+    :math:`w_{e,k} / a_{s,r_{e,s},k}`. ``other`` and ``repeated`` are labels x classes x
     strategies: the probability of a label. The second table is for the label that the annotator
-    would repeat, ``repeated[s]``.
+    would repeat, ``repeated_label[s]``.
     """
-    n_classes, n_strategies = prior.shape[0], strategies.shape[2]
+    n_classes, n_strategies = prior.shape[0], other.shape[2]
     posterior = np.empty(n_classes)
     mixture = np.empty(n_strategies)
     rows = _empty_rows(block, lo, hi)
     flat = confusion.reshape(-1)
     for e in range(lo, hi):
         n_rows = _find_rows(block, e, confusion.shape[1], n_classes, rows)
-        _posterior(block, e, prior, truth_likelihood, flat, rows, n_rows, posterior)
+        _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior)
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             n = block.cell_category[c]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 s = block.annotator[j]
-                table = repeating[n] if repeated[s] == n else strategies[n]
+                table = repeated[n] if repeated_label[s] == n else other[n]
                 total = 0.0
                 for g in range(n_strategies):
                     mixture[g] = 0.0
@@ -149,7 +122,7 @@ def count_agreements(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     place: Codes,
     same: Floats,
@@ -167,7 +140,7 @@ def count_agreements(
     flat = confusion.reshape(-1)
     for e in range(lo, hi):
         n_rows = _find_rows(block, e, n_labels, n_classes, rows)
-        _posterior(block, e, prior, truth_likelihood, flat, rows, n_rows, posterior)
+        _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior)
         for i in range(n_rows):
             s, label = divmod(rows[i] // n_classes, n_labels)
             for j in range(i):
@@ -190,7 +163,7 @@ def posterior(
     hi: int,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
 ) -> None:
     """Write each item's posterior over the classes, items x classes."""
@@ -198,7 +171,7 @@ def posterior(
     flat = confusion.reshape(-1)
     for e in range(lo, hi):
         n_rows = _find_rows(block, e, confusion.shape[1], prior.shape[0], rows)
-        _posterior(block, e, prior, truth_likelihood, flat, rows, n_rows, posterior[e])
+        _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior[e])
 
 
 @compiled
@@ -207,24 +180,24 @@ def summarize(
     lo: int,
     hi: int,
     theta: Floats,
-    p_mode: Floats,
-    moments: Floats,
+    leading: Floats,
+    spread: Floats,
     p_serious: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     opinions: Floats,
     modes: Codes,
-    values: Floats,
+    scores: Floats,
     serious: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Summarize each item's posterior, and write how likely each label was serious.
 
     ``opinions`` is classes x categories: the distribution of serious labels. ``modes`` is the most
-    likely category of each class and ``values`` its score. ``serious`` is annotators x labels x
-    classes: how likely the label is serious. ``theta`` gets the mean distribution, ``p_mode`` the
-    probability of each category to be the mode, and ``moments`` the mean and variance of the score
+    likely category of each class and ``scores`` its score. ``serious`` is annotators x labels x
+    classes: how likely the label is serious. ``theta`` gets the mean distribution, ``leading`` the
+    probability of each category to be the mode, and ``spread`` the mean and variance of the score
     and the variance of theta's largest entry.
     """
     posterior = np.empty(prior.shape[0])
@@ -232,27 +205,25 @@ def summarize(
     flat = confusion.reshape(-1)
     for e in range(lo, hi):
         n_rows = _find_rows(block, e, confusion.shape[1], prior.shape[0], rows)
-        log_likelihood[0] += _posterior(
-            block, e, prior, truth_likelihood, flat, rows, n_rows, posterior
-        )
+        log_likelihood[0] += _posterior(block, e, prior, known_truth, flat, rows, n_rows, posterior)
         known = block.known[e]
-        mean = posterior @ values
+        mean = posterior @ scores
         variance, top_variance, top = 0.0, 0.0, 0
         for n in range(theta.shape[1]):
-            theta[e, n] = p_mode[e, n] = 0.0
+            theta[e, n] = leading[e, n] = 0.0
         for k in range(prior.shape[0]):
-            variance += posterior[k] * (values[k] - mean) ** 2
-            p_mode[e, modes[k]] += posterior[k]
+            variance += posterior[k] * (scores[k] - mean) ** 2
+            leading[e, modes[k]] += posterior[k]
             for n in range(theta.shape[1]):
                 theta[e, n] += posterior[k] * opinions[k, n]
         for n in range(theta.shape[1]):
             if known >= 0:
-                theta[e, n] = p_mode[e, n] = 1.0 if n == known else 0.0
+                theta[e, n] = leading[e, n] = 1.0 if n == known else 0.0
             if theta[e, n] > theta[e, top]:
                 top = n
         for k in range(prior.shape[0]):
             top_variance += posterior[k] * (opinions[k, top] - theta[e, top]) ** 2
-        moments[e, 0], moments[e, 1], moments[e, 2] = mean, variance, top_variance
+        spread[e, 0], spread[e, 1], spread[e, 2] = mean, variance, top_variance
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             n = block.cell_category[c]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -289,7 +260,7 @@ def _posterior(
     block: Block,
     e: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     rows: Codes,
     n_rows: int,
@@ -299,7 +270,7 @@ def _posterior(
     n_classes = prior.shape[0]
     known = block.known[e]
     for k in range(n_classes):
-        posterior[k] = prior[k] if known < 0 else prior[k] * truth_likelihood[known, k]
+        posterior[k] = prior[k] if known < 0 else prior[k] * known_truth[known, k]
     if n_rows <= LABELS_PER_LOG:
         _multiply(confusion, rows, 0, n_rows, posterior)
         return _normalise(posterior)

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats, Singles, aligned_empty
-from annotruth.kernels.simd import SIMD32
-
 MARGIN = 0.3
 """The least part of its distance from a bound that SQUAREM leaves to a share or probability."""
 
@@ -45,23 +42,11 @@ CAVITY_MOMENTS = 7
 AGREEMENT_MOMENTS = 4
 """How many moments `annotruth.kernels.people.agreement` adds up."""
 
-LOG_ZERO = -1e30
-"""The log-prior of what pads a row of RobustGPM's strategies."""
-
 VARIANCE_ROUNDING = 1e-12
 """How much worse than the safe variance that of Fisher scoring may be, relative to the likelihood.
 
 At the optimum they are equal up to rounding, which would choose between them otherwise.
 """
-
-
-def pad(values: Floats, value: float = 0.0) -> Singles:
-    """Return singles with rows as long as a multiple of 32, filled up with a value."""
-    *shape, width = values.shape
-    padded = aligned_empty((*shape, -(-width // SIMD32) * SIMD32), np.float32)
-    padded[..., :width] = values
-    padded[..., width:] = value
-    return padded
 
 
 def propose_variances(x: Any, n: Any, w: Any, w2: Any, w2r2: Any, floor: float) -> tuple[Any, Any]:

@@ -76,15 +76,15 @@ def extrapolate_items(
     x0: Floats,
     x1: Floats,
     limit: float,
-    bounded: bool,
+    non_negative: bool,
 ) -> None:
-    """Extrapolate one number per item; it stays above 0 if ``bounded``."""
+    """Extrapolate one number per item; it stays above 0 if ``non_negative``."""
     for e in range(lo, hi):
         r = x1[e] - x0[e]
         v = (x[e] - x1[e]) - r
         x2 = x[e]
         new = _extrapolate(x0[e], x1[e], x2, _step_length(r * r, v * v, limit))
-        x[e] = max(new, VARIANCE_MARGIN * x2) if bounded else new
+        x[e] = max(new, VARIANCE_MARGIN * x2) if non_negative else new
         x0[e] = x[e]
 
 

@@ -174,19 +174,21 @@ def log_likelihood_by_annotator(
     a2: Floats,
     values: Floats,
     b: Floats,
-    v2: Floats,
-    sums: Floats,
+    proposed: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Add up, by annotator, the log-likelihood at each row of proposed variances ``v2``."""
+    """Add up, by annotator, the log-likelihood at each row of ``proposed`` variances."""
     for e in range(lo, hi):
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             x = values[block.cell_category[c]] - psi[e]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 s = block.annotator[j]
                 r = x - b[s]
-                for k in range(v2.shape[0]):
-                    variance = v2[k, s] + a2[e]
-                    sums[k, s] -= _HALF_LOG_2PI + 0.5 * (math.log(variance) + r * r / variance)
+                for k in range(proposed.shape[0]):
+                    variance = proposed[k, s] + a2[e]
+                    log_likelihood[k, s] -= _HALF_LOG_2PI + 0.5 * (
+                        math.log(variance) + r * r / variance
+                    )
 
 
 @compiled
@@ -199,17 +201,17 @@ def shift_level(
     values: Floats,
     b: Floats,
     v2: Floats,
-    by: float,
+    move: float,
     totals: Floats,
 ) -> None:
-    """Subtract ``by`` from the scores that are not known truths; add up wr and w over the others.
+    """Subtract ``move`` from the scores that are not known truths; add up wr and w over the others.
 
     Votes of items without a known truth do not change if their scores decrease and all biases
     increase by the same amount. The ratio of the sums is the optimum of that amount.
     """
     for e in range(lo, hi):
         if block.known[e] < 0:
-            psi[e] -= by
+            psi[e] -= move
             continue
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             x = values[block.cell_category[c]] - psi[e]
@@ -269,13 +271,13 @@ def log_likelihood_by_group(
     values: Floats,
     b: Floats,
     v2: Floats,
-    group_a2: Floats,
+    proposed: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Add up, by group, the log-likelihood at each row of proposed ambiguities ``group_a2``."""
+    """Add up, by group, the log-likelihood at each row of ``proposed`` ambiguities."""
     for e in range(lo, hi):
         g = group[e]
-        for k in range(group_a2.shape[0]):
+        for k in range(proposed.shape[0]):
             log_likelihood[k, g] += _item_log_likelihood(
-                block, e, psi[e], group_a2[k, g], values, b, v2
+                block, e, psi[e], proposed[k, g], values, b, v2
             )

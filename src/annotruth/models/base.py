@@ -20,9 +20,7 @@ from annotruth.engines import (
     native_engine,
 )
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
-from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities, check_distributed, check_supported
 from annotruth.models.em import ProgressCallback, start_stage
@@ -31,9 +29,11 @@ from annotruth.models.options import OptionsBase
 from annotruth.models.pandas_results import PandasResults
 from annotruth.models.result import Fit
 from annotruth.models.warm_start import prepare_warm_start
+from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
+from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
+    from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
     from annotruth.models.latent_classes import LatentClasses
 
 MAX_CANONICAL_LABELS = 50_000
@@ -49,18 +49,6 @@ class Estimator(PandasResults, OptionsBase, ABC):
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
     ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
     are fitted by EM derive from `annotruth.models.em_estimator.IterativeEstimator`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = [("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)]
-    >>> model = at.GPM(tol=1e-6).fit(labels)
-    >>> model.result_.reliability.round(3).tolist()
-    [1.0, 1.0]
-    >>> model.predict_proba([0, 1], [0, 0]).round(2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    >>> model.get_params()["tol"]
-    1e-06
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
@@ -222,7 +210,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         if not hasattr(self, "_result"):
             return self.fit(new, gold=gold, progress=progress)
         previous = self._local_result()
-        from annotruth.labels.append import append_labels
+        from annotruth.observations.append import append_labels
 
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
         self.fit(appended.labels, progress=progress)
@@ -264,7 +252,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """Return the probability of each category, from checked codes."""
 
     def latent_classes(self) -> LatentClasses | None:
-        """Return the fitted model's latent classes for `annotruth.advice`; None if it has none."""
+        """Return the fitted model's latent classes for `annotruth.analyses.advice`; None if it has none."""
         return None
 
     def label_log_odds(self, first: Codes, second: Codes) -> Floats | None:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.bindings import bound, bound_for
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
-from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
 from annotruth.models.fits.further import HOW_TO_GET, FurtherResults
 from annotruth.models.fits.notes import WITHHELD_LINE, Note, VoteCounts, notes_of, to_dicts
+from annotruth.observations import LabelSummary
+from annotruth.observations.frames import as_arrow, from_arrow
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -72,11 +74,6 @@ def is_above(value: float, drawn: Sequence[float] | Floats, significance: float)
 
     Draws are normal, with a mean and a variance that are estimated from them: Student's t for one
     more draw.
-
-    Examples
-    --------
-    >>> is_above(3.0, [0.9, 1.0, 1.1], 0.99), is_above(1.1, [0.9, 1.0, 1.1], 0.99)
-    (True, False)
     """
     from scipy.special import stdtrit  # imported here because that takes longer than a small fit
 
@@ -90,15 +87,36 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-class AnnotatorResults(HasHistory, ABC):
-    """What fits of labels and of pair comparisons share: annotators' results and parameters.
+class FitMethods:
+    """Methods of fits in this process that rooms above carry out: verdicts on people, storage."""
 
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> issubclass(at.Fit, AnnotatorResults), issubclass(at.RankFit, AnnotatorResults)
-    (True, True)
-    """
+    data: Any
+
+    def keep(self) -> Any:
+        """Return one row per annotator: annotator, verdict, reason; of labels also ask.
+
+        The verdict is "keep", "drop", "unsure", or that there are too few labels, answers or votes;
+        ask says whether to give the annotator more items. The verdict is that of the labels; a fit of labels
+        that continues others has the column standing too, which changes on clear evidence only.
+        """
+        return from_arrow(self.verdict_table(), self.data.frame)
+
+    def verdict_table(self) -> pa.Table:
+        """Return the table of verdicts in Arrow."""
+        table: pa.Table = self._bound("verdict_table")(self)
+        return table
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
+        bound("save")(self, path)
+
+    def _bound(self, name: str) -> Callable[..., Any]:
+        """Return the function of a method that a room above has for this kind of fit."""
+        return bound_for(self, name)
+
+
+class AnnotatorResults(HasHistory, ABC):
+    """What fits of labels and of pair comparisons share: annotators' results and parameters."""
 
     unit: ClassVar[str] = "label"
     """What annotators give, in words."""
@@ -133,6 +151,22 @@ class AnnotatorResults(HasHistory, ABC):
         """The probability that a label of each annotator is right; None if the model does not estimate it."""
         accuracy = self.annotator_columns.get("accuracy")
         return None if accuracy is None else np.asarray(accuracy, dtype=np.float64)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What limits the results, which is said before them; empty if nothing is known."""
+        return []
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
+        return any(note.severity == "critical" for note in self.notes)
+
+    @property
+    def withholds_figures(self) -> bool:
+        """Whether figures would reassure against what the notes say."""
+        kinds = {note.kind for note in self.notes}
+        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
 
     @property
     def n_spammers(self) -> int | None:
@@ -299,15 +333,6 @@ class BaseFit(AnnotatorResults):
     further
         Results on annotators who depend on one another, on groups of annotators, over time, and on
         machines, by kind; empty where there are none.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
-    >>> fit.converged, fit.stop_reason
-    (True, 'change of Q below 0.0001')
-    >>> fit.to_dict()["n_labels"]
-    3
     """
 
     model: str
@@ -356,17 +381,6 @@ class BaseFit(AnnotatorResults):
     def notes(self) -> list[Note]:
         """What limits the results, which is said before them; empty if nothing is known."""
         return notes_of(self)
-
-    @property
-    def is_void(self) -> bool:
-        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
-        return any(note.severity == "critical" for note in self.notes)
-
-    @property
-    def withholds_figures(self) -> bool:
-        """Whether figures would reassure against what the notes say."""
-        kinds = {note.kind for note in self.notes}
-        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
 
     def notice(self) -> str:
         """Return the notes in one line; empty if there are none."""

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats, inner
-from annotruth.labels import Labels
-from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, direct_history
 from annotruth.models.result import Fit
-from annotruth.models.subject_bias.rounding import rounded_gaussians, rounding_variance
+from annotruth.models.scales.subject_bias_posterior import rounded_gaussians, rounding_variance
+from annotruth.observations import Labels
+from annotruth.observations.validate import check_ordinal
 
 
 @dataclass(kw_only=True)

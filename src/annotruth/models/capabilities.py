@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from annotruth.engines import Engine
 from annotruth.errors import InputError
-from annotruth.labels import LabelSummary
 from annotruth.models.registry import models_with
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
     from annotruth.models.base import Estimator
@@ -16,36 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a model can do beyond fitting labels in memory.
+    """What a model can do beyond fitting labels in memory."""
 
-    Attributes
-    ----------
-    annotator_prior
-        Whether it uses knowledge about annotators from earlier work.
-    classifier
-        Whether it uses a classifier's probabilities of the categories.
-    out_of_core
-        Whether it fits labels on disk, without an array of them in memory.
-    distributed
-        Whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes.
-    ordinal_only
-        Whether its results need categories that have an order.
-    warm_start
-        Whether EM starts from the parameters of a fit that is passed as ``warm_start``; otherwise
-        such a fit only says which items and annotators come first.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.GPM.capabilities.out_of_core, at.MeanScore.capabilities.ordinal_only
-    (True, True)
-    """
-
-    annotator_prior: bool = False
-    classifier: bool = False
-    out_of_core: bool = False
+    annotator_prior: bool = False  # whether it uses knowledge about annotators from earlier work
+    classifier: bool = False  # whether it uses a classifier's probabilities of the categories
+    out_of_core: bool = False  # whether it fits labels on disk, without an array of them in memory
+    # whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes
     distributed: bool = False
-    ordinal_only: bool = False
+    ordinal_only: bool = False  # whether its results need categories that have an order
+    # whether EM starts from the parameters of a fit that is passed as ``warm_start``; otherwise
+    # such a fit only says which items and annotators come first
     warm_start: bool = True
 
 

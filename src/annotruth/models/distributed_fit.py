@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.engines import DistributedFrames, DistributedSession
-from annotruth.labels import Labels, LabelSummary
+from annotruth.errors import InputError
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import direct_history
 from annotruth.models.fits.item_results import BuildItemResults
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, LabelSummary
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -78,6 +79,14 @@ class DistributedFit(BaseFit):
 
     def __exit__(self, *_: object) -> None:
         self.frames.release()
+
+
+def refuse_distributed(*_: object, **__: object) -> NoReturn:
+    """Refuse to update or evaluate a fit whose results are not on this machine."""
+    raise InputError(
+        "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
+        "frames, and fit takes all labels again"
+    )
 
 
 def make_distributed_fit(

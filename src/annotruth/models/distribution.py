@@ -19,8 +19,8 @@ from annotruth.kernels.arrays import (
     reduce_rows,
     slices,
 )
-from annotruth.labels import Labels
-from annotruth.labels.frames import as_arrow
+from annotruth.observations import Labels
+from annotruth.observations.frames import as_arrow
 
 _EQUAL = 1e-9  # the difference between equal probabilities, by rounding
 # The same for the top category: in GPM, differences of 1e-13 between nearly certain annotators decide.
@@ -34,16 +34,6 @@ class Distribution:
 
     Item e has ``probability[j]`` in ``category[j]`` for j in ``ptr[e]:ptr[e+1]``, with categories
     in ascending order; all other categories have probability 0. Every item has at least one entry.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.distribution import Distribution
-    >>> theta = Distribution.of_dense(np.array([[0.2, 0.8, 0.0], [0.0, 0.0, 1.0]]))
-    >>> len(theta), theta.mode().tolist(), theta.confidence().tolist()
-    (2, [1, 2], [0.8, 1.0])
-    >>> theta.expectation(np.array([1.0, 2.0, 3.0])).tolist()
-    [1.8, 3.0]
     """
 
     ptr: NDArray[np.int64]

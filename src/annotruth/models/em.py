@@ -26,14 +26,7 @@ _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 
 
 class Monitor(NamedTuple):
-    """What a step reports to the loop.
-
-    Examples
-    --------
-    >>> from annotruth.models.em import Monitor
-    >>> Monitor(log_likelihood=-120.0, objective=-118.5).objective
-    -118.5
-    """
+    """What a step reports to the loop."""
 
     log_likelihood: float
     """Observed-data log-likelihood of the parameters the step began with."""
@@ -44,16 +37,7 @@ class Monitor(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a progress callback receives after every iteration.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> reported = []
-    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", progress=reported.append)
-    >>> reported[-1].n_iter == fit.n_iter
-    True
-    """
+    """What a progress callback receives after every iteration."""
 
     n_iter: int
     max_iter: int
@@ -70,17 +54,6 @@ class ProgressReporter:
     """A progress callback that is also called at the start of each stage, such as reading.
 
     Plain functions are called after iterations only. This class shows nothing; subclasses do.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.em import ProgressReporter
-    >>> class Printer(ProgressReporter):
-    ...     def start(self, stage, *, done=0, total=0):
-    ...         print(stage)
-    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", progress=Printer())
-    reading labels
-    fitting gpm
     """
 
     def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
@@ -99,14 +72,7 @@ def start_stage(
 
 
 class Acceleration(Protocol[P]):
-    """How the loop begins steps at extrapolated parameters.
-
-    Examples
-    --------
-    >>> from annotruth.models.squarem import Squarem
-    >>> {"propose", "accept", "finish"} <= set(dir(Squarem))
-    True
-    """
+    """How the loop begins steps at extrapolated parameters."""
 
     def propose(self, current: P) -> P:
         """Return the point to step from."""
@@ -119,24 +85,7 @@ class Acceleration(Protocol[P]):
 
 
 class Steps(Protocol[P]):
-    """What a model supplies to the loop: its equations over a session.
-
-    Examples
-    --------
-    A model of a single number, with steps that halve its distance from 1:
-
-    >>> from annotruth.models.em import Monitor, run_em
-    >>> class Halving:
-    ...     objective_name = "the distance"
-    ...     def step(self, x):
-    ...         x = (1 + x) / 2
-    ...         return x, Monitor(log_likelihood=0.0, objective=1 - x)
-    ...     def finalize(self, x):
-    ...         return 0.0
-    >>> x, history = run_em(Halving(), 0.0, tol=1e-6, max_iter=100)
-    >>> round(x, 4), history.stop_reason
-    (1.0, 'change of the distance below 1e-06')
-    """
+    """What a model supplies to the loop: its equations over a session."""
 
     objective_name: str
     """The name of what the stopping rule compares, in messages."""
@@ -155,15 +104,7 @@ class Steps(Protocol[P]):
 
 
 class ResumableSteps(Steps[P], Protocol[P]):
-    """Steps that can start from the parameters of a previous fit.
-
-    Examples
-    --------
-    >>> from annotruth.models.em import ResumableSteps
-    >>> from annotruth.models.gpm.steps import GPMSteps
-    >>> hasattr(GPMSteps, "resume")
-    True
-    """
+    """Steps that can start from the parameters of a previous fit."""
 
     def resume(self, previous: Any) -> P:
         """Return the parameters of a previous fit, as the start of a fit to more labels.
@@ -174,29 +115,14 @@ class ResumableSteps(Steps[P], Protocol[P]):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The history of the iterations and why they ended.
+    """The history of the iterations and why they ended."""
 
-    Attributes
-    ----------
-    log_likelihood
-        Before every step, and once more at the end: ``n_iter + 1`` entries.
-    objective
-        After every step: ``n_iter`` entries. A step that was rolled back, or whose extrapolation
-        awaits confirmation, repeats the entry before it.
-    converged, stop_reason
-        Whether the stopping rule was met, and why the loop ended.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 1)], "gpm")
-    >>> fit.history.converged, len(fit.history.objective) == fit.n_iter
-    (True, True)
-    """
-
+    # before every step, and once more at the end: ``n_iter + 1`` entries
     log_likelihood: NDArray[np.float64]
+    # after every step: ``n_iter`` entries. A step that was rolled back, or whose extrapolation
+    # awaits confirmation, repeats the entry before it.
     objective: NDArray[np.float64]
-    converged: bool
+    converged: bool  # whether the stopping rule was met, and why the loop ended
     stop_reason: str
 
     @property
@@ -206,14 +132,7 @@ class History:
 
 
 class HasHistory:
-    """A result with a history: how many iterations there were, and how they ended.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> issubclass(at.Fit, HasHistory), issubclass(at.RankFit, HasHistory)
-    (True, True)
-    """
+    """A result with a history: how many iterations there were, and how they ended."""
 
     history: History
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from annotruth.engines import Engine, Session, get_engine
-from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import History, ProgressCallback, ResumableSteps, Steps, run_em
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, LabelSummary
 
 P = TypeVar("P")
 S = TypeVar("S", bound=ResumableSteps[Any])
@@ -31,13 +31,6 @@ class EMEstimator(Estimator):
         labels.
     engine
         Where the passes over the labels run.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.em_estimator import EMEstimator
-    >>> issubclass(at.RobustGPM, EMEstimator)
-    True
     """
 
     tol: float = 1e-4
@@ -66,15 +59,6 @@ class IterativeEstimator(EMEstimator, Generic[S]):
     """Base of models that are fitted by one run of EM: a subclass supplies steps and makes the fit.
 
     Its options are those of `EMEstimator`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.em_estimator import IterativeEstimator
-    >>> issubclass(at.DawidSkene, IterativeEstimator)
-    True
-    >>> at.DawidSkene(max_iter=500).get_params()
-    {'tol': 1e-07, 'max_iter': 500, 'acceleration': True, 'engine': 'memory'}
     """
 
     def _fit(

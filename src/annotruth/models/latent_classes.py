@@ -9,9 +9,9 @@ import numpy as np
 
 from annotruth.engines import Input
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, LabelSummary
+from annotruth.observations import Labels, LabelSummary
 
-POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
+POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=0))
 """The inputs of passes that compute items' posteriors."""
 
 MIN_LIKELIHOOD = 1e-12
@@ -23,68 +23,24 @@ class LatentClasses:
     r"""Latent classes of items, and how likely each annotator gives each label to each of them.
 
     The posterior of item e is :math:`w_{e,k} \propto p_k \prod_{s \in l_e} a_s(r_{e,s} \mid k)^f`.
-
-    Attributes
-    ----------
-    prior
-        :math:`p_k`, one number per class.
-    known_truth
-        The likelihood of a known truth, categories x classes.
-    confusion
-        :math:`a_s(n \mid k)`, annotators x categories x classes; none is 0.
-    opinions
-        The distribution of serious opinion in each class, classes x categories.
-    one_truth
-        Whether the classes are the categories and every item has one right label.
-    label_weight
-        The exponent f: what a label counts, below 1 because the annotators' confusion is estimated.
-    score_variance
-        The variance of an item's score within a class.
-    score_inflation
-        By how much the variance of scores between classes is multiplied.
-    item_likelihood
-        The likelihood of what else is known about items, items x classes; None if nothing is.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
-    >>> classes = at.RobustGPM().fit(labels).latent_classes()
-    >>> classes.opinions.shape  # 32 shapes of opinion over 5 categories
-    (32, 5)
     """
 
-    prior: Floats
-    known_truth: Floats
-    confusion: Floats
-    opinions: Floats
-    one_truth: bool
-    label_weight: float
-    score_variance: float = 0.0
-    score_inflation: float = 1.0
-    item_likelihood: Floats | None = None
+    prior: Floats  # p, one number per class
+    known_truth: Floats  # the likelihood of a known truth, categories x classes
+    confusion: Floats  # a, annotators x categories x classes; none is 0
+    opinions: Floats  # the distribution of serious opinion in each class, classes x categories
+    one_truth: bool  # whether the classes are the categories and every item has one right label
+    label_weight: float  # f: what a label counts, below 1 because the confusion is estimated
+    score_variance: float = 0.0  # of an item's score within a class
+    score_inflation: float = 1.0  # by which the variance of scores between classes is multiplied
+    item_likelihood: Floats | None = None  # of what else is known about items, items x classes
 
 
 class ExpectedCounts(NamedTuple):
-    """Sums of the items' posteriors.
+    """Sums of the items' posteriors."""
 
-    Attributes
-    ----------
-    labels
-        Over each annotator's labels: annotators x categories x classes.
-    classes
-        Over all items.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.latent_classes import ExpectedCounts
-    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
-    array([4., 6.])
-    """
-
-    labels: Floats
-    classes: Floats
+    counts: Floats  # over each annotator's labels: annotators x categories x classes
+    classes: Floats  # over all items
 
 
 def variance_inflation(labels: LabelSummary) -> float:

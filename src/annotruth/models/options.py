@@ -8,22 +8,18 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from annotruth.errors import InputError
-from annotruth.labels.validate import check_option
+from annotruth.observations.validate import check_option
 
 
 @dataclass(kw_only=True)
 class OptionsBase:
-    """Base of all estimators: options are keyword-only fields, as in scikit-learn.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.GPM(tol=1e-6).get_params()["tol"]
-    1e-06
-    """
+    """Base of all estimators: options are keyword-only fields, as in scikit-learn."""
 
     name: ClassVar[str]
     """The model's name on the command line."""
+
+    fits: ClassVar[str] = "labels"
+    """What the model is fitted to: "labels", "comparisons" or "sets"."""
 
     def _check_option_types(self) -> None:
         """Refuse options of a wrong type."""

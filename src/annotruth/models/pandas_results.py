@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from annotruth.errors import AnnotruthError
-from annotruth.labels.frames import check_pandas_installed
 from annotruth.models.result import Fit
+from annotruth.observations.frames import check_pandas_installed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class PandasResults:
-    """Part of `Estimator`: ``fit_predict``, ``labels_``, ``probas_`` and ``skills_``.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = [("a", "ann", "cat"), ("a", "bob", "cat"), ("b", "ann", "dog")]
-    >>> at.GPM().fit_predict(labels).to_dict()
-    {'a': 'cat', 'b': 'dog'}
-    >>> at.GPM().fit_predict_proba(labels).loc["a"].to_dict()
-    {'cat': 1.0, 'dog': 0.0}
-    """
+    """Part of `Estimator`: ``fit_predict``, ``labels_``, ``probas_`` and ``skills_``."""
 
     name: ClassVar[str]
 

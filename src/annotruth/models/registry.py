@@ -20,18 +20,18 @@ MODELS = {
     "majority": ("annotruth.models.baselines", "MajorityVote"),
     "mean": ("annotruth.models.baselines", "MeanScore"),
     "median": ("annotruth.models.baselines", "MedianScore"),
-    "gpm": ("annotruth.models.gpm.model", "GPM"),
+    "gpm": ("annotruth.models.gpm", "GPM"),
     "robust-gpm": ("annotruth.models.robust_gpm.model", "RobustGPM"),
-    "dawid-skene": ("annotruth.models.dawid_skene.model", "DawidSkene"),
+    "dawid-skene": ("annotruth.models.confusion.dawid_skene", "DawidSkene"),
     "one-coin": ("annotruth.models.confusion.one_coin", "OneCoin"),
-    "ibcc": ("annotruth.models.confusion.ibcc", "IBCC"),
-    "ebcc": ("annotruth.models.confusion.ebcc", "EBCC"),
-    "bwa": ("annotruth.models.bwa", "BWA"),
+    "ibcc": ("annotruth.models.confusion.bcc", "IBCC"),
+    "ebcc": ("annotruth.models.confusion.bcc", "EBCC"),
+    "bwa": ("annotruth.models.confusion.bwa", "BWA"),
     "mace": ("annotruth.models.confusion.mace", "MACE"),
-    "glad": ("annotruth.models.glad.model", "GLAD"),
-    "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),
-    "ordinal-mixture": ("annotruth.models.ordinal_mixture.model", "OrdinalMixture"),
-    "subject-bias": ("annotruth.models.subject_bias.model", "SubjectBias"),
+    "glad": ("annotruth.models.confusion.glad", "GLAD"),
+    "ordinal-binary": ("annotruth.models.scales.ordinal_binary", "OrdinalBinary"),
+    "ordinal-mixture": ("annotruth.models.scales.ordinal_mixture", "OrdinalMixture"),
+    "subject-bias": ("annotruth.models.scales.subject_bias", "SubjectBias"),
 }
 
 DEFAULT_MODEL = "robust-gpm"
@@ -63,8 +63,6 @@ def names_to_compare(
         return list(known)
     some = f"some of {', '.join(known)}"
     if isinstance(models, str) or not all(isinstance(name, str) for name in models):
-        from annotruth.errors import shown
-
         raise InputError(f"models is {shown(models)}: give a list of names, {some}")
     if not models:
         raise InputError(f"no model to compare: pass models (`--models A,B`), {some}")
@@ -83,9 +81,7 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
     """Return an estimator of the named model; raise for options it does not have."""
     if isinstance(model, str):
         return make_named(get_model(model), options)
-    from annotruth.models.base import Estimator
-
-    return check_given(model, options, Estimator, "such as annotruth.GPM()")
+    return check_given(model, options, "labels", "such as annotruth.GPM()")
 
 
 def make_named(cls: type[Options], options: Mapping[str, Any]) -> Options:
@@ -94,11 +90,10 @@ def make_named(cls: type[Options], options: Mapping[str, Any]) -> Options:
     return cls(**options)
 
 
-def check_given(model: Options, options: Mapping[str, Any], base: type[Any], hint: str) -> Options:
-    """Return an estimator that was passed instead of a name; raise unless it is of the base."""
-    if not isinstance(model, base):
-        from annotruth.errors import shown
-
+def check_given(model: Options, options: Mapping[str, Any], fits: str, hint: str) -> Options:
+    """Return an estimator that was passed instead of a name; raise unless it fits such data."""
+    given: object = model  # callers may pass anything
+    if isinstance(given, type) or getattr(given, "fits", None) != fits:
         raise InputError(f"model is {shown(model)}: pass a name, or an estimator {hint}")
     if options:
         raise InputError("options are given beside an estimator: set them on the estimator instead")

@@ -17,34 +17,36 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
-from annotruth.labels.encode import decode_table
-from annotruth.labels.frames import from_arrow
-from annotruth.labels.validate import check_choice
 from annotruth.models import base_fit
 from annotruth.models.base_fit import (
     SETS,
     AnnotatorResults,
     BaseFit,
     Column,
+    FitMethods,
     Readout,
     table_of,
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits import past_fits
+from annotruth.models.fits.consensus import annotator_stats_table, label_quality_table
 from annotruth.models.fits.notes import VoteCounts, count_votes, support_of
-from annotruth.models.fits.summary import summary_of
 from annotruth.models.fits.tables import (
     all_tables,
     coded_label_table,
     distribution_rows,
     item_rows,
+    summary_of,
 )
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL
+from annotruth.observations import Labels
+from annotruth.observations.encode import decode_table
+from annotruth.observations.frames import from_arrow
+from annotruth.observations.validate import check_choice
 
 if TYPE_CHECKING:
-    from annotruth.advice.changes import Changes
+    from annotruth.analyses.advice.changes import Changes
     from annotruth.report.charts.fit_charts import FitCharts
 
 QUESTIONS_MANIFEST = "questions.json"
@@ -71,7 +73,7 @@ _PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(BaseFit):
+class Fit(FitMethods, BaseFit):
     """The results of a fitted model. Frozen.
 
     `items`, `annotators` and `labels` return tables in the caller's frame library. What a model
@@ -126,9 +128,7 @@ class Fit(BaseFit):
         return _PUBLIC
 
     def _repr_html_(self) -> str:
-        from annotruth.report.notebook import fit_block
-
-        return fit_block(self)
+        return str(self._bound("notebook")(self))
 
     @property
     def knows_serious(self) -> bool:
@@ -199,8 +199,6 @@ class Fit(BaseFit):
         These are item, consensus_label, consensus_quality_score (the probability of the label),
         annotator_agreement (the share of labels that are the consensus) and num_annotations.
         """
-        from annotruth.models.fits.consensus import label_quality_table
-
         return from_arrow(label_quality_table(self), self.data.frame)
 
     def annotator_stats(self) -> Any:
@@ -210,17 +208,7 @@ class Fit(BaseFit):
         num_examples_labeled, agreement_with_consensus and worst_class (the class of which most
         items are expected to be mislabelled).
         """
-        from annotruth.models.fits.consensus import annotator_stats_table
-
         return from_arrow(annotator_stats_table(self), self.data.frame)
-
-    def keep(self) -> Any:
-        """Return one row per annotator: annotator, verdict, ask, reason.
-
-        The verdict is "keep", "drop", "unsure" or "too few labels"; ask says whether to give
-        the annotator more items.
-        """
-        return from_arrow(self.verdict_table(), self.data.frame)
 
     def dependent_annotators(self) -> Any:
         """Return one row per pair of annotators whose labels match more often than their items explain.
@@ -284,13 +272,16 @@ class Fit(BaseFit):
         """Return one row per fit and annotator: all fits that were updated up to this one.
 
         The columns are time (UTC), fit_labels, fit_items, fit_annotators (counts of the fit),
-        annotator, n_labels, reliability, low, high and verdict.
+        annotator, n_labels, reliability, low, high, verdict, since (how many labels the annotator had
+        when fits began to give that verdict) and standing (the verdict that changes on clear evidence only),
+        accuracy, accuracy_low and accuracy_high.
         """
         return from_arrow(self.past_fit_table(), self.data.frame)
 
     def past_fit_table(self) -> pa.Table:
         """Return the table of past fits in Arrow."""
-        rows = past_fits.rows_of(self, self.fitted_at or base_fit.now())
+        standing = self._bound("standing_table")(self)
+        rows = past_fits.rows_of(self, self.fitted_at or base_fit.now(), standing)
         return past_fits.append_rows(self.earlier_fits, rows)
 
     def tables(self) -> dict[str, LazyTable]:
@@ -328,12 +319,6 @@ class Fit(BaseFit):
         shares = self.distribution_of(readout).dense(len(self.data.scale))
         names = [f"p_{name}" for name in self.data.scale.names]
         return pa.table([self.data.items, *shares.T], names=["item", *names])
-
-    def verdict_table(self) -> pa.Table:
-        """Return the table of verdicts in Arrow."""
-        from annotruth.advice.advice import keep_table
-
-        return keep_table(self)
 
     def distribution_table(self, readout: Readout | None = None) -> pa.Table:
         """Return the table of distributions in Arrow, without zeros."""
@@ -378,9 +363,8 @@ class Fit(BaseFit):
     @property
     def plot(self) -> FitCharts:
         """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
-        from annotruth.report.charts.fit_charts import FitCharts
-
-        return FitCharts(self)
+        charts: FitCharts = self._bound("plot")(self)
+        return charts
 
     def report(
         self,
@@ -415,9 +399,7 @@ class Fit(BaseFit):
             What is different from the fit before, as `annotruth.changes` returns it: adds the items
             that changed to the section "Since the last fit".
         """
-        from annotruth.report.page import write_report
-
-        write_report(
+        self._bound("report")(
             self,
             path,
             source=source,
@@ -427,12 +409,6 @@ class Fit(BaseFit):
             embed=embed,
             changes=changes,
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
-        from annotruth.models.storage import save
-
-        save(self, path)
 
 
 def is_fit(data: Any) -> bool:

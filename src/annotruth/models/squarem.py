@@ -102,31 +102,13 @@ def newest(x0: Any, x1: Any, x2: Any, limit: float) -> Any:
 class Squarem(Generic[Point]):
     """The extrapolations of one fit, used by `annotruth.models.em.run_em`.
 
-    Parameters
-    ----------
-    make
-        Makes parameters of their fields: the class of the model's parameters.
-    rules
-        How to extrapolate each field of the parameters, in their order.
-    session, items
-        Where item-side arrays are, and how to extrapolate those whose next value depends on the
-        last. Arrays that every step computes anew need no rule.
-    rising
-        Which field of a step's `annotruth.models.em.Monitor` rises with every EM step.
-    safeguarded
-        For steps that end with an unproven update: maps such parameters to those of the proven
-        update.
-
-    Examples
-    --------
-    >>> from typing import NamedTuple
-    >>> import numpy as np
-    >>> from annotruth.models.squarem import Squarem, numbers
-    >>> class Rate(NamedTuple):
-    ...     value: np.ndarray
-    >>> squarem = Squarem(Rate, numbers)
-    >>> squarem.propose(Rate(np.array([1.0]))).value  # burn-in: no extrapolation yet
-    array([1.])
+    ``make``: Makes parameters of their fields: the class of the model's parameters.
+    ``rules``: How to extrapolate each field of the parameters, in their order.
+    ``session``, ``items``: Where item-side arrays are, and how to extrapolate those whose next
+      value depends on the last. Arrays that every step computes anew need no rule.
+    ``rising``: Which field of a step's `annotruth.models.em.Monitor` rises with every EM step.
+    ``safeguarded``: For steps that end with an unproven update: maps such parameters to those of
+      the proven update.
     """
 
     def __init__(

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.encode import match_ids, to_text
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.fits.reordered import restricted_fit
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.encode import match_ids, to_text
 
 OFF_BOUND = 1e-3
 """The distance that probabilities keep from 0 and 1, which EM cannot leave."""
@@ -32,14 +32,9 @@ def prepare_warm_start(
     later export of all labels, the items and annotators that the fit has are put first, and the
     fit is restricted to them.
 
-    Parameters
-    ----------
-    model
-        The name of the model to be fitted, which the previous fit must be of.
-    previous, labels
-        The fit and the labels; they must have the same categories.
-    axes
-        The axes of the model's parameters, as in `Estimator.parameter_axes`.
+    ``model``: The name of the model to be fitted, which the previous fit must be of.
+    ``previous``, ``labels``: The fit and the labels; they must have the same categories.
+    ``axes``: The axes of the model's parameters, as in `Estimator.parameter_axes`.
     """
     if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
         raise InputError("warm_start is for labels on this machine: leave it out")

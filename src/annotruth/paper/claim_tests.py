@@ -108,11 +108,6 @@ class Crossing(NamedTuple):
     """Where a curve reaches a level, with a 95% interval.
 
     Minus or plus infinity: before the first or beyond the last point of the curve.
-
-    Examples
-    --------
-    >>> Crossing(0.125, 0.11, 0.14).describe("%", 0.05, 0.25, 100.0)
-    '12.5% (95%: 11.0% to 14.0%)'
     """
 
     x: float

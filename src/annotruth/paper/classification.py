@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
-from annotruth.labels.truth import match_truth
+from annotruth.observations.truth import match_truth
 from annotruth.paper.claim_tests import lead_claim
 from annotruth.paper.experiment import (
     Claim,

@@ -41,13 +41,7 @@ _Y_TITLE = "distance from the truth (lower is better)"
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """What an experiment varies: the setting, its values, and the option it sets.
-
-    Examples
-    --------
-    >>> CurveAxis("spammers", "spammer_share", (0.05, 0.1)).conditions({})
-    [{'spammers': 0.05}, {'spammers': 0.1}]
-    """
+    """What an experiment varies: the setting, its values, and the option it sets."""
 
     setting: str
     option: str

@@ -24,13 +24,7 @@ Verdict = Literal["holds", "does not hold", "undecided", "cannot be tested", "no
 
 @dataclass(frozen=True)
 class ExperimentSetting:
-    """A size, or a choice that the paper leaves open, with its default.
-
-    Examples
-    --------
-    >>> ExperimentSetting(150, "number of items", minimum=2).check("items", 20)
-    20
-    """
+    """A size, or a choice that the paper leaves open, with its default."""
 
     default: Value
     description: str
@@ -57,13 +51,7 @@ class ExperimentSetting:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of a results table: the key of its values, its name, and which way is better.
-
-    Examples
-    --------
-    >>> Measure("rmse", "RMSE", "lower").heading
-    'RMSE ↓'
-    """
+    """A column of a results table: the key of its values, its name, and which way is better."""
 
     key: str
     name: str
@@ -84,14 +72,7 @@ SCORE_MEASURES = (
 
 @dataclass(frozen=True)
 class ExperimentRun:
-    """One finished run of one condition.
-
-    Examples
-    --------
-    >>> run = ExperimentRun({"behavior": "random"}, 0, {"gpm": {"rmse": 0.2}})
-    >>> run.results["gpm"]["rmse"]
-    0.2
-    """
+    """One finished run of one condition."""
 
     condition: Condition
     number: int
@@ -100,13 +81,7 @@ class ExperimentRun:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, where it is made, the evidence for or against it, a verdict.
-
-    Examples
-    --------
-    >>> Claim("GPM is best", "Exp1-d", "RMSE 0.47, Mean 0.60", "holds").verdict
-    'holds'
-    """
+    """A statement of the paper, where it is made, the evidence for or against it, a verdict."""
 
     statement: str
     source: str
@@ -116,13 +91,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class RequiredFiles:
-    """The files of real labels that an experiment reads, and where to get them.
-
-    Examples
-    --------
-    >>> RequiredFiles(("face/labels.csv",), "the benchmark's repository").paths
-    ('face/labels.csv',)
-    """
+    """The files of real labels that an experiment reads, and where to get them."""
 
     paths: tuple[str, ...]
     source: str
@@ -167,13 +136,6 @@ class Experiment:
         The number of runs per condition, unless given.
     is_random
         Whether runs differ; without randomness there is one run.
-
-    Examples
-    --------
-    >>> from annotruth.paper.registry import find_experiments
-    >>> (experiment,) = find_experiments("exp1a")
-    >>> experiment.resolve({"items": 20})["items"]
-    20
     """
 
     name: str

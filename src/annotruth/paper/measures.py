@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from annotruth import metrics
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.registry import get_model
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.paper.experiment import Settings
 from annotruth.paper.published_program import GPMEstimate, run_published_program
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from annotruth.paper.claim_tests import lead_claim, rmse_leads
 from annotruth.paper.experiment import (
     SCORE_MEASURES,
@@ -53,32 +53,14 @@ FILE = "movielens-100k/labels.csv"
 
 
 class RatingSample(NamedTuple):
-    """A few ratings of some movies, and the movies' true scores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth import Labels
-    >>> sample = RatingSample(Labels.of([("Alien", "ann", 4)]), np.array([4.2]))
-    >>> sample.labels.n_items
-    1
-    """
+    """A few ratings of some movies, and the movies' true scores."""
 
     labels: Labels
     score: NDArray[np.float64]
 
 
 class RatingTable(NamedTuple):
-    """All ratings as a table of movies x users of category codes from 1, 0 where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth import Labels
-    >>> labels = Labels.of([("Alien", "ann", 4), ("Alien", "bob", 5)])
-    >>> RatingTable(np.array([[1, 2]]), labels).codes.shape
-    (1, 2)
-    """
+    """All ratings as a table of movies x users of category codes from 1, 0 where there is none."""
 
     codes: NDArray[np.int64]
     labels: Labels

@@ -17,18 +17,11 @@ import numpy as np
 from scipy.special import xlogy
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 
 class GPMEstimate(NamedTuple):
-    """Reliabilities and item distributions from GPM, by either iteration.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> GPMEstimate(np.array([0.9]), np.array([[0.2, 0.8]]), converged=True).converged
-    True
-    """
+    """Reliabilities and item distributions from GPM, by either iteration."""
 
     reliability: Floats
     distribution: Floats

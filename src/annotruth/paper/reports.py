@@ -24,20 +24,7 @@ _HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """What is printed and written for an experiment.
-
-    Examples
-    --------
-    >>> report = ExperimentReport(
-    ...     "toy", "# Toy", "| a |", ("A note.",), (), {"items": 10}, pa.table({}), None
-    ... )
-    >>> print(report.text())
-    # Toy
-    <BLANKLINE>
-    | a |
-    <BLANKLINE>
-    A note.
-    """
+    """What is printed and written for an experiment."""
 
     name: str
     heading: str

@@ -14,13 +14,7 @@ from annotruth.paper.experiment import Experiment, Results, Settings
 
 
 class RunId(NamedTuple):
-    """A run of an experiment: the index of its condition and its number within it.
-
-    Examples
-    --------
-    >>> RunId(condition=0, run=3)
-    RunId(condition=0, run=3)
-    """
+    """A run of an experiment: the index of its condition and its number within it."""
 
     condition: int
     run: int
@@ -45,14 +39,7 @@ def fingerprint(experiment: Experiment, settings: Settings, data: Path | None) -
 
 
 class RunLog:
-    """The finished runs in ``runs.jsonl``; runs with another fingerprint do not count.
-
-    Examples
-    --------
-    >>> log = RunLog(Path("nowhere/runs.jsonl"), "fingerprint")
-    >>> log.results
-    {}
-    """
+    """The finished runs in ``runs.jsonl``; runs with another fingerprint do not count."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self._path = path

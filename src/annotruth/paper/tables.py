@@ -15,13 +15,7 @@ from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Set
 
 @dataclass(frozen=True)
 class MeanWithError:
-    """A mean over runs with its standard error, and the figure printed in the paper.
-
-    Examples
-    --------
-    >>> print(MeanWithError(0.25, 0.01, 100))
-    0.2500 ± 0.0100
-    """
+    """A mean over runs with its standard error, and the figure printed in the paper."""
 
     mean: float | None
     error: float | None
@@ -37,14 +31,7 @@ class MeanWithError:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """The means of one condition and one model, by measure.
-
-    Examples
-    --------
-    >>> row = ResultRow({"spammers": 0.1}, "gpm", {"rmse": MeanWithError(0.25, 0.01, 100)})
-    >>> row.means["rmse"].mean
-    0.25
-    """
+    """The means of one condition and one model, by measure."""
 
     condition: Condition
     model: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from annotruth.labels import Labels
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.registry import MODELS, get_model, make_estimator
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.questions.result import QuestionFits
 from annotruth.questions.sharing import SharedEvidence, Sharing, choose_sharing
 

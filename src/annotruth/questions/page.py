@@ -11,35 +11,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.advice.advice import Advice, advise
-from annotruth.advice.flags import has_flags
+from annotruth.analyses.advice.advice import Advice, advise
+from annotruth.analyses.advice.flags import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.encode import match_ids
-from annotruth.models import base_fit
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
+from annotruth.observations.encode import match_ids
 from annotruth.questions.reading import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.html import (
-    Cell,
+from annotruth.report.page import against_truth, convergence_notice, subheading
+from annotruth.report.render import (
+    DataTable,
+    Fact,
+    Facts,
     Link,
+    Part,
+    Section,
+    SideBySide,
+    SmallTable,
+    Text,
     as_sentence,
-    facts,
-    figure,
     make_page,
-    pack,
-    plain_table,
-    rounded,
-    section,
-    side_by_side,
-    table_placeholder,
     write_page,
 )
-from annotruth.report.page import against_truth, convergence_notice
 from annotruth.report.sections import LOWEST, charts_of, rows_left_out
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
@@ -78,36 +75,20 @@ def question_page(
 ) -> str:
     """Return the report of several questions, as HTML; the arguments are as in `Fit.report`."""
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
-    people = estimate_table(fits)
     verdicts: dict[str, ReportVerdict] = {}
-    parts: dict[str, str] = {}
-    charts: dict[str, Chart] = {}
+    sections: list[Section] = []
     for number, (name, fit) in enumerate(fits.questions.items(), start=1):
         against = against_truth(fit, truths.get(name))
         advice = advise(fit)
         verdicts[name] = verdict_of(fit, advice, measured=against.measured if against else None)
-        drawn = _charts(fit, number)
-        parts[f"q{number}"] = _question_section(number, name, fit, advice, verdicts[name], drawn)
-        charts |= {chart.name: chart for chart in drawn}
-    day = day or base_fit.now().date()
-    links = {"overview": "Overview", "annotators": "Annotators"}
-    links |= {f"q{number}": escaped(shorten(name, 24)) for number, name in enumerate(fits, start=1)}
+        sections.append(_question_section(number, name, fit, advice, verdicts[name]))
     return make_page(
         kind="Report on several questions",
         heading=source or "Labels",
-        subheading=f"{fits.model} · {day.day} {day:%B %Y} · {fits.describe()}",
+        subheading=subheading(fits.model, fits.describe(), day),
         command=command or "",
         notice=_notice(fits),
-        links=links,
-        sections=[_overview(fits, verdicts), _annotators(fits, people), *parts.values()],
-        data=pack(
-            {
-                "categories": [],
-                "colors": [],
-                "charts": {name: rounded(chart) for name, chart in charts.items()},
-                "tables": {"annotators": vars(people)},
-            }
-        ),
+        sections=[_overview(fits, verdicts), _annotators(fits), *sections],
         footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full. "
         "This page works offline.",
         colors=CLASS_COLORS,
@@ -132,10 +113,10 @@ def _estimate(fits: QuestionFits) -> str:
     return "accuracy" if has_accuracy else "reliability"
 
 
-def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
+def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Section:
     """Return the questions side by side."""
     estimate = _estimate(fits)
-    rows: list[list[str | Cell | Link]] = [
+    rows: list[list[Part]] = [
         [
             Link(shorten(name), f"q{number}"),
             verdicts[name].trust.word,
@@ -164,20 +145,15 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
         f"{spammers}. The question's section says what the verdict follows "
         "from."
     )
-    return section(
-        "overview",
-        "Overview",
-        f'<p class="lead">{escaped(lead)}</p>',
-        plain_table(header, rows),
-        f'<p class="quiet">{escaped(rules)}</p>',
-    )
+    parts = [Text(lead, "lead"), SmallTable(header, rows), Text(rules, "quiet")]
+    return Section("overview", "Overview", parts)
 
 
 def _figure(value: float | None) -> str:
     return _NONE if value is None else f"{value:.2f}"
 
 
-def _annotators(fits: QuestionFits, table: PageTable) -> str:
+def _annotators(fits: QuestionFits) -> Section:
     """Return the annotators' accuracy or reliability in every question."""
     estimate = _estimate(fits)
     values = estimates(fits, estimate)
@@ -191,14 +167,13 @@ def _annotators(fits: QuestionFits, table: PageTable) -> str:
     if fits.sharing.strength == 0.0 and np.isfinite(correlation):
         plural = {"accuracy": "Accuracies", "reliability": "Reliabilities"}[estimate]
         lead += f" {plural} in two questions correlate by {correlation:.2f} on average."
-    return section(
-        "annotators",
-        "Annotators across questions",
-        f'<p class="lead">{escaped(lead)}</p>',
+    table, title = estimate_table(fits), "Annotators across questions"
+    parts = [
+        Text(lead, "lead"),
         rows_left_out(table, "annotators", LOWEST[estimate]),
-        table_placeholder("annotators", "Annotators across questions"),
-        long=True,
-    )
+        DataTable("annotators", title, table),
+    ]
+    return Section("annotators", title, parts, link="Annotators", long=True)
 
 
 def estimates(fits: QuestionFits, name: str) -> Floats:
@@ -286,11 +261,9 @@ def _question_section(
     fit: Fit,
     advice: Advice,
     verdict: ReportVerdict,
-    charts: list[Chart],
-) -> str:
+) -> Section:
     """Return the main findings on a question."""
-    trust = verdict.trust
-    rows: list[tuple[str, object, str]] = [
+    rows: list[Fact] = [
         ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})"),
         *_annotator_facts(fit, verdict),
         (
@@ -299,32 +272,28 @@ def _question_section(
             f"{counted(verdict.n_add, 'label')} to add in this round",
         ),
     ]
-    answer = (
-        f'<p class="answer"><b class="{trust.tone}">{escaped(trust.word)}.</b> '
-        f"{escaped(trust.sentence)}</p>"
-    )
-    return section(
-        f"q{number}",
-        shorten(name),
-        f'<p class="quiet">{escaped(fit.data.describe())}; {escaped(fit.readout_line())}.</p>',
-        answer,
-        facts(rows),
-        side_by_side(*map(figure, charts)) if charts else "",
-        _difficult_items(fit, advice),
-    )
+    charts = _charts(fit, number)
+    parts: list[Part] = [
+        Text(f"{fit.data.describe()}; {fit.readout_line()}.", "quiet"),
+        verdict.trust.conclusion,
+        Facts(rows),
+        SideBySide(charts) if charts else "",
+        *_difficult_items(fit, advice),
+    ]
+    return Section(f"q{number}", shorten(name), parts, link=shorten(name, 24))
 
 
-def _annotator_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, str]]:
+def _annotator_facts(fit: Fit, verdict: ReportVerdict) -> list[Fact]:
     if fit.reliability is None or fit.withholds_figures:
         return []
     counts = ", ".join(f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
     return [("Median reliability", f"{np.median(fit.reliability):.2f}", f"annotators: {counts}")]
 
 
-def _difficult_items(fit: Fit, advice: Advice) -> str:
+def _difficult_items(fit: Fit, advice: Advice) -> list[SmallTable]:
     """Return the most difficult items as a small table."""
     if fit.distribution is None or fit.label is None:
-        return ""
+        return []
     entropy, confidence = fit.distribution.entropy(), fit.distribution.confidence()
     names = fit.data.scale.names
     rows = [
@@ -338,4 +307,4 @@ def _difficult_items(fit: Fit, advice: Advice) -> str:
         for item in np.argsort(-entropy, kind="stable")[:_N_ITEMS].tolist()
     ]
     header = ["Most difficult items", "Label", "Confidence", "Labels", "Status"]
-    return plain_table(header, rows)
+    return [SmallTable(header, rows)]

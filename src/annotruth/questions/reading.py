@@ -13,23 +13,26 @@ import pyarrow as pa
 from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
 from annotruth.io.formats.source import ParsedLabels
-from annotruth.io.options import ReadOptions
-from annotruth.io.readers import is_source, labels_of, single_file
-from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
-from annotruth.io.reading.parse import local_copy, open_content, parse_frame, parse_opened
-from annotruth.io.reading.tables import load_table
-from annotruth.io.sources import LabelFile, combine, find_files
-from annotruth.labels import Labels
-from annotruth.labels.annotator_prior import match_annotator_prior
-from annotruth.labels.encode import match_ids, to_text
-from annotruth.labels.frames import to_arrow
-from annotruth.labels.questions import (
+from annotruth.io.parse import load_table, local_copy, open_content, parse_frame, parse_opened
+from annotruth.io.readers import combine, is_source, labels_of, single_file
+from annotruth.io.sources import (
+    LabelFile,
+    file_errors_reported,
+    file_named_in_errors,
+    find_files,
+)
+from annotruth.observations import Labels
+from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.frames import to_arrow
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.questions import (
     QUESTION,
     QuestionsFoundError,
     question_names,
     rows_of_question,
 )
-from annotruth.labels.scale import to_plain
+from annotruth.observations.scale import to_plain
+from annotruth.observations.truth import match_annotator_prior
 
 
 def read_questions(
@@ -175,7 +178,7 @@ def _labels_of_question(
 ) -> Labels:
     with question_named_in_errors(name):
         if len(parts) > 1:
-            return combine(list(parts), read, lambda file, _: parts[file], file_errors_reported)
+            return combine(list(parts), read, lambda file, _: parts[file])
         ((file, part),) = parts.items()
         with file_errors_reported(file):
             return labels_of(part, read)

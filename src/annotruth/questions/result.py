@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, listed, shorten
-from annotruth.labels.encode import decode_table
-from annotruth.labels.frames import from_arrow
-from annotruth.labels.questions import concat_questions
 from annotruth.models.base_fit import FORMAT, Readout
 from annotruth.models.result import Fit
+from annotruth.observations.encode import decode_table
+from annotruth.observations.frames import from_arrow
+from annotruth.observations.questions import concat_questions
 from annotruth.questions.reading import annotators_of
 from annotruth.questions.sharing import Sharing
 from annotruth.report.consensus import agreement_rows
@@ -203,15 +204,11 @@ class QuestionFits:
         ``truth`` has a column ``question``. The full report of one question is that of its fit,
         ``fits["tone"].report(path)``.
         """
-        from annotruth.questions.page import write_question_report
-
-        write_question_report(self, path, source=source, truth=truth, command=command)
+        bound("QuestionFits.report")(self, path, source=source, truth=truth, command=command)
 
     def save(self, path: str | Path) -> None:
         """Write the fits to a folder that `annotruth.load` reads; each is a saved fit in it."""
-        from annotruth.questions.storage import save_questions
-
-        save_questions(self, path)
+        bound("QuestionFits.save")(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries of every fit, and what was shared, as JSON types."""

@@ -44,12 +44,12 @@ import numpy as np
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.annotator_prior import MAX_PSEUDO_COUNT
-from annotruth.labels.encode import match_ids
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
+from annotruth.observations.encode import match_ids
+from annotruth.observations.truth import MAX_PSEUDO_COUNT
 from annotruth.questions.reading import annotators_of
 from annotruth.selection.choose import first_folds
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
@@ -83,11 +83,6 @@ class Sharing:
         its standard error, of the best strength above 0; None if none was compared.
     scores
         The mean log-probability per held-out label of each strength that was compared.
-
-    Examples
-    --------
-    >>> Sharing(0.0, "one question: nothing to share").strength
-    0.0
     """
 
     strength: float
@@ -118,11 +113,6 @@ class ReliabilityEvidence(NamedTuple):
         The share of them that was serious.
     crowd
         The mean reliability of the question's annotators.
-
-    Examples
-    --------
-    >>> ReliabilityEvidence(np.array([8.0]), np.array([0.5]), crowd=0.5).counts_at(0.8).round(1).tolist()
-    [[6.4, 1.6]]
     """
 
     n_labels: Floats
@@ -160,16 +150,7 @@ class ReliabilityEvidence(NamedTuple):
 
 
 class SharedEvidence:
-    """What the fits of all questions say about their annotators.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> simulation = at.simulate.questions(n_items=30, n_annotators=10, seed=0)
-    >>> fits = {name: at.fit(each.labels) for name, each in simulation.questions.items()}
-    >>> SharedEvidence(fits).with_prior("q1", fits["q1"].data, 0.5).annotator_prior.shape
-    (10, 2)
-    """
+    """What the fits of all questions say about their annotators."""
 
     def __init__(self, fits: Mapping[str, Fit]) -> None:
         self._annotators = annotators_of({name: fit.data for name, fit in fits.items()})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -10,28 +11,33 @@ import pyarrow as pa
 
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.comparison_charts import comparison_charts
-from annotruth.report.charts.drawing import escaped
-from annotruth.report.html import (
-    facts,
-    figure,
+from annotruth.report.render import (
+    Fact,
+    Facts,
+    Link,
+    Part,
+    Section,
+    Settings,
+    SideBySide,
+    Small,
+    SmallTable,
+    Text,
     make_page,
-    pack,
-    rounded,
-    section,
-    settings,
-    side_by_side,
+    write_page,
 )
 
-_LINKS = {
-    "finding": "Finding",
-    "models": "Models",
-    "truth": "Truth",
-    "agreement": "Agreement",
-    "refused": "Not compared",
-}
+_MEANING = Text(
+    "Held-out is the mean log-probability that a model, fitted without a label, gave to it: higher is "
+    "better. Behind is how far a model is behind the best one on the same labels, in standard errors "
+    "of the difference. Accuracy has its 95% interval. Spammers are annotators with a reliability "
+    "below 0.5; robust-gpm counts those whom it flags as careless or consistently wrong. Seconds are "
+    "those of one fit to all labels.",
+    "quiet",
+)
 
 
-def comparison_page(
+def write_comparison(
+    path: str | Path,
     models: pa.Table,
     pairs: pa.Table,
     *,
@@ -42,11 +48,13 @@ def comparison_page(
     labels: str,
     source: str | None = None,
     reports: str | None = None,
-) -> str:
-    """Return the page of a comparison, as HTML.
+) -> None:
+    """Write the page of a comparison of models.
 
     Parameters
     ----------
+    path
+        The file to write.
     models, pairs
         The tables of `Comparison`: one row per model, one row per pair of models.
     finding, recommended
@@ -63,33 +71,33 @@ def comparison_page(
     is_refused = models["refused"].is_valid()
     fitted, refused = models.filter(models["refused"].is_null()), models.filter(is_refused)
     charts = comparison_charts(fitted, pairs)
-    sections = {
-        "finding": _finding_section(fitted, finding, recommended, chosen, why),
-        "models": _model_section(fitted, charts, reports),
-        "truth": _chart_section("truth", "Scores against the truth", charts, ("correlation",)),
-        "agreement": _chart_section(
-            "agreement", "Agreement between models", charts, ("same-label", "score-correlation")
-        ),
-        "refused": _refused_section(refused),
-    }
-    sections = {name: content for name, content in sections.items() if content}
-    return make_page(
+    page = make_page(
         kind="Comparison of models",
         heading=source or "Labels",
         subheading=labels,
-        links={name: _LINKS[name] for name in sections},
-        sections=sections.values(),
-        data=pack({"charts": {n: rounded(chart) for n, chart in charts.items()}, "tables": {}}),
+        sections=[
+            _finding_section(fitted, finding, recommended, chosen, why),
+            _model_section(fitted, charts, reports),
+            Section("truth", "Scores against the truth", _figures(charts, "correlation"), "Truth"),
+            Section(
+                "agreement",
+                "Agreement between models",
+                _figures(charts, "same-label", "score-correlation"),
+                "Agreement",
+            ),
+            _refused_section(refused),
+        ],
         footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full. This page "
         "works offline.",
     )
+    write_page(page, path)
 
 
 def _finding_section(
     fitted: pa.Table, finding: str, recommended: str | None, chosen: str | None, why: str
-) -> str:
+) -> Section:
     rows = fitted.to_pylist()
-    listed: list[tuple[str, object, str]] = []
+    listed: list[Fact] = []
     if recommended is not None and chosen is not None:
         best = rows[0]
         listed = [
@@ -101,28 +109,24 @@ def _finding_section(
     if measured:
         top = max(measured, key=lambda row: row["accuracy"])
         listed.append(("Highest accuracy", top["model"], _with_interval(top)))
-    parts = [f'<p class="lead">{escaped(finding)}.</p>', facts(listed) if listed else ""]
+    parts: list[Part] = [Text(f"{finding}.", "lead"), Facts(listed) if listed else ""]
     if why != finding:
-        parts.append(f'<p class="quiet">{escaped(why)}.</p>')
-    return section("finding", "Finding", *parts)
+        parts.append(Text(f"{why}.", "quiet"))
+    return Section("finding", "Finding", parts)
 
 
-def _model_section(fitted: pa.Table, charts: Mapping[str, Chart], reports: str | None) -> str:
-    figures = [figure(charts[name]) for name in ("held-out", "accuracy") if name in charts]
-    return section(
-        "models",
-        "Models",
-        side_by_side(*figures) if figures else "",
-        _model_table(fitted, reports),
-        '<p class="quiet">Held-out is the mean log-probability that a model, fitted without a '
-        "label, gave to it: higher is better. Behind is how far a model is behind the best one on "
-        "the same labels, in standard errors of the difference. Accuracy has its 95% interval. "
-        "Spammers are annotators with a reliability below 0.5; robust-gpm counts those whom it flags "
-        "as careless or consistently wrong. Seconds are those of one fit to all labels.</p>",
-    )
+def _figures(charts: Mapping[str, Chart], *wanted: str) -> list[Part]:
+    """Return those of some charts that there are, side by side."""
+    found = [charts[name] for name in wanted if name in charts]
+    return [SideBySide(found)] if found else []
 
 
-def _model_table(fitted: pa.Table, reports: str | None) -> str:
+def _model_section(fitted: pa.Table, charts: Mapping[str, Chart], reports: str | None) -> Section:
+    figures = _figures(charts, "held-out", "accuracy")
+    return Section("models", "Models", [*figures, _model_table(fitted, reports), _MEANING])
+
+
+def _model_table(fitted: pa.Table, reports: str | None) -> SmallTable:
     """Return the table of models; a phone shows only the columns that matter most."""
     has_accuracy = fitted["accuracy"].null_count < len(fitted)
     columns: dict[str, tuple[str, bool]] = {  # the title, and whether it is for large screens only
@@ -138,34 +142,19 @@ def _model_table(fitted: pa.Table, reports: str | None) -> str:
         "seconds": ("Seconds", True),
     }
     shown = {k: v for k, v in columns.items() if fitted[k].null_count < len(fitted)}
-    heads = ['<th scope="col">Model</th>']
-    heads += [
-        f'<th scope="col" class="{_cell_class(large)}">{t}</th>' for t, large in shown.values()
-    ]
-    heads += ['<th scope="col">Report</th>'] if reports is not None else []
-    lines = []
-    for row in fitted.to_pylist():
-        cells = [f'<th scope="row">{escaped(row["model"])}</th>']
-        cells += [
-            f'<td class="{_cell_class(large)}">{_cell(name, row)}</td>'
-            for name, (_, large) in shown.items()
-        ]
-        if reports is not None:
-            address = f"{quote(reports, safe='')}/{quote(row['model'], safe='')}.html"
-            cells.append(f'<td><a href="{escaped(address)}">open</a></td>')
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<div class="plain models"><table><thead><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    header = ["Model", *(title for title, _ in shown.values())]
+    rows = [[row["model"], *(_cell(name, row) for name in shown)] for row in fitted.to_pylist()]
+    if reports is not None:
+        header.append("Report")
+        for row in rows:
+            address = f"{quote(reports, safe='')}/{quote(row[0], safe='')}.html"
+            row.append(Link("open", address=address))
+    minor = [k for k, (_, large) in enumerate(shown.values(), start=1) if large]
+    return SmallTable(header, rows, "models", minor, left=[len(shown) + 1])
 
 
-def _cell_class(large_screens_only: bool) -> str:
-    return "right minor" if large_screens_only else "right"
-
-
-def _cell(name: str, row: Mapping[str, Any]) -> str:
-    """Return a cell of the table of models, escaped."""
+def _cell(name: str, row: Mapping[str, Any]) -> Part:
+    """Return a cell of the table of models."""
     value = row[name]
     if value is None:
         return ""
@@ -173,19 +162,19 @@ def _cell(name: str, row: Mapping[str, Any]) -> str:
         return _behind(value, row["behind_error"])
     if name == "accuracy":
         ends = f"{row['accuracy_low']:.3f} to {row['accuracy_high']:.3f}"
-        return f"{value:.3f} <small>{ends}</small>"
+        return [f"{value:.3f} ", Small(ends)]
     if name == "iterations":
-        return f"{value:,}" + ("" if row["converged"] else " <small>not converged</small>")
+        return [f"{value:,}", *([] if row["converged"] else [" ", Small("not converged")])]
     if name == "seconds":
         return f"{value:.2f}"
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _behind(behind: float, error: float | None) -> str:
+def _behind(behind: float, error: float | None) -> Part:
     if behind == 0.0:
         return "best"
     exact = f"{behind:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
-    return f"{behind / error:.1f} <small>{exact}</small>" if error else f"<small>{exact}</small>"
+    return [f"{behind / error:.1f} ", Small(exact)] if error else Small(exact)
 
 
 def _with_interval(row: Mapping[str, Any]) -> str:
@@ -195,15 +184,7 @@ def _with_interval(row: Mapping[str, Any]) -> str:
     )
 
 
-def _chart_section(
-    name: str, title: str, charts: Mapping[str, Chart], wanted: Sequence[str]
-) -> str:
-    figures = [figure(charts[each]) for each in wanted if each in charts]
-    return section(name, title, side_by_side(*figures)) if figures else ""
-
-
-def _refused_section(refused: pa.Table) -> str:
-    if not len(refused):
-        return ""
+def _refused_section(refused: pa.Table) -> Section:
     reasons = {row["model"]: row["refused"] for row in refused.to_pylist()}
-    return section("refused", "Models that do not suit these labels", settings(reasons))
+    parts = [Settings(reasons)] if reasons else []
+    return Section("refused", "Models that do not suit these labels", parts, "Not compared")

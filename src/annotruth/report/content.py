@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from annotruth.errors import AnnotruthWarning, counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.encode import to_text
+from annotruth.observations.encode import to_text
 
 ContentType: TypeAlias = Literal["text", "link", "image", "audio", "video"]
 """What a value is shown as."""
@@ -73,15 +73,6 @@ class ItemContent:
     ----------
     columns
         Columns of content by name, one value per item.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> content = ItemContent({"picture": pa.array(["a.png", "https://example.com/b.png"])})
-    >>> content.columns(np.array([1]))[0]["values"]
-    ['https://example.com/b.png']
-    >>> content.sources(np.array([1]), {})
-    {'img-src': 'https:'}
     """
 
     def __init__(self, columns: Mapping[str, pa.Array]) -> None:

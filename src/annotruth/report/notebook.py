@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.advice.advice import Advice, advise
-from annotruth.advice.changes import Changes
-from annotruth.advice.plan import Plan
+from annotruth.analyses.advice.advice import Advice, advise
+from annotruth.analyses.advice.changes import Changes
+from annotruth.analyses.advice.plan import Plan
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.result import Fit
@@ -99,7 +99,7 @@ def _advice(fit: Fit) -> Advice | None:
 def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels: str) -> str:
     """Return the block of a comparison: the finding, the models, and how far they are apart.
 
-    The arguments are those of `comparison_page`.
+    The arguments are those of `write_comparison`.
     """
     fitted = models.filter(models["refused"].is_null())
     shown = [name for name in fitted.column_names if fitted[name].null_count < len(fitted)]

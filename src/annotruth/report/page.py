@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.advice import Advice, advise
+from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models import base_fit
 from annotruth.models.base_fit import AnnotatorResults
@@ -22,21 +22,25 @@ from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report import sections
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.consensus import Consensus, category_bins
-from annotruth.report.html import (
+from annotruth.report.consensus import Consensus, ItemVotes, category_bins
+from annotruth.report.render import (
+    Beside,
+    Chips,
+    Fact,
+    Facts,
+    Heading,
+    Part,
+    Section,
+    Settings,
+    SideBySide,
+    Status,
+    Text,
     as_sentence,
-    chips,
-    facts,
-    figure,
+    charts_and_tables,
     make_page,
     pack,
     plain_json,
-    rounded,
-    section,
-    settings,
-    side_by_side,
     write_page,
 )
 from annotruth.report.tables import (
@@ -48,13 +52,10 @@ from annotruth.report.tables import (
     item_table,
 )
 from annotruth.report.verdict import verdict_of
-from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
-    from annotruth.advice.changes import Changes
+    from annotruth.analyses.advice.changes import Changes
     from annotruth.report.content import ItemContent
-    from annotruth.report.further import FurtherSection
-    from annotruth.report.history import LastFitFindings
     from annotruth.report.truth import TruthFindings
 
 MAX_BYTES = 5_500_000
@@ -63,20 +64,6 @@ MAX_BYTES = 5_500_000
 _LEAST_SHARE = 0.2  # of that, for labels
 
 _MAX_CELLS = 8
-_LINKS = {
-    "verdict": "Verdict",
-    "since": "Since the last fit",
-    "truth": "Against the truth",
-    "annotators": "Annotators",
-    "items": "Items",
-    "labels": "Doubtful labels",
-    "dependent_annotators": "Matching labels",
-    "groups": "Groups",
-    "over_time": "Over time",
-    "machines": "Machines",
-    "agreement": "Agreement",
-    "appendix": "Appendix",
-}
 
 
 def write_report(
@@ -141,51 +128,48 @@ def report_page(
     bins = category_bins(fit.data, _MAX_CELLS)
     fit_charts = FitCharts(fit)
     charts = sections.charts_of(fit_charts, fit)
-    annotators = annotator_table(fit, consensus, advice, bins)
-    labels = doubtful_labels(fit, consensus, advice)
-    others = {"annotators": annotators} | ({} if labels is None else {"labels": labels.table})
     measured = against.measured if against else None
     verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], measured)
-    since = _since_last_fit(fit, changes)
-    further = _further_sections(fit)
-    for each in further.values():
-        charts |= each.charts
-        others |= each.tables
-    drawn = {**charts, **(against.charts if against else {}), **(since.charts if since else {})}
-    data = {
+    annotators = annotator_table(fit, consensus, advice, bins)
+    before = [
+        sections.verdict_section(fit, advice, verdict, arguments=arguments or "LABELS"),
+        *_since_last_fit(fit, changes),
+        *([against.section] if against else []),
+        sections.annotator_section(fit, charts, annotators, advice),
+    ]
+    after = [
+        sections.label_section(fit, doubtful_labels(fit, consensus, advice)),
+        *_further_sections(fit),
+        sections.agreement_section(charts, fit_charts.agreement_rows),
+        _appendix(fit, charts),
+    ]
+    data: dict[str, Any] = {
         "categories": scale.names,
         "colors": color_indices(scale),
         "bins": bins.names,
-        "charts": {name: rounded(chart) for name, chart in drawn.items()},
     }
-
-    packed = _pack(fit, consensus, advice, data, others, max_bytes, embed)
-    parts = {
-        "verdict": sections.verdict_section(fit, advice, verdict, arguments=arguments or "LABELS"),
-        "since": since.section if since else "",
-        "truth": against.section if against else "",
-        "annotators": sections.annotator_section(fit, charts, annotators, advice),
-        "items": sections.item_section(fit, charts, packed.items, advice, packed.n_opened),
-        "labels": sections.label_section(fit, labels),
-        **{kind: each.section for kind, each in further.items()},
-        "agreement": sections.agreement_section(charts, fit_charts.agreement_rows),
-        "appendix": _appendix(fit, charts),
-    }
-    day = day or base_fit.now().date()
+    data |= charts_and_tables([*before, *after], charts.values())
+    packed = _pack(fit, consensus, advice, data, max_bytes, embed)
+    items = sections.item_section(fit, charts, packed.items, advice, packed.n_opened)
     return make_page(
         kind="Annotation report",
         heading=source or "Labels",
-        subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.data.describe()}",
+        subheading=subheading(fit.model, fit.data.describe(), day),
         command=command or "",
         notice=convergence_notice(fit),
-        links={name: _LINKS[name] for name, part in parts.items() if part},
-        sections=parts.values(),
+        sections=[*before, items, *after],
         data=packed.data,
         sources=packed.sources,
         footer="Numbers in the tables are rounded; `annotruth fit --out DIR` writes them in full. "
         "This page works offline.",
         colors=category_colors(scale),
     )
+
+
+def subheading(model: str, described: str, day: date | None = None) -> str:
+    """Return the line under the heading of a report: the model, the date, and what was read."""
+    day = day or base_fit.now().date()
+    return f"{model} · {day.day} {day:%B %Y} · {described}"
 
 
 class PackedTables(NamedTuple):
@@ -201,12 +185,6 @@ class PackedTables(NamedTuple):
         Of how many items the page has the labels.
     sources
         What the page may load, by directive of its Content-Security-Policy.
-
-    Examples
-    --------
-    >>> from annotruth.report.page import PackedTables
-    >>> PackedTables("", PageTable([], rows=0, total=0), n_opened=0, sources={}).n_opened
-    0
     """
 
     data: str
@@ -220,7 +198,6 @@ def _pack(
     consensus: Consensus,
     advice: Advice,
     data: Mapping[str, Any],
-    tables: Mapping[str, PageTable],
     max_bytes: int,
     embed: Path | None,
 ) -> PackedTables:
@@ -235,8 +212,7 @@ def _pack(
         items = item_table(fit, consensus, advice, max_rows)
         if content is not None:
             items.columns[1:1] = content.columns(rows)
-        listed = {name: vars(table) for name, table in {**tables, "items": items}.items()}
-        packed = pack({**data, "tables": listed})
+        packed = pack({**data, "tables": {**data["tables"], "items": vars(items)}})
         room = max_bytes - len(packed)
         labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
         while len(labels) > room >= max_bytes * _LEAST_SHARE and n_opened > 1:
@@ -270,19 +246,19 @@ def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:
     return compare_with_truth(fit, truth)
 
 
-def _since_last_fit(fit: Fit, changes: Changes | None) -> LastFitFindings | None:
-    """Return what is different from the fit before; None if there is none."""
+def _since_last_fit(fit: Fit, changes: Changes | None) -> list[Section]:
+    """Return the section on what is different from the fit before; nothing if there is none."""
     if fit.earlier_fits is None:
-        return None
+        return []
     from annotruth.report.history import compare_with_last_fit  # only after an update
 
-    return compare_with_last_fit(fit, changes)
+    return [compare_with_last_fit(fit, changes)]
 
 
-def _further_sections(fit: Fit) -> dict[str, FurtherSection]:
+def _further_sections(fit: Fit) -> list[Section]:
     """Return the sections on further results, where the fit has such."""
     if not fit.further:
-        return {}
+        return []
     from annotruth.report.further import make_sections  # most reports do not need it
 
     return make_sections(fit)
@@ -298,18 +274,17 @@ def convergence_notice(fit: HasHistory) -> str:
     )
 
 
-def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> str:
+def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
     """Return what was read and how the fit ended."""
-    return section(
-        "appendix", "Appendix", *_what_was_read(fit, charts), *how_it_ended(fit, charts, "label")
-    )
+    parts = [*_what_was_read(fit, charts), *how_it_ended(fit, charts, "label")]
+    return Section("appendix", "Appendix", parts)
 
 
-def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
+def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[Part]:
     """Return what was read and what was dropped."""
     data, reason = fit.data, fit.data.scale.reason
     known = int((data.known >= 0).sum())
-    rows: list[tuple[str, object, str]] = [
+    rows: list[Fact] = [
         ("Labels", f"{data.n_labels:,}", ""),
         ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "label")),
         ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "label")),
@@ -325,41 +300,38 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     if known:
         rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
     if data.classifier is not None:
-        from annotruth.models.classifier import judge_classifier  # most reports do not need it
+        from annotruth.models.evidence.classifier import (
+            judge_classifier,  # most reports do not need it
+        )
 
         finding = judge_classifier(fit)
         rows.append(("Classifier", f"{finding.n_items:,} items", finding.describe()))
     return [
-        "<h3>What was read</h3>",
-        facts(rows),
-        chips(data.scale.names, color_indices(data.scale)),
-        *([f'<p class="quiet">{escaped(as_sentence(reason))}</p>'] if reason else []),
-        side_by_side(figure(charts["categories"]), figure(charts["workload"])),
+        Heading("What was read"),
+        Facts(rows),
+        Chips(data.scale.names, color_indices(data.scale)),
+        Text(as_sentence(reason), "quiet") if reason else "",
+        SideBySide([charts["categories"], charts["workload"]]),
     ]
 
 
-def how_it_ended(fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str) -> list[str]:
+def how_it_ended(fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str) -> list[Part]:
     """Return how the fit ended; ``unit`` is a label or a comparison."""
     if not fit.n_iter:
-        css_class, status, rest = (
-            "good",
-            "Computed directly",
-            f" by {fit.model}, without iterations.",
-        )
+        status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")
     else:
-        css_class, status = ("good", "Converged") if fit.converged else ("bad", "Not converged")
         rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
-    status = f'<p class="note {css_class}"><span class="status">{status}</span> {escaped(rest)}</p>'
-    likelihood = ""
+        tone, word = ("good", "Converged") if fit.converged else ("bad", "Not converged")
+        status = Status(tone, word, rest)
+    parts: list[Part] = [status]
     if fit.log_likelihood is not None:
         per_label = fit.log_likelihood / fit.data.n_labels
         text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per {unit}."
-        likelihood = f'<p class="quiet">{text}</p>'
-    parts = [status, likelihood, settings({"model": fit.model, **fit.settings})]
+        parts.append(Text(text, "quiet"))
+    parts.append(Settings({"model": fit.model, **fit.settings}))
     if "history" in charts:
-        beside = f'<div class="beside">{"".join(parts)}</div>'
-        parts = [side_by_side(figure(charts["history"]), beside)]
-    return ["<h3>How the fit ended</h3>", *parts]
+        parts = [SideBySide([charts["history"], Beside(parts)])]
+    return [Heading("How the fit ended"), *parts]
 
 
 def range_of(counts: NDArray[Any], unit: str) -> str:

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.advice.advice import Advice
-from annotruth.advice.flags import has_flags
+from annotruth.analyses.advice.advice import Advice
+from annotruth.analyses.advice.flags import has_flags
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.frames import as_arrow
-from annotruth.labels.scale import to_plain
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.scale import to_plain
 from annotruth.report.consensus import CategoryBins, Consensus
 from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, READOUT_TIPS, THRESHOLD_HEADINGS
 
@@ -65,11 +65,6 @@ class PageTable:
 
     It is first sorted by the column ``sort_by``. ``opens`` has the row of the table ``opens_in``
     that each row opens, where it is not its own.
-
-    Examples
-    --------
-    >>> PageTable([text_column("item", ["a", "b"])], rows=2, total=2).total
-    2
     """
 
     columns: list[PageColumn]
@@ -190,12 +185,6 @@ class DoubtfulLabels:
         How many annotators to drop gave some of them, and how many: they are not in the table.
     table
         One row per other annotator with doubtful labels.
-
-    Examples
-    --------
-    >>> table = PageTable([text_column("annotator", ["ann"])], rows=1, total=1)
-    >>> DoubtfulLabels(5, 1, 3, table).n_labels
-    5
     """
 
     n_labels: int

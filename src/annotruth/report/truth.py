@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from annotruth import metrics
-from annotruth.advice.annotators import verdicts
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import counted, shorten
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
+from annotruth.io.parse import load_table
+from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.frames import as_arrow
-from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.baselines import MajorityVote
 from annotruth.models.result import Fit
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.truth_charts import (
     calibration_chart,
     confusion_chart,
@@ -32,7 +31,18 @@ from annotruth.report.charts.truth_charts import (
     score_chart,
 )
 from annotruth.report.consensus import category_bins
-from annotruth.report.html import Cell, facts, figure, plain_table, section, side_by_side
+from annotruth.report.render import (
+    Beside,
+    Fact,
+    Facts,
+    Heading,
+    Opener,
+    Part,
+    Section,
+    SideBySide,
+    SmallTable,
+    Text,
+)
 from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import MeasuredAccuracy
 from annotruth.selection.evaluate import compute_metrics
@@ -48,30 +58,23 @@ class TruthFindings:
     Attributes
     ----------
     section
-        The section of the report, as HTML.
-    charts
-        Its charts by name.
+        The section of the report.
     measured
         The accuracy of the items; None where no item could be measured.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> made = at.simulate.crowd(n_items=40, n_annotators=12, seed=1)
-    >>> fit = at.fit(made.labels)
-    >>> list(compare_with_truth(fit, {1: 2, 2: 3}).charts)
-    ['confusion', 'true-scores']
     """
 
-    section: str
-    charts: dict[str, Chart]
+    section: Section
     measured: MeasuredAccuracy | None
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """The charts of the section by name."""
+        return {chart.name: chart for chart in self.section.find(Chart)}
 
 
 def compare_with_truth(fit: Fit, truth: Any) -> TruthFindings:
     """Return how a fit does against truths, as `annotruth.evaluate` takes them, and against gold."""
-    parts: list[str] = []
-    charts: dict[str, Chart] = {}
+    parts: list[Part] = []
     measured = None
     if truth is not None:
         with file_named_in_errors(truth):
@@ -81,48 +84,44 @@ def compare_with_truth(fit: Fit, truth: Any) -> TruthFindings:
                 parts.append(_left_out(int(given.sum()), len(given)))
                 matched = _some(matched, np.flatnonzero(~given))
             if len(matched.item):
-                measured = _measure(fit, matched, parts, charts)
+                measured = _measure(fit, matched, parts)
     if (fit.data.known >= 0).any():
-        _measure_annotators(fit, parts, charts)
-    return TruthFindings(section("truth", "Against the truth", *parts, long=True), charts, measured)
+        parts += _measure_annotators(fit)
+    return TruthFindings(Section("truth", "Against the truth", parts, long=True), measured)
 
 
-def _left_out(n_given: int, n: int) -> str:
+def _left_out(n_given: int, n: int) -> Text:
     text = (
         f"Left out: {counted(n_given, 'truth')} of {n:,} that the fit was given as gold; measuring "
         "the fit on them would be circular."
     )
-    return f'<p class="note">{escaped(text)}</p>'
+    return Text(text, "note")
 
 
 def _some(truth: MatchedTruth, places: Codes) -> MatchedTruth:
     return replace(truth, item=truth.item[places], values=truth.values.take(as_arrow(places)))
 
 
-def _measure(
-    fit: Fit, truth: MatchedTruth, parts: list[str], charts: dict[str, Chart]
-) -> MeasuredAccuracy:
+def _measure(fit: Fit, truth: MatchedTruth, parts: list[Part]) -> MeasuredAccuracy:
     """Add the figures of the items, and return the main one."""
     data, n = fit.data, len(truth.item)
     votes = MajorityVote().fit(data).result_
     by_fit, by_votes = (compute_metrics(one, truth, scores=True) for one in (fit, votes))
     of = f"{counted(n, 'item')} with known truth"
-    parts.append(f'<p class="lead">{escaped(f"Measured on {of}.")}</p>')
-    parts.append(facts(_figures(by_fit, by_votes, n)))
-    shown: dict[str, Chart] = {}
+    parts += [Text(f"Measured on {of}.", "lead"), Facts(_figures(by_fit, by_votes, n))]
+    shown: list[Part] = []
     if "accuracy" in by_fit and fit.label is not None and fit.distribution is not None:
         true, recovered = truth.categories(), fit.label[truth.item]
-        shown["confusion"] = confusion_chart(category_bins(data, _MAX_CELLS), true, recovered)
+        shown.append(confusion_chart(category_bins(data, _MAX_CELLS), true, recovered))
         if fit.readout == "right":
             confidence, right = fit.distribution.confidence()[truth.item], true == recovered
             error = metrics.calibration_error(confidence, right)
-            shown["calibration"] = calibration_chart(confidence, right, error)
+            shown.append(calibration_chart(confidence, right, error))
     if "plcc" in by_fit and fit.expectation is not None:
         names = [shorten(str(one)) for one in data.items.take(as_arrow(truth.item)).to_pylist()]
-        shown["true-scores"] = score_chart(names, truth.scores(), fit.expectation[truth.item])
-    charts.update(shown)
-    worst = f'<div class="beside">{_worst(fit, truth, labels="accuracy" in by_fit)}</div>'
-    parts.append(side_by_side(*map(figure, shown.values()), worst))
+        shown.append(score_chart(names, truth.scores(), fit.expectation[truth.item]))
+    worst = Beside(_worst(fit, truth, labels="accuracy" in by_fit))
+    parts.append(SideBySide([*shown, worst]))
     if "accuracy" not in by_fit:
         sentence = f"On {of}, scores correlate with the truth by {by_fit['plcc']:.2f} (PLCC)."
         return MeasuredAccuracy(sentence, n, None)
@@ -133,11 +132,9 @@ def _measure(
     return MeasuredAccuracy(sentence, n, share)
 
 
-def _figures(
-    by_fit: Mapping[str, float], by_votes: Mapping[str, float], n: int
-) -> list[tuple[str, object, str]]:
+def _figures(by_fit: Mapping[str, float], by_votes: Mapping[str, float], n: int) -> list[Fact]:
     """Return the metrics, those of the votes beside them."""
-    rows: list[tuple[str, object, str]] = []
+    rows: list[Fact] = []
     if "accuracy" in by_fit:
         for name, share in (
             ("Accuracy", by_fit["accuracy"]),
@@ -167,7 +164,7 @@ def _figures(
     return rows
 
 
-def _worst(fit: Fit, truth: MatchedTruth, *, labels: bool) -> str:
+def _worst(fit: Fit, truth: MatchedTruth, *, labels: bool) -> list[Part]:
     """Return the items that are wrong though the fit is certain, or whose scores are farthest off."""
     data = fit.data
     if labels:
@@ -192,8 +189,8 @@ def _worst(fit: Fit, truth: MatchedTruth, *, labels: bool) -> str:
         cells = [[f"{scores[k]:.2f}", f"{expected[k]:.2f}"] for k in order[:_MAX_ROWS].tolist()]
         title = "Largest errors first"
     if not cells:
-        return "<p>No item is wrong.</p>"
-    rows: list[list[str | Cell]] = [
+        return [Text("No item is wrong.")]
+    rows: list[list[str | Opener]] = [
         [
             _opens("items", data.items[int(truth.item[k])].as_py()),
             *row,
@@ -201,7 +198,7 @@ def _worst(fit: Fit, truth: MatchedTruth, *, labels: bool) -> str:
         ]
         for k, row in zip(order[:_MAX_ROWS].tolist(), cells, strict=True)
     ]
-    return f"<h3>Worst items: {title}</h3>{plain_table(header, rows)}"
+    return [Heading(f"Worst items: {title}"), SmallTable(header, rows)]
 
 
 def _given(fit: Fit, item: int) -> str:
@@ -213,8 +210,8 @@ def _given(fit: Fit, item: int) -> str:
     return ", ".join(f"{shorten(data.scale.names[k], 20)} ({n})" for k, n in pairs)
 
 
-def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) -> None:
-    """Add how often each annotator is right on gold items, beside the accuracy or reliability."""
+def _measure_annotators(fit: Fit) -> list[Part]:
+    """Return how often each annotator is right on gold items, beside the accuracy or reliability."""
     data, estimate = fit.data, leading_estimate(fit)
     truth = data.known[data.item_of_label()]
     gold = truth >= 0
@@ -233,19 +230,19 @@ def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) ->
     )
     if estimate != "matches":
         text += f" {estimate.capitalize()} is estimated from all items, gold and others."
-    parts.append(f"<h3>Annotators on gold items</h3><p>{escaped(text)}</p>")
+    chart = None
     header = ["Annotator", "Gold labels", "Right", "95% interval", "Verdict"]
     if estimate != "matches":
         header.insert(4, estimate.capitalize())
         if len(who) > 1:
             names = [shorten(str(data.annotators[int(s)].as_py())) for s in who]
             share = n_right[who] / n[who]
-            charts["gold"] = gold_chart(names, estimate, getattr(fit, estimate)[who], share, n[who])
+            chart = gold_chart(names, estimate, getattr(fit, estimate)[who], share, n[who])
     verdict = verdicts(fit)[0]
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | Opener]] = []
     for k in order.tolist():
         s = int(who[k])
-        row: list[str | Cell] = [
+        row: list[str | Opener] = [
             _opens("annotators", data.annotators[s].as_py()),
             f"{n[s]:,}",
             f"{n_right[s] / n[s]:.0%}",
@@ -255,15 +252,16 @@ def _measure_annotators(fit: Fit, parts: list[str], charts: dict[str, Chart]) ->
         if estimate != "matches":
             row.insert(4, f"{getattr(fit, estimate)[s]:.2f}")
         rows.append(row)
-    table = plain_table(header, rows)
+    parts: list[Part] = [SmallTable(header, rows)]
     if len(who) > len(rows):
-        table += f'<p class="quiet">The {len(rows)} lowest of {len(who):,}.</p>'
-    beside = f'<div class="beside">{table}</div>'
-    parts.append(side_by_side(figure(charts["gold"]), beside) if "gold" in charts else beside)
+        parts.append(Text(f"The {len(rows)} lowest of {len(who):,}.", "quiet"))
+    beside = Beside(parts)
+    shown = beside if chart is None else SideBySide([chart, beside])
+    return [Heading("Annotators on gold items"), Text(text), shown]
 
 
-def _opens(table: str, one: object) -> Cell:
-    return Cell(shorten(str(one), 40), opens=table, row=str(one))
+def _opens(table: str, one: object) -> Opener:
+    return Opener(shorten(str(one), 40), table, str(one))
 
 
 def _number(value: float) -> str:

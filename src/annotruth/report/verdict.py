@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.advice import Advice
-from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
 from annotruth.agreement import pair_agreement
+from annotruth.analyses.advice.advice import Advice
+from annotruth.analyses.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
 from annotruth.models.fits.notes import CHANCE, CHANCE_BELOW, NOTE_RULES
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
-from annotruth.report.html import as_sentence
+from annotruth.report.render import Conclusion, as_sentence
 
 Tone: TypeAlias = Literal["good", "fair", "bad"]
 
@@ -43,13 +43,7 @@ MEASURED_FROM = 50
 
 
 class MeasuredAccuracy(NamedTuple):
-    """How a fit does on items with known truth.
-
-    Examples
-    --------
-    >>> MeasuredAccuracy("93.0% of 200 labels are right.", 200, 0.93).decides
-    True
-    """
+    """How a fit does on items with known truth."""
 
     sentence: str
     n_items: int
@@ -73,17 +67,17 @@ class Trust:
         What the answer follows from, with the number.
     rule
         Which numbers give which answers.
-
-    Examples
-    --------
-    >>> Trust("Yes", "good", "About 97% of the recovered labels are expected to be right.", "").word
-    'Yes'
     """
 
     word: str
     tone: Tone
     sentence: str
     rule: str
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """The answer as a part of a page."""
+        return Conclusion(self.word, self.tone, self.sentence)
 
 
 @dataclass(frozen=True)
@@ -108,14 +102,6 @@ class ReportVerdict:
         The share of the uncertainty that these are expected to remove.
     n_first, removed_first
         A quarter of these labels, where they gain most, and the share that those remove.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit(at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels)
-    >>> verdict = verdict_of(fit, at.next_labels(fit))
-    >>> verdict.trust.word, sum(verdict.annotators.values()), sum(verdict.items.values())
-    ('Mostly', 12, 40)
     """
 
     trust: Trust

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Codes
-from annotruth.labels import Labels
-from annotruth.labels.encode import id_ranks
-from annotruth.labels.frames import from_arrow
-from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model, names_to_compare
+from annotruth.observations import Labels
+from annotruth.observations.encode import id_ranks
+from annotruth.observations.frames import from_arrow
+from annotruth.observations.validate import check_ordinal
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 from annotruth.selection.precompile import compiling_in_parallel
 
@@ -50,14 +50,6 @@ class Choice:
         The models that could not be fitted, with the reason.
     frame
         The caller's frame library, which the table is returned in.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
-    >>> choice = at.choose(labels, ["majority", "gpm"])
-    >>> choice.model, list(choice.scores)
-    ('gpm', ['gpm', 'majority'])
     """
 
     model: str

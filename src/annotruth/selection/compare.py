@@ -11,17 +11,17 @@ from typing import Any
 
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
-from annotruth.io.options import ReadOptions
+from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
-from annotruth.labels import Labels
-from annotruth.labels.truth import MatchedTruth, match_truth
+from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import MODELS, names_to_compare
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
+from annotruth.observations import Labels
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.selection.choose import Choice, choose, make_for, registry_rank
 from annotruth.selection.comparison import Comparison
 from annotruth.selection.evaluate import compute_metrics

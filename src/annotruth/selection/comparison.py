@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth import metrics
+from annotruth.bindings import bound
 from annotruth.io.atomic import atomic_write_folder
-from annotruth.labels import Labels
-from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
+from annotruth.observations.frames import as_arrow, from_arrow
 from annotruth.selection.choose import Choice
 from annotruth.selection.finding import Finding, find_simplest
 from annotruth.selection.heldout import HeldOut
@@ -108,12 +109,11 @@ class Comparison:
         return _PUBLIC
 
     def _repr_html_(self) -> str:
-        from annotruth.report.notebook import comparison_block
-
-        return comparison_block(
+        block = bound("Comparison.notebook")(
             self.model_table(), self.agreement_table(), finding=self.finding,
             labels=self.data.describe(),
         )  # fmt: skip
+        return str(block)
 
     @property
     def finding(self) -> str:
@@ -222,14 +222,12 @@ class Comparison:
         progress
             Called at the start of each report, if it is a `ProgressReporter`.
         """
-        from annotruth.report.comparison import comparison_page
-        from annotruth.report.html import write_page
-
         folder = reports_folder(path)
         if model_reports:
             self._write_model_reports(folder, source, progress)
         start_stage(progress, f"writing {Path(path).name}")
-        content = comparison_page(
+        bound("Comparison.report")(
+            path,
             self.model_table(),
             self.agreement_table(),
             finding=self.finding,
@@ -240,7 +238,6 @@ class Comparison:
             source=source,
             reports=folder.name if model_reports else None,
         )
-        write_page(content, path)
 
     def _write_model_reports(
         self, folder: Path, source: str | None, progress: ProgressCallback | None

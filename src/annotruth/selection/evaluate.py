@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from annotruth import metrics
-from annotruth.errors import InputError, shown
+from annotruth.errors import AnnotruthWarning, InputError, shown
+from annotruth.io.parse import load_table
+from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.encode import match_ids
-from annotruth.labels.frames import as_arrow
-from annotruth.labels.scale import first_not_number, parse_numbers
-from annotruth.labels.truth import MatchedTruth, check_matches, read_truths
-from annotruth.labels.validate import check_items_once
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.scale import first_not_number, parse_numbers
+from annotruth.observations.truth import MatchedTruth, check_matches, match_truth, read_truths
+from annotruth.observations.validate import check_items_once
+
+
+def evaluate_labels(
+    fit: Any, truth: Any, *, scores: bool, max_size: str | int | None, **_: object
+) -> dict[str, float]:
+    """Return the metrics of `annotruth.evaluate` for a fit of labels and known truths."""
+    if not isinstance(fit, Fit):
+        raise InputError(f"fit is {shown(fit)}: give one fit, or the folder of a saved one")
+    with file_named_in_errors(truth):
+        matched = match_truth(load_table(truth, max_size=max_size), fit.data, role="truth")
+        return compute_metrics(fit, matched, scores=scores)
+
+
+def evaluate_ranking(
+    fit: RankFit, truth: Any, *, max_size: str | int | None = None, **_: object
+) -> dict[str, float]:
+    """Return the metrics of `annotruth.evaluate` for a fit of comparisons and known grades."""
+    with file_named_in_errors(truth):
+        grades = match_grades(fit, load_table(truth, max_size=max_size))
+    if len(np.unique(grades.grade)) < 2:
+        warnings.warn(
+            "no two items of the truth have different grades: concordance and Kendall's tau need some",
+            AnnotruthWarning,
+            stacklevel=3,
+        )
+    return grade_metrics(fit, grades)
 
 
 def compute_metrics(fit: Fit, truth: MatchedTruth, *, scores: bool) -> dict[str, float]:
@@ -36,13 +65,7 @@ def compute_metrics(fit: Fit, truth: MatchedTruth, *, scores: bool) -> dict[str,
 
 
 class KnownGrades(NamedTuple):
-    """Known grades of some items, higher is better.
-
-    Examples
-    --------
-    >>> KnownGrades(np.array([0, 2]), np.array([1.0, 5.0])).item.tolist()
-    [0, 2]
-    """
+    """Known grades of some items, higher is better."""
 
     item: Codes
     """The codes of the items."""

@@ -31,14 +31,6 @@ class Finding(NamedTuple):
         The simplest model within one standard error of the best one.
     sentence
         The finding, one sentence without a full stop.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
-    >>> compared = at.compare(labels, ["majority", "gpm"])
-    >>> compared.finding.startswith("gpm predicts held-out labels best")
-    True
     """
 
     model: str

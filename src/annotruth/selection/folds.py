@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.validate import check_seed
 from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.observations.validate import check_seed
 
 FLOOR = 0.01
 """Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
@@ -39,14 +39,6 @@ class HeldOutModel(NamedTuple):
         Fits the model to all rows but those of the given fold; returns whether it converged.
     predict
         Returns the probabilities of all outcomes of the given rows, one row each.
-
-    Examples
-    --------
-    >>> coin = HeldOutModel("coin", lambda fold, _: True, lambda rows: np.full((len(rows), 2), 0.5))
-    >>> fold = np.array([0, 1, -1])
-    >>> log_p, converged = log_p_of_folds(coin, np.array([0, 1, 1]), 2, fold, None)
-    >>> np.exp(log_p).tolist(), converged
-    ([0.5, 0.5], True)
     """
 
     name: str

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.encode import id_ranks
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import get_model
+from annotruth.observations import Labels
+from annotruth.observations.encode import id_ranks
 from annotruth.selection.folds import (
     HeldOutModel,
     fold_generator,
@@ -47,17 +47,6 @@ class HeldOut:
     unit
         What was held out: labels, or the comparisons of `annotruth.selection.pairs`, whose items
         are pairs of items.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = [(item, person, item % 3) for item in range(6) for person in "abcd"]
-    >>> gpm, majority = (at.held_out(model, labels) for model in ("gpm", "majority"))
-    >>> gpm.n_scored
-    24
-    >>> difference, standard_error = gpm.ahead_of(majority)
-    >>> difference > 0
-    True
     """
 
     model: str

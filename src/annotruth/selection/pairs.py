@@ -10,12 +10,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.comparisons import Comparisons
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.encode import id_ranks
 from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.base import PairEstimator
+from annotruth.observations import Comparisons
+from annotruth.observations.encode import id_ranks
 from annotruth.selection.choose import Choice, decide, first_folds
 from annotruth.selection.folds import (
     HeldOutModel,
@@ -62,14 +62,6 @@ def held_out_comparisons(
         The number of folds, and the seed of the random assignment to them.
     progress
         Called after every iteration of every fit.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_codes(
-    ...     [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 1, 1], [0, 1, 0, 1], items="ab", annotators="xy"
-    ... )
-    >>> assign_comparison_folds(votes, 2, seed=0).tolist()
-    [0, 1, 0, 1]
     """
     return score_comparison_folds(
         estimator, data, assign_comparison_folds(data, folds, seed), progress
@@ -190,11 +182,6 @@ class GroupChoice:
         The reason, one sentence.
     scores
         The held-out scores of 1, 2, .. groups, as far as they were tried.
-
-    Examples
-    --------
-    >>> GroupChoice(1, "2 taste groups do not predict held-out comparisons better", ()).n_groups
-    1
     """
 
     n_groups: int

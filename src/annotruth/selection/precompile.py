@@ -17,9 +17,10 @@ import numpy as np
 from annotruth.engines.memory import MemorySession
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import usable_cores
-from annotruth.labels import Labels, Scale
-from annotruth.labels.frames import as_arrow
 from annotruth.models.registry import DEFAULT_MODEL
+from annotruth.observations import Labels, Scale
+from annotruth.observations.frames import as_arrow
+from annotruth.selection.heldout import held_out
 
 _N_ITEMS, _N_ANNOTATORS, _MAX_CATEGORIES = 30, 6, 10
 
@@ -82,8 +83,6 @@ def compile_models(
 
     They are the kernels that ``n_labels`` labels need.
     """
-    from annotruth.selection.choose import choose
-
     if n_labels >= MemorySession.few_labels:
         MemorySession.few_labels = 0
     names = [str(k) for k in range(n_categories)]
@@ -103,7 +102,7 @@ def compile_models(
     )
     for model in models:
         with suppress(AnnotruthError):
-            choose(labels, [model], folds=2)
+            held_out(model, labels, folds=2)
 
 
 if __name__ == "__main__":

@@ -17,19 +17,13 @@ PORTS = {"http": 80, "https": 443}
 
 _MAX_URL = 2_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
-# Python takes these for public: local translation to IPv4, and IPv4 addresses in obsolete form.
-_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "::/96", "fec0::/10")))
+_UNICAST = ipaddress.ip_network("2000::/3")  # all of IPv6 that is assigned to the public internet
+# Some versions of Python take these for public: documentation, protocols, relays of 6to4.
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 
 
 class PrivateAddressError(AnnotruthError):
-    """A host is in a private network, which the settings do not allow.
-
-    Examples
-    --------
-    >>> allowed_addresses("127.0.0.1", 80, allow_private=False)
-    Traceback (most recent call last):
-    annotruth.serve.addresses.PrivateAddressError: 127.0.0.1 is a private address, which...
-    """
+    """A host is in a private network, which the settings do not allow."""
 
 
 def check_url(url: str) -> SplitResult:
@@ -63,11 +57,11 @@ def allowed_addresses(host: str, port: int, *, allow_private: bool) -> list[str]
 def is_public(address: str) -> bool:
     """Return whether an address is of the public internet; IPv6 may have an IPv4 address in it."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    inner = None
     if isinstance(ip, ipaddress.IPv6Address):
-        if any(ip in network for network in _NOT_PUBLIC):
+        translated = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped
+        if translated is not None:
+            return is_public(str(translated))
+        inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip not in _UNICAST or not (inner is None or is_public(str(inner))):
             return False
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-    return all(each.is_global and not each.is_multicast for each in (ip, inner) if each is not None)
+    return ip.is_global and not ip.is_multicast and not any(ip in each for each in _NOT_PUBLIC)

@@ -12,37 +12,23 @@ from annotruth.errors import InputError, shown
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import AUTO, MODELS
 from annotruth.serve.hooks.signatures import new_secret
-from annotruth.serve.store import alerts, connections, projects, tokens
-from annotruth.serve.store.audit import add_audit
-from annotruth.serve.store.connections import PlatformConnection
-from annotruth.serve.store.records import Project, ProjectKind, Scope, Token, Webhook
+from annotruth.serve.store import projects, tokens
+from annotruth.serve.store.maintenance import log
+from annotruth.serve.store.rows import add, remove
+from annotruth.serve.store.tables import (
+    PlatformConnection,
+    Project,
+    ProjectKind,
+    Scope,
+    Token,
+    Webhook,
+)
 
 
 class Administration(NamedTuple):
     """Changes of one administrator in one transaction, each with an entry in the audit log.
 
     Methods that remove something return whether it was there.
-
-    Attributes
-    ----------
-    connection
-        The transaction.
-    actor
-        Who makes the changes, for the audit log.
-    now
-        The time.
-
-    Examples
-    --------
-    >>> from annotruth.serve.store.database import Database
-    >>> from annotruth.serve.store.schema import utc_now
-    >>> database = Database.open("sqlite:///labels.db")
-    >>> database.upgrade()
-    >>> with database.begin() as connection:
-    ...     made = Administration(connection, "ann", utc_now()).create_project("birds", "labels")
-    >>> made.name
-    'birds'
-    >>> database.dispose()
     """
 
     connection: Connection
@@ -91,37 +77,37 @@ class Administration(NamedTuple):
 
     def add_webhook(self, project: Project, url: str, kinds: Sequence[str]) -> Webhook:
         """Send alerts of some kinds to an address, signed with a new secret."""
-        made = alerts.add_webhook(self.connection, project.id, url, kinds, new_secret())
+        values = {"project": project.id, "url": url, "kinds": list(kinds), "secret": new_secret()}
+        made = add(self.connection, Webhook, **values)
         self.log(project.id, "webhook added", {"webhook": made.id, "kinds": list(kinds)})
         return made
-
-    def remove_webhook(self, project: Project, number: int) -> bool:
-        """Remove a webhook."""
-        found = alerts.remove_webhook(self.connection, project.id, number)
-        if found:
-            self.log(project.id, "webhook removed", {"webhook": number})
-        return found
 
     def add_connection(
         self, project: Project, kind: str, settings: dict[str, Any], secret: str | None
     ) -> PlatformConnection:
         """Connect a labelling tool, with a new secret if none is given."""
-        made = connections.add_connection(
-            self.connection, project.id, kind, settings, secret or new_secret()
-        )
+        values = {"kind": kind, "settings": settings, "secret": secret or new_secret()}
+        made = add(self.connection, PlatformConnection, project=project.id, **values)
         self.log(project.id, "connection added", {"connection": made.id, "kind": kind})
         return made
 
+    def remove_webhook(self, project: Project, number: int) -> bool:
+        """Remove a webhook."""
+        return self._remove(project, "webhook", Webhook, number)
+
     def remove_connection(self, project: Project, number: int) -> bool:
         """Remove a connection; its labels stay."""
-        found = connections.remove_connection(self.connection, project.id, number)
+        return self._remove(project, "connection", PlatformConnection, number)
+
+    def _remove(self, project: Project, what: str, row: type[Any], number: int) -> bool:
+        found = remove(self.connection, row, project=project.id, id=number)
         if found:
-            self.log(project.id, "connection removed", {"connection": number})
+            self.log(project.id, f"{what} removed", {what: number})
         return found
 
     def log(self, project_id: int | None, action: str, detail: Mapping[str, Any]) -> None:
         """Add an entry to the audit log; ``detail`` has no secrets."""
-        add_audit(self.connection, project_id, self.actor, action, detail, self.now)
+        log(self.connection, project_id, self.actor, action, detail, self.now)
 
 
 def check_project(name: str, kind: ProjectKind, settings: Mapping[str, Any]) -> None:

@@ -21,64 +21,31 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 @dataclass(frozen=True, kw_only=True)
 class ServeConfig:
-    """The settings of the service.
-
-    Attributes
-    ----------
-    database
-        The URL of the database, such as ``sqlite:////srv/annotruth/labels.db``.
-    data_dir
-        The folder of snapshots.
-    host, port
-        The address that the web server listens on.
-    allowed_hosts
-        The names by which clients reach the server. Requests with another Host header are refused.
-        If there are none: on a loopback address, the loopback names; elsewhere, any name.
-    behind_tls
-        Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
-        only.
-    trusted_proxies
-        Addresses of proxies whose ``X-Forwarded-For`` is believed; by default of none.
-    max_body
-        The largest request in bytes; a stream of JSON lines may be longer.
-    max_stream
-        The largest stream of JSON lines in bytes.
-    body_seconds
-        How long a client may take to send a request, or the next part of a stream.
-    requests_per_second
-        How many requests one token may make per second, on average.
-    lease_seconds
-        How long an item is reserved for the person who was given it.
-    login_hours
-        How long a login lasts.
-    log_requests
-        Whether the log has a line per request.
-    private_webhooks
-        Whether webhooks may be sent to private and loopback addresses.
-
-    Examples
-    --------
-    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
-    >>> config.to_environment()["ANNOTRUTH_SERVE_PORT"]
-    '8377'
-    >>> ServeConfig.from_environment(config.to_environment()) == config
-    True
-    """
+    """The settings of the service."""
 
     database: str = field(repr=False)  # it may have a password
-    data_dir: Path
-    host: str = "127.0.0.1"
+    data_dir: Path  # the folder of snapshots
+    host: str = "127.0.0.1"  # the address that the web server listens on
     port: int = 8377
+    # The names by which clients reach the server. Requests with another Host header are refused.
+    # If there are none: on a loopback address, the loopback names; elsewhere, any name.
     allowed_hosts: tuple[str, ...] = ()
+    # Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
+    # only.
     behind_tls: bool = False
+    # Addresses of proxies whose `X-Forwarded-For` is believed; by default of none.
     trusted_proxies: tuple[str, ...] = ()
+    # The largest request in bytes; a stream of JSON lines may be longer.
     max_body: int = 8 * MEGABYTE
-    max_stream: int = 1024 * MEGABYTE
+    max_stream: int = 1024 * MEGABYTE  # the largest stream of JSON lines in bytes
+    # How long a client may take to send a request, or the next part of a stream.
     body_seconds: float = 30.0
+    # How many requests one token may make per second, on average.
     requests_per_second: float = 1000.0
-    lease_seconds: float = 600.0
-    login_hours: float = 12.0
-    log_requests: bool = True
+    lease_seconds: float = 600.0  # how long an item is reserved for the person who was given it
+    login_hours: float = 12.0  # how long a login lasts
+    log_requests: bool = True  # whether the log has a line per request
+    # Whether webhooks may be sent to private and loopback addresses.
     private_webhooks: bool = False
 
     def __post_init__(self) -> None:

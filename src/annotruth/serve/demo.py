@@ -18,9 +18,9 @@ from annotruth import simulate
 from annotruth.kernels.arrays import Floats
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.start import run_service
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project, get_project
-from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.tokens import create_token
 
 LABELS, COMPARISONS = "film-reviews", "film-duels"
@@ -61,59 +61,22 @@ _BATCH = 200
 
 
 class TeamMember(NamedTuple):
-    """An annotator of the simulated team.
+    """An annotator of the simulated team."""
 
-    Attributes
-    ----------
-    name
-        Their id.
-    reliability
-        The probability of a serious label.
-    behavior
-        What they do otherwise: "random", "repeated" or "inverted".
-    repeated
-        The label that they repeat, counted from 0.
-    seconds
-        How long they take for a label.
-
-    Examples
-    --------
-    >>> TeamMember("ada", 0.95, "random", 0, 6.0).name
-    'ada'
-    """
-
-    name: str
-    reliability: float
-    behavior: str
-    repeated: int
-    seconds: float
+    name: str  # their id
+    reliability: float  # the probability of a serious label
+    behavior: str  # what they do otherwise: "random", "repeated" or "inverted"
+    repeated: int  # the label that they repeat, counted from 0
+    seconds: float  # how long they take for a label
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedTeam:
-    """People who classify film reviews: most are reliable, some are spammers, one deteriorates.
+    """People who classify film reviews: most are reliable, some are spammers, one deteriorates."""
 
-    Attributes
-    ----------
-    members
-        The people.
-    items
-        The ids of the reviews.
-    shares
-        What serious people say about each review, items x categories.
-
-    Examples
-    --------
-    >>> team = SimulatedTeam.of_seed(0)
-    >>> len(team.members), len(team.items)
-    (14, 240)
-    >>> team.label(team.members[0], team.items[0], np.random.default_rng(0)) in _CATEGORIES
-    True
-    """
-
-    members: Sequence[TeamMember]
-    items: Sequence[str]
-    shares: Floats
+    members: Sequence[TeamMember]  # the people
+    items: Sequence[str]  # the ids of the reviews
+    shares: Floats  # what serious people say about each review, items x categories
 
     @classmethod
     def of_seed(cls, seed: int) -> SimulatedTeam:
@@ -184,13 +147,7 @@ def _given(
 
 
 class DemoClient:
-    """A client of the service's API, in the role of a labelling tool.
-
-    Examples
-    --------
-    >>> DemoClient("127.0.0.1", 8377, "at_3f_secret").path("film reviews", "labels")
-    '/api/v1/projects/film%20reviews/labels'
-    """
+    """A client of the service's API, in the role of a labelling tool."""
 
     def __init__(self, host: str, port: int, token: str) -> None:
         self._connection = http.client.HTTPConnection(host, port, timeout=10.0)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from annotruth.advice.annotators import FEW_LABELS
+from annotruth.analyses.advice.annotators import FEW_LABELS
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.sets.rates import PooledRates
@@ -40,14 +40,7 @@ _ENDS = (2.5, 97.5)
 
 
 class RateTable(NamedTuple):
-    """An annotator's rate over all labels with its 95% interval, and per label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> RateTable(np.array([0.8]), np.array([0.6]), np.array([0.9]), np.array([[0.8]])).low.tolist()
-    [0.6]
-    """
+    """An annotator's rate over all labels with its 95% interval, and per label."""
 
     mean: Floats
     low: Floats
@@ -56,13 +49,7 @@ class RateTable(NamedTuple):
 
 
 class AnnotatorEstimates(NamedTuple):
-    """Each annotator's reliability with its interval, rates and behavior.
-
-    Examples
-    --------
-    >>> AnnotatorEstimates._fields[:3]
-    ('reliability', 'low', 'high')
-    """
+    """Each annotator's reliability with its interval, rates and behavior."""
 
     reliability: Floats
     low: Floats

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, get_engine
 from annotruth.kernels.arrays import Codes, Floats, mix_bits, slices
 from annotruth.kernels.reference.sets.presence import type_posterior
-from annotruth.labels import Labels
-from annotruth.labels.sets import members
 from annotruth.models.em import ProgressCallback, run_em, start_stage
+from annotruth.observations import Labels
+from annotruth.observations.sets import members
 from annotruth.sets.steps import SetParameters, SetSteps
 
 MAX_TYPES = 6
@@ -41,11 +41,6 @@ class TypesChoice(NamedTuple):
         The best one; 1.0 where there are too few answers to hold some out.
     n_held_out
         How many answers were held out.
-
-    Examples
-    --------
-    >>> TypesChoice(n_types=2, power=0.9, n_held_out=40).n_types
-    2
     """
 
     n_types: int

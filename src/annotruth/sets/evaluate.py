@@ -6,17 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.labels.sets import Members, known_members, match_known_sets
+from annotruth.io.parse import load_table
+from annotruth.io.sources import file_named_in_errors
+from annotruth.observations.sets import Members, known_members, match_known_sets
 from annotruth.sets.fit import SetFit
 
 
-def evaluate_sets(fit: SetFit, truth: Any, *, separator: str | None = None) -> dict[str, float]:
+def evaluate_sets(
+    fit: SetFit,
+    truth: Any,
+    *,
+    separator: str | None = None,
+    max_size: str | int | None = None,
+    **_: object,
+) -> dict[str, float]:
     """Return micro-F1, macro-F1, the share of exact matches, and Jaccard's index.
 
     ``truth`` is a frame of ``item`` and a column of lists, or of text with the separator between
     labels (by default that of the fit), or a mapping of items to sets.
     """
-    known = match_known_sets(truth, fit.data, role="truth", separator=separator or fit.separator)
+    separator = separator or fit.separator
+    with file_named_in_errors(truth):
+        table = load_table(truth, max_size=max_size)
+        known = match_known_sets(table, fit.data, role="truth", separator=separator)
     return set_metrics(known_members(known, fit.data.scale), fit.sets[known.item])
 
 
@@ -24,13 +36,6 @@ def set_metrics(truth: Members, sets: Members) -> dict[str, float]:
     """Return the metrics of sets, items x labels, compared with true sets.
 
     Two empty sets have Jaccard's index 1. Macro-F1 is over the labels that are in some set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth = np.array([[True, True], [False, True]])
-    >>> set_metrics(truth, np.array([[True, False], [False, True]]))["exact_match"]
-    0.5
     """
     both = (truth & sets).sum(axis=0)
     total = truth.sum(axis=0) + sets.sum(axis=0)

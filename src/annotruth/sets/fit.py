@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.frames import from_arrow
-from annotruth.labels.sets import Members, describe_sets, members
 from annotruth.models.base_fit import (
     FORMAT,
     SETS,
     SPAMMER_BELOW,
     AnnotatorResults,
     Column,
+    FitMethods,
     table_of,
 )
 from annotruth.models.em import History
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.notes import ONE_ANNOTATOR_LINE, ONE_LABEL_LINE
+from annotruth.observations import Labels
+from annotruth.observations.frames import from_arrow
+from annotruth.observations.sets import Members, describe_sets, members
 from annotruth.sets.annotators import TOO_FEW_ANSWERS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SetFit(AnnotatorResults):
+class SetFit(FitMethods, AnnotatorResults):
     """The results of the model of sets of labels. Frozen.
 
     `items`, `annotators`, `answers` and `labels` return tables in the caller's frame library.
@@ -237,21 +238,6 @@ class SetFit(AnnotatorResults):
             "labels": self.label_table(),
         }
 
-    def keep(self) -> Any:
-        """Return one row per annotator: annotator, verdict, reason.
-
-        The verdict is "keep", "drop", "unsure" or "too few answers".
-        """
-        return from_arrow(self.verdict_table(), self.data.frame)
-
-    def verdict_table(self) -> pa.Table:
-        """Return the table of verdicts in Arrow."""
-        from annotruth.advice.annotators import verdicts
-
-        verdict, reason = verdicts(self)
-        columns = {"verdict": verdict.tolist(), "reason": reason}
-        return table_of({"annotator": self.data.annotators, **columns})
-
     def joined(self, sets: Members) -> pa.Array:
         """Return sets as text, with the separator between labels."""
         names = self.label_names
@@ -337,21 +323,12 @@ class SetFit(AnnotatorResults):
         command
             The command line that makes the report, for its heading.
         """
-        from annotruth.sets.page import write_set_report
-
-        write_set_report(self, path, source=source, truth=truth, command=command)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
-        from annotruth.models.storage import save
-
-        save(self, path)
+        self._bound("report")(self, path, source=source, truth=truth, command=command)
 
     def stored(self) -> Fit:
         """Return the fit of labels whose tables and parameters are saved."""
-        from annotruth.sets.storage import stored_fit
-
-        return stored_fit(self)
+        stored: Fit = self._bound("stored")(self)
+        return stored
 
     def with_separator(self, separator: str | None) -> SetFit:
         """Return the fit with a separator that no label contains, by preference the given one."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from annotruth.errors import InputError
 from annotruth.io.readers import load_labels, reading_stage
-from annotruth.labels import Labels
-from annotruth.labels.options import ReadOptions
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import is_fit
 from annotruth.models.storage import refuse_sets
+from annotruth.observations import Labels
+from annotruth.observations.options import ReadOptions
 from annotruth.sets.fit import SetFit
 from annotruth.sets.model import SetModel
 

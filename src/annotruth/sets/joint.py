@@ -23,14 +23,7 @@ _VALUES_AT_ONCE = 1 << 22
 
 
 class JointSets(NamedTuple):
-    """The most likely set of each item, items x labels, and its probability.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> JointSets(np.ones((1, 2), np.bool_), np.array([0.9])).probability.tolist()
-    [0.9]
-    """
+    """The most likely set of each item, items x labels, and its probability."""
 
     sets: NDArray[np.bool_]
     probability: Floats

@@ -12,12 +12,12 @@ from scipy.special import expit
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
-from annotruth.labels.sets import members
 from annotruth.models import base_fit
 from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
 from annotruth.models.options import OptionsBase
+from annotruth.observations import Labels
+from annotruth.observations.sets import members
 from annotruth.sets.annotators import AnnotatorEstimates, RateTable, estimate_annotators
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
 from annotruth.sets.fit import SetFit
@@ -70,6 +70,7 @@ class SetModel(OptionsBase):
     """
 
     name: ClassVar[str] = base_fit.SETS
+    fits: ClassVar[str] = "sets"
 
     n_types: int | None = None
     tol: float = 1e-5

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.advice.annotators import verdicts
-from annotruth.labels.sets import Members
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.observations.sets import Members
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageColumn,

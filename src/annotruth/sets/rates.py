@@ -36,15 +36,7 @@ _LEAST = 1e-6  # rates stay away from 0 and 1
 
 
 class PooledRates(NamedTuple):
-    """The levels of labels and annotators, and how much rates vary around them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rates = start_rates(2, 3, 0.8)
-    >>> rates.mean().shape, float(rates.mean()[0, 0].round(2))
-    ((2, 3), 0.8)
-    """
+    """The levels of labels and annotators, and how much rates vary around them."""
 
     level: Floats  # m, one per label
     offset: Floats  # u, one per annotator

@@ -10,9 +10,9 @@ from scipy.special import betaln, expit
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.sets import members
 from annotruth.models.em import Monitor
+from annotruth.observations import Labels
+from annotruth.observations.sets import members
 from annotruth.sets.rates import PooledRates, start_rates, update_rates
 
 _START_SENSITIVITY, _START_SPECIFICITY = 0.73, 0.88
@@ -39,11 +39,6 @@ class SetParameters(NamedTuple):
         The probability that each annotator answers whatever the item is, and its share in the crowd.
     theta, types
         The share of each label in each type of items, and the shares of the types.
-
-    Examples
-    --------
-    >>> "theta" in SetParameters._fields
-    True
     """
 
     sensitivity: PooledRates
@@ -76,12 +71,6 @@ class AnswerCounts(NamedTuple):
         Over answers to items that have the label: how many, and in how many it was given.
     negatives, rejections
         Over answers to items without the label: how many, and in how many it was not given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> AnswerCounts(*np.ones((4, 2, 3))).hits.shape
-    (2, 3)
     """
 
     positives: Floats
@@ -97,17 +86,6 @@ class SetSteps:
     ----------
     labels, session
         Labels whose categories are sets, and the session they are open in.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> from annotruth import Labels
-    >>> from annotruth.engines import get_engine
-    >>> answers = Labels.of([("a", "ann", ["x"]), ("a", "bob", ["x", "y"]), ("b", "ann", ["y"])])
-    >>> with closing(get_engine("reference").open(answers)) as session:
-    ...     parameters = SetSteps(answers, session).start()
-    >>> parameters.theta.round(2).tolist()  # the shares of the labels, averaged over items
-    [[0.5, 0.75]]
     """
 
     objective_name = "the log-likelihood per answer"

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.frames import as_arrow
-from annotruth.labels.sets import members
 from annotruth.models.result import Fit
 from annotruth.models.storage.columns import check
 from annotruth.models.storage.tables import make_fit
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.sets import members
 from annotruth.sets.fit import SetFit
 
 _SLACK = 1e-9

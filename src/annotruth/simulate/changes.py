@@ -7,8 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, Scale
-from annotruth.labels.arrays import Covariates
+from annotruth.observations import Labels, Scale
+from annotruth.observations.arrays import Covariates
 from annotruth.simulate.checks import check_choices, check_share, generator
 from annotruth.simulate.crowds import crowd, one_right_label
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from annotruth.errors import InputError, shown
 from annotruth.io.content import available_memory
-from annotruth.labels.on_disk.disk import format_size
-from annotruth.labels.validate import check_seed, is_integer
+from annotruth.observations.disk import format_size
+from annotruth.observations.validate import check_seed, is_integer
 
 _MOST = 10**9  # more are a mistake in typing, whatever the memory
 _FLAGS = {

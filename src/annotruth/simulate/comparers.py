@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
-from annotruth.comparisons.votes import EXCHANGED
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
+from annotruth.observations.pairs.votes import EXCHANGED
 from annotruth.simulate.checks import (
     check_choices,
     check_counts,

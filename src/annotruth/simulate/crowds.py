@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 from annotruth.simulate.checks import (
     check_choices,
     check_counts,

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
 from annotruth.simulate.crowds import (
     CHOICES,

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.encode import to_text
+from annotruth.observations import Labels
+from annotruth.observations.encode import to_text
 from annotruth.simulate.checks import check_counts, check_share, generator
 from annotruth.simulate.crowds import Simulation
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from scipy.special import ndtr
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Scale
-from annotruth.labels.encode import decode_table
-from annotruth.labels.questions import concat_questions
+from annotruth.observations import Scale
+from annotruth.observations.encode import decode_table
+from annotruth.observations.questions import concat_questions
 from annotruth.simulate.checks import check_choices, check_share, generator
 from annotruth.simulate.crowds import (
     Simulation,

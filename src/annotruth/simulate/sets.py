@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
-from annotruth.labels.frames import default_frame
-from annotruth.labels.sets import describe_sets, labels_in
+from annotruth.observations import Labels
+from annotruth.observations.frames import default_frame
+from annotruth.observations.sets import describe_sets, labels_in
 from annotruth.simulate.checks import (
     check_counts,
     check_memory,

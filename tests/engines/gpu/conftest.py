@@ -2,11 +2,11 @@
 
 import pytest
 
-from annotruth.engines.gpu import limits
+from annotruth.engines.gpu import session
 
 
 @pytest.fixture(params=["single", "double"])
 def precision(request, monkeypatch):
     """The precision of gpm and dawid-skene; single is that of many labels."""
-    monkeypatch.setattr(limits, "DOUBLE_LABELS", 1 << 22 if request.param == "double" else 0)
+    monkeypatch.setattr(session, "DOUBLE_LABELS", 1 << 22 if request.param == "double" else 0)
     return request.param

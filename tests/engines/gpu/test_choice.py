@@ -13,7 +13,7 @@ import annotruth as at
 from annotruth.app.cli import app
 from annotruth.engines import registry
 from annotruth.engines.gpu import GPUEngine
-from annotruth.engines.gpu.errors import errors_in_one_line
+from annotruth.engines.gpu.device import errors_in_one_line
 from annotruth.errors import InputError
 from annotruth.models.em import ProgressReporter
 

@@ -16,8 +16,8 @@ import annotruth as at
 from annotruth.engines.gpu import GPUEngine, label_arrays
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
-from annotruth.labels import Labels, Scale
-from annotruth.models.dawid_skene.steps import DawidSkeneSteps
+from annotruth.models.confusion.dawid_skene import DawidSkeneSteps
+from annotruth.observations import Labels, Scale
 
 
 def host_device(**options):

@@ -11,9 +11,9 @@ import annotruth as at
 from annotruth.engines import Input, Pass, Sum, get_engine
 from annotruth.engines.gpu import GPUEngine, opinions
 from annotruth.engines.gpu.device import CUDADevice
-from annotruth.kernels.reference import robust_gpm, robust_gpm_single
-from annotruth.kernels.shared import LOG_ZERO, pad
-from annotruth.labels import Labels, Scale
+from annotruth.kernels.reference import robust_gpm
+from annotruth.models.robust_gpm.opinion_model import OpinionModel
+from annotruth.observations import Labels, Scale
 
 N_ANNOTATORS, N_CATEGORIES, N_CLASSES, N_STRATEGIES = 9, 4, 10, 7
 
@@ -74,7 +74,7 @@ def test_step(labels, session, tables):
     counts, classes = np.zeros(tables[2].shape), np.zeros(N_CLASSES)
     total = np.zeros(1)
     robust_gpm.step(labels.block(), 0, labels.n_items, *tables, counts, classes, total)
-    np.testing.assert_allclose(session.to_host(sums["labels"]), counts, atol=1e-5)
+    np.testing.assert_allclose(session.to_host(sums["counts"]), counts, atol=1e-5)
     np.testing.assert_allclose(sums["classes"], classes, atol=1e-5)
     np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
 
@@ -83,11 +83,11 @@ def test_count_agreements(labels, session, tables):
     shape, place = (N_ANNOTATORS, N_ANNOTATORS), np.arange(N_ANNOTATORS)
     one = Pass(
         "robust_gpm.count_agreements",
-        inputs=(Input("prior"), Input("known_truth"), Input("likelihood", 0), Input("place", 0)),
+        inputs=(Input("prior"), Input("known_truth"), Input("confusion", 0), Input("place", 0)),
         sums=(Sum("same", shape), Sum("expected", shape), Sum("common", shape)),
     )
-    inputs = dict(zip(("prior", "known_truth", "likelihood"), tables, strict=True))
-    inputs["likelihood"] = session.to_engine(tables[2])
+    inputs = dict(zip(("prior", "known_truth", "confusion"), tables, strict=True))
+    inputs["confusion"] = session.to_engine(tables[2])
     sums = session.run_pass(one, **inputs, place=place)
     twins = [np.zeros(shape) for _ in range(3)]
     robust_gpm.count_agreements(labels.block(), 0, labels.n_items, *tables, place, *twins)
@@ -98,15 +98,9 @@ def test_count_agreements(labels, session, tables):
 def test_leave_one_out(labels, session, tables, strategies):
     other, repeated, repeated_label = strategies
     twin = np.zeros((N_ANNOTATORS, N_STRATEGIES))
-    log_prior, log_likelihood = opinions.take_logs(session, *tables)
-    inputs = {"log_prior": log_prior, "log_likelihood": log_likelihood}
-    inputs |= {"other": pad(other), "repeated": pad(repeated), "repeated_label": repeated_label}
-    one = Pass(
-        "robust_gpm_single.leave_one_out",
-        inputs=tuple(map(Input, inputs)),
-        sums=(Sum("log_likelihood", twin.shape, annotator_axis=0),),
+    sums = opinions.leave_one_out(
+        session, *opinions.take_logs(session, *tables), other, repeated, repeated_label
     )
-    sums = session.run_pass(one, **inputs)
     robust_gpm.leave_one_out(labels.block(), 0, labels.n_items, *tables, *strategies, twin)
     np.testing.assert_allclose(session.to_host(sums["log_likelihood"]), twin, rtol=1e-5)
 
@@ -135,43 +129,6 @@ def test_posterior_and_summary(labels, session, tables):
     for name, array in zip(names, arrays, strict=True):
         np.testing.assert_allclose(session.collect(name), array, atol=2e-6, err_msg=name)
     np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
-
-
-@pytest.mark.parametrize("n_priors", [1, N_ANNOTATORS])
-def test_annotators_weights(session, strategies, n_priors):
-    other, repeated = (np.log(table).transpose(2, 0, 1) for table in strategies[:2])
-    repeated_label = strategies[2]
-    weights = random_shares(N_ANNOTATORS, N_STRATEGIES, seed=8).astype(np.float32)
-    weights[0] = [1.0, *[0.0] * (N_STRATEGIES - 1)]
-    log_prior = pad(np.log(random_shares(n_priors, N_STRATEGIES, seed=9)), LOG_ZERO)
-    singles = np.ascontiguousarray(other, np.float32), np.ascontiguousarray(repeated, np.float32)
-    shape = (N_ANNOTATORS, N_CATEGORIES, N_CLASSES)
-    mixed, divergence = np.empty(shape, np.float32), np.empty(N_ANNOTATORS)
-    arguments = (weights, log_prior, *singles, repeated_label)
-    on_card = [session.to_engine(array) for array in (weights, mixed, divergence)]
-    session.run_over_annotators(
-        "robust_gpm_single.mix", N_ANNOTATORS, on_card[0], *arguments[1:], *on_card[1:]
-    )
-    mixed, divergence = map(session.to_host, on_card[1:])
-    twins = np.empty(shape, np.float32), np.empty(N_ANNOTATORS)
-    robust_gpm_single.mix(0, N_ANNOTATORS, *arguments, *twins)
-    np.testing.assert_allclose(mixed, twins[0], rtol=1e-5)
-    np.testing.assert_allclose(divergence, twins[1], atol=1e-5)
-
-    counts = np.random.default_rng(10).gamma(1.0, size=shape).astype(np.float32)
-    relative = pad(other.reshape(N_STRATEGIES, -1).T)
-    excess = pad((repeated - other).transpose(1, 2, 0))
-    flat = counts.reshape(N_ANNOTATORS, -1)
-    arguments = (flat, relative, counts, log_prior, excess, repeated_label)
-    twin = np.empty_like(weights)
-    robust_gpm_single.strategy_weights(0, N_ANNOTATORS, *arguments, twin)
-    flat, counts, found = (session.to_engine(array) for array in (flat, counts, weights))
-    session.run_over_annotators(
-        "robust_gpm_single.strategy_weights",
-        N_ANNOTATORS,
-        *(flat, relative, counts, log_prior, excess, repeated_label, found),
-    )
-    np.testing.assert_allclose(session.to_host(found), twin, rtol=2e-4, atol=1e-7)
 
 
 def test_large_arrays_are_copied_in_parts(monkeypatch):
@@ -204,7 +161,7 @@ def test_fits_equal_the_reference(n_categories, device):
 
 def fit_opinions(labels, engine):
     with closing(engine.open(labels)) as session:
-        return at.RobustGPM()._fit_opinions(labels, session, None, None, None)
+        return OpinionModel(at.RobustGPM()).fit(labels, session, None, None)
 
 
 def test_results_do_not_depend_on_the_grid():

@@ -12,10 +12,10 @@ from annotruth.engines import get_engine
 from annotruth.engines.gpu import GPUEngine
 from annotruth.errors import InputError
 from annotruth.kernels.shared import NEVER
-from annotruth.labels import Scale
+from annotruth.models.evidence.chance import Folds, _AgreementRatios, assign_folds
 from annotruth.models.robust_gpm.choice import Candidate, _score_fold
 from annotruth.models.robust_gpm.class_results import ClassState, state_posterior
-from annotruth.models.robust_gpm.resampling import Folds, _AgreementRatios, assign_folds
+from annotruth.observations import Scale
 
 CANDIDATES = [Candidate(1, 1024.0, learn_crowd=False), Candidate(3, 16.0, learn_crowd=True)]
 

@@ -8,7 +8,8 @@ import pytest
 from tests.engines.gpu.host_device import COMPILER, HostDevice
 
 import annotruth as at
-from annotruth.engines.gpu import GPUEngine, limits, streaming
+from annotruth.engines.gpu import GPUEngine, session, streaming
+from annotruth.engines.gpu import device as card
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
 from annotruth.models import base
@@ -130,7 +131,7 @@ def test_a_model_that_needs_all_labels_on_the_card_says_so(stream):
 def test_the_layout_for_many_categories_gives_the_same_fit_of_gpm(monkeypatch, precision, options):
     labels = crowd(4)
     dense = at.fit(labels, "gpm", engine=GPUEngine(small_device()), tol=1e-3, **options)
-    monkeypatch.setattr(limits, "DENSE_CATEGORIES", 3)
+    monkeypatch.setattr(session, "DENSE_CATEGORIES", 3)
     sparse = at.fit(labels, "gpm", engine=GPUEngine(small_device()), tol=1e-3, **options)
     assert_identical(dense, sparse)
 
@@ -147,10 +148,10 @@ def test_many_categories_equal_the_reference(device, precision, model, options):
 
 def test_too_many_categories_and_annotators_are_refused(monkeypatch):
     labels = crowd(20)
-    monkeypatch.setattr(limits, "MAX_CATEGORIES", 19)
+    monkeypatch.setattr(card, "MAX_CATEGORIES", 19)
     with pytest.raises(InputError, match="at most 19 categories, not 20"):
         at.fit(labels, "gpm", engine=GPUEngine(small_device()))
     monkeypatch.undo()
-    monkeypatch.setattr(limits, "_WORD_BITS", 9)
+    monkeypatch.setattr(card, "_WORD_BITS", 9)
     with pytest.raises(InputError, match="at most 16 annotators with 20 categories, not 25"):
         at.fit(labels, "gpm", engine=GPUEngine(small_device()))

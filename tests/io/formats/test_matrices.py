@@ -25,7 +25,7 @@ def transpose(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.parametrize("empty", ["", "nan", "NaN", "NA", " "])
+@pytest.mark.parametrize("empty", ["", "nan", "NaN", " "])
 @pytest.mark.parametrize("corner", ["stimulus", "item", "", "clip"])
 def test_items_in_rows(same, votes, empty, corner):
     fit = same(text(matrix(votes, empty=empty, corner=corner)), "wide.csv", votes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from annotruth.comparisons import Comparisons
+from annotruth.observations import Comparisons
 
 
 def comparisons(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons import Comparisons
+from annotruth.observations import Comparisons
 
 
 class PromptCrowd(NamedTuple):

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth import simulate
-from annotruth.comparisons import Comparisons
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import TOO_FEW_VOTES
+from annotruth.observations import Comparisons
 
 
 def votes(*rows, sides_known=True) -> Comparisons:

@@ -10,13 +10,13 @@ from tests.models.pairs.crowds import comparisons, draw_votes
 from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
-from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
 from annotruth.models.pairs import graph
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.information import PRIOR_SD
 from annotruth.models.pairs.registry import PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.score_model import ScoreSteps
+from annotruth.observations import Comparisons
 
 MODELS = [model for model in PAIR_MODELS if model in ("bradley-terry", "thurstone")]
 TIE = {"bradley-terry": np.log(0.5), "thurstone": 0.3}

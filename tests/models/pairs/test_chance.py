@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.comparisons import TIE, Comparisons
-from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs import chance
-from annotruth.models.pairs.chance import _ScoreRatios, judge_comparisons
-from annotruth.models.pairs.random_votes import RandomVotes
+from annotruth.models.pairs.chance import RandomVotes, _ScoreRatios, judge_comparisons
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.models.pairs.summary import CHANCE_RANKING
+from annotruth.observations import TIE, Comparisons
+from annotruth.observations.pairs.votes import in_order_of_codes
 
 
 def votes_of_chance(
@@ -297,7 +296,7 @@ def test_the_verdict_does_not_depend_on_names_and_rows(sides_known):
 
 
 def test_the_sample_of_many_votes_does_not_depend_on_rows():
-    from annotruth.models.pairs.pair_gpm.sample import sample_votes
+    from annotruth.models.pairs.pair_gpm.large import sample_votes
 
     data = votes_of_chance(n_items=5, n_annotators=4, n_votes=3000)
     table = data.to_arrow()

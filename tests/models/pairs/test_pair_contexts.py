@@ -10,17 +10,21 @@ import pytest
 from tests.models.pairs.prompts import prompt_crowd
 
 import annotruth as at
-from annotruth.comparisons import Comparisons
-from annotruth.models.pairs.pair_gpm.estimation import start_estimate
+from annotruth.models.pairs.pair_gpm.estimation import (
+    better_estimate,
+    estimate,
+    start_estimate,
+    trimmed_start,
+)
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.states import MARGINAL
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
-from annotruth.models.pairs.pair_gpm.votes import make_votes
+from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes
 from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
+from annotruth.observations import Comparisons
 from annotruth.report.pairs.verdict import rank_verdict
 
 
@@ -63,6 +67,53 @@ def test_scores_are_log_odds_in_a_new_context() -> None:
     low, high = fit.scores.interval.T
     assert ((low <= marginal) & (marginal <= high)).all()
     assert fit.scores.mean @ marginal / (marginal @ marginal) == pytest.approx(1.0, abs=0.35)
+
+
+def test_scores_do_not_shrink_where_contexts_decide_everything() -> None:
+    # Three people nearly always agree on each of 300 prompts with one pair: full steps oscillate.
+    rng = np.random.default_rng(0)
+    rows = []
+    for prompt in range(300):
+        left, right = rng.choice(4, 2, replace=False).tolist()
+        better = "left" if rng.random() < (0.7 if left < right else 0.3) else "right"
+        for person in "abc":
+            vote = better if rng.random() < 0.97 else "tie"
+            rows.append((left, right, person, vote, prompt))
+    names = ("left", "right", "annotator", "winner", "prompt")
+    votes = Comparisons.of([dict(zip(names, row, strict=True)) for row in rows])
+    fit, plain = at.rank(votes), at.rank(votes, "bradley-terry")
+    assert fit.converged
+    assert spread_of(fit) > 3.0
+    slope = fit.scores.mean @ plain.scores.mean / (plain.scores.mean @ plain.scores.mean)
+    assert slope == pytest.approx(1.0, abs=0.25)
+
+
+def test_the_better_of_two_starts_is_taken() -> None:
+    made = prompt_crowd(n_random=14, n_annotators=24, n_votes=60, spread=1.0, seed=3)
+    votes = make_votes(made.comparisons)
+    first = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    estimate(first, tol=0.01, max_rounds=40)
+    other = trimmed_start(first)
+    assert (other.states.p_class[:, 0] < 1.0).sum() == 12
+    estimate(other, tol=0.01, max_rounds=40)
+    assert first.states.share_serious() < 0.75
+    best = max(first.states.log_likelihood, other.states.log_likelihood)
+    assert best > min(first.states.log_likelihood, other.states.log_likelihood)
+    assert better_estimate(first, other).states.log_likelihood == best
+    assert better_estimate(other, first).states.log_likelihood == best
+    fit = at.rank(made.comparisons)
+    assert fit.log_likelihood == pytest.approx(best, rel=1e-9)
+
+
+def test_no_start_is_taken_that_reverses_the_order() -> None:
+    votes = make_votes(prompt_crowd(n_contexts=1).comparisons)
+    first, other = (
+        start_estimate(votes, Passes(votes, "annotruth.kernels.pairs")) for _ in range(2)
+    )
+    for each, sign in ((first, 1.0), (other, -1.0)):
+        each.groups[0].solution[:] = sign * np.arange(6)
+    first.states.log_likelihood, other.states.log_likelihood = -2.0, -1.0
+    assert better_estimate(first, other) is first
 
 
 def test_few_contexts_make_intervals_wider() -> None:
@@ -138,6 +189,36 @@ def test_votes_of_rankings_are_recognised_and_count_less() -> None:
     weight, is_ranked = ranking_weights(ranked())
     assert is_ranked
     np.testing.assert_allclose(weight, 4 * (4 - 25 / 12) / 12)
+
+
+def test_votes_of_named_rankings_count_less_also_without_contexts() -> None:
+    table = ranked().to_arrow()
+    n_votes = 6  # of a ranking of four items
+    ranking = pa.array([f"r{row // n_votes}" for row in range(table.num_rows)])
+    named = table.drop_columns("context").append_column("ranking", ranking)
+    weight, is_ranked = ranking_weights(Comparisons.of(named))
+    assert is_ranked
+    np.testing.assert_allclose(weight, 4 * (4 - 25 / 12) / 12)
+    # The same name is another ranking of another person; a vote without one stands alone.
+    same = named.set_column(4, "ranking", pa.array([None, *["r"] * (table.num_rows - 1)]))
+    data = Comparisons.of(same)
+    first = data.further["ranking"].to_pylist()
+    assert first[0] is None
+    assert len(set(first[1:])) == 10
+
+
+def test_ranks_of_several_items_are_rankings() -> None:
+    rows = [
+        {"annotator": who, "item": item, "rank": (item + who) % 3, "prompt": prompt}
+        for who in range(3)
+        for prompt in range(2)
+        for item in range(3)
+    ]
+    weight, is_ranked = ranking_weights(Comparisons.of(rows))
+    assert is_ranked
+    np.testing.assert_allclose(weight, 7 / 9)
+    alike = [{**row, "rank": row["item"]} for row in rows]
+    assert "votes follow from rankings" in at.rank(alike).summary()
 
 
 def test_circles_are_no_rankings() -> None:

@@ -9,13 +9,13 @@ import pytest
 from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
-from annotruth.comparisons import Comparisons
 from annotruth.errors import InputError
 from annotruth.models.pairs.pair_gpm.groups import _distinct
+from annotruth.models.pairs.pair_gpm.large import sample_votes
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.pair_gpm.sample import sample_votes
 from annotruth.models.pairs.pair_gpm.votes import distinct_pairs
 from annotruth.models.pairs.result import TOO_FEW_VOTES
+from annotruth.observations import Comparisons
 
 
 @pytest.mark.parametrize("n_contexts", [1, 20])

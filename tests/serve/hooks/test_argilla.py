@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.argilla import read, verify
+from annotruth.serve.hooks.argilla import Argilla
 from annotruth.serve.hooks.message import HookMessage, HookProject
 from annotruth.serve.hooks.signatures import SignatureError, new_secret, sign
 
@@ -19,7 +19,7 @@ def message(payload):
     """A function that returns what a message says."""
 
     def say(name, project=LABELS):
-        return read(payload("argilla", name), project)
+        return Argilla().read(payload("argilla", name), project)
 
     return say
 
@@ -49,14 +49,14 @@ def test_older_servers_send_the_id_of_what_was_deleted(message):
 def test_without_an_id_of_its_own(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["record"]["external_id"] = None
-    (event,) = read(content, LABELS).events
+    (event,) = Argilla().read(content, LABELS).events
     assert event.item == content["data"]["record"]["id"]
 
 
 def test_several_labels_are_one_category(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["values"]["sentiment"]["value"] = ["b", "a"]
-    assert read(content, LABELS).events[0].label == "a + b"
+    assert Argilla().read(content, LABELS).events[0].label == "a + b"
 
 
 def test_other_datasets_are_left_out(message, payload):
@@ -76,9 +76,9 @@ def test_questions(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["values"]["topic"] = {"value": "story"}
     with pytest.raises(InputError, match="several questions, sentiment, topic"):
-        read(content, LABELS)
+        Argilla().read(content, LABELS)
     topic = HookProject("labels", {"question": "topic"})
-    assert read(content, topic).events[0].label == "story"
+    assert Argilla().read(content, topic).events[0].label == "story"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_malformed_messages(payload, change):
     content = copy.deepcopy(payload("argilla", "response_created"))
     change(content)
     with pytest.raises(InputError):
-        read(content, LABELS)
+        Argilla().read(content, LABELS)
 
 
 def test_comparisons_are_refused(message):
@@ -111,8 +111,8 @@ def test_comparisons_are_refused(message):
 def test_signatures_and_replays(payload, received):
     secret, body = new_secret(), json.dumps(payload("argilla", "response_created")).encode()
     headers = sign(secret, "msg_1", received, body)
-    verify(secret, HookMessage(headers, body, received))
+    Argilla().verify(secret, HookMessage(headers, body, received))
     with pytest.raises(SignatureError, match="differs by more than"):
-        verify(secret, HookMessage(headers, body, received + timedelta(minutes=6)))
+        Argilla().verify(secret, HookMessage(headers, body, received + timedelta(minutes=6)))
     with pytest.raises(SignatureError, match="wrong or missing"):
-        verify(new_secret(), HookMessage(headers, body, received))
+        Argilla().verify(new_secret(), HookMessage(headers, body, received))

@@ -8,13 +8,16 @@ import httpx2
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.cvat import read, verify
-from annotruth.serve.hooks.cvat_api import Cvat
-from annotruth.serve.hooks.cvat_polling import item_of_frame, poll_cvat
+from annotruth.serve.hooks.cvat import Cvat, CvatProject, item_of_frame
 from annotruth.serve.hooks.message import HookMessage, HookProject
+from annotruth.serve.hooks.polling import reconcile
 from annotruth.serve.hooks.signatures import SignatureError, sign_hex
-from annotruth.serve.store.annotations import AnnotationState, annotation_states
-from annotruth.serve.store.events import append_events, current_labels
+from annotruth.serve.store.events import (
+    AnnotationState,
+    annotation_states,
+    append_events,
+    current_labels,
+)
 
 LABELS = HookProject("labels", {})
 SETTINGS = {"url": "https://cvat.example.org", "project": 3, "token": "personal"}
@@ -36,8 +39,9 @@ def poll(api):
             content = api.get(request.url.path)
             return httpx2.Response(404 if content is None else 200, json=content)
 
-        with Cvat(SETTINGS, transport=httpx2.MockTransport(answer)) as cvat:
-            return poll_cvat(cvat, known or {})
+        project = HookProject("labels", SETTINGS)
+        with Cvat().open(project, transport=httpx2.MockTransport(answer)) as state:
+            return reconcile(state, known or {}, "labels")
 
     return run
 
@@ -47,20 +51,20 @@ def states(polled):
 
 
 def test_a_job_makes_a_poll_necessary(payload):
-    assert read(payload("cvat", "update_job"), LABELS).needs_poll
-    assert not read(payload("cvat", "ping"), LABELS).is_known
+    assert Cvat().read(payload("cvat", "update_job"), LABELS).needs_poll
+    assert not Cvat().read(payload("cvat", "ping"), LABELS).is_known
     for content in ([], {}, {"event": 1}):
         with pytest.raises(InputError):
-            read(content, LABELS)
+            Cvat().read(content, LABELS)
 
 
 def test_signatures(payload, received):
     body = json.dumps(payload("cvat", "update_job")).encode()
     headers = {"x-signature-256": sign_hex("secret", body)}
-    verify("secret", HookMessage(headers, body, received))
+    Cvat().verify("secret", HookMessage(headers, body, received))
     for given in (headers, {}):
         with pytest.raises(SignatureError):
-            verify("another", HookMessage(given, body, received))
+            Cvat().verify("another", HookMessage(given, body, received))
 
 
 def test_tags_of_completed_jobs(poll):
@@ -171,5 +175,5 @@ def test_pages_and_old_tokens():
         return httpx2.Response(200, json=pages[request.url.params["page"]])
 
     settings = {**SETTINGS, "token": "0a" * 20}
-    with Cvat(settings, transport=httpx2.MockTransport(answer)) as cvat:
+    with CvatProject(settings, transport=httpx2.MockTransport(answer)) as cvat:
         assert [job["id"] for job in cvat.jobs()] == [1, 2]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.label_studio import read, verify
+from annotruth.serve.hooks.label_studio import LabelStudio
 from annotruth.serve.hooks.message import HookMessage, HookProject
 from annotruth.serve.hooks.signatures import SignatureError
 
@@ -18,7 +18,7 @@ def message(payload):
     """A function that returns what a recorded message says."""
 
     def say(name, project=LABELS):
-        return read(payload("label_studio", name), project)
+        return LabelStudio().read(payload("label_studio", name), project)
 
     return say
 
@@ -165,7 +165,9 @@ def test_malformed_messages(payload, change):
     content = copy.deepcopy(payload("label_studio", "annotation_created"))
     changed = change(content)
     with pytest.raises(InputError) as caught:
-        read(changed if isinstance(changed, list) and not changed else content, LABELS)
+        LabelStudio().read(
+            changed if isinstance(changed, list) and not changed else content, LABELS
+        )
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
@@ -174,12 +176,12 @@ def test_malformed_messages(payload, change):
 def test_odd_times_of_work_are_left_out(payload, seconds):
     content = copy.deepcopy(payload("label_studio", "annotation_created"))
     content["annotation"]["lead_time"] = seconds
-    (event,) = read(content, LABELS).events
+    (event,) = LabelStudio().read(content, LABELS).events
     assert event.started is None
 
 
 def test_the_secret_is_in_a_header(received):
-    verify("s3cret", HookMessage({"x-annotruth-secret": "s3cret"}, b"", received))
+    LabelStudio().verify("s3cret", HookMessage({"x-annotruth-secret": "s3cret"}, b"", received))
     for headers in ({}, {"x-annotruth-secret": "S3cret"}, {"authorization": "s3cret"}):
         with pytest.raises(SignatureError):
-            verify("s3cret", HookMessage(headers, b"", received))
+            LabelStudio().verify("s3cret", HookMessage(headers, b"", received))

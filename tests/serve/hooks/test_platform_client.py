@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from annotruth.serve.addresses import PrivateAddressError
-from annotruth.serve.hooks.platform_client import PlatformClient, PlatformError, TokenAuth
+from annotruth.serve.hooks.client import PlatformClient, PlatformError, TokenAuth
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_host_that_does_not_exist():
 
 
 def test_an_answer_that_is_too_large(server, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.hooks.platform_client._MAX_ANSWER", 10)
+    monkeypatch.setattr("annotruth.serve.hooks.client._MAX_ANSWER", 10)
     opened = client(server, allow_private=True)
     with opened, pytest.raises(PlatformError, match="is too large: /api"):
         opened.get("/api")

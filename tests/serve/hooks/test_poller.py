@@ -7,25 +7,20 @@ import pytest
 from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 
 import annotruth as at
-from annotruth.serve.hooks.label_studio import read
+from annotruth.serve.hooks.label_studio import LabelStudio
 from annotruth.serve.hooks.message import HookProject
-from annotruth.serve.hooks.poller import (
+from annotruth.serve.hooks.polling import (
     POLL_EVERY,
     PREDICT_EVERY,
     BackgroundPolling,
     is_poll_due,
     poll_due,
 )
-from annotruth.serve.store.connections import (
-    add_connection,
-    get_connection,
-    keep_contact,
-    list_connections,
-    remove_connection,
-)
 from annotruth.serve.store.events import append_events, current_labels
-from annotruth.serve.store.records import Snapshot
+from annotruth.serve.store.projects import keep_contact
+from annotruth.serve.store.rows import add, find, find_one, remove
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
+from annotruth.serve.store.tables import PlatformConnection, Snapshot
 
 
 @pytest.fixture
@@ -38,13 +33,20 @@ def linked(database, project):
     """A connection to Label Studio."""
     with database.begin() as connection:
         settings = {**SETTINGS, "predictions": True}
-        return add_connection(connection, project.id, "label-studio", settings, "secret")
+        return add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="label-studio",
+            settings=settings,
+            secret="secret",
+        )
 
 
 @pytest.fixture
 def poll(database, tmp_path, twin, monkeypatch):
     """A function that polls what is due at a time."""
-    monkeypatch.setattr("annotruth.serve.hooks.poller._REST", 0)  # however long it takes here
+    monkeypatch.setattr("annotruth.serve.hooks.polling._REST", 0)  # however long it takes here
 
     def run(now, transport=None):
         transport = twin.transport() if transport is None else transport
@@ -66,14 +68,18 @@ def labels(database, project):
 
 def state(database, linked):
     with database.connect() as connection:
-        return get_connection(connection, linked.id)
+        return find_one(connection, PlatformConnection, id=linked.id)
 
 
 def test_a_lost_webhook_is_found_by_the_next_poll(
     database, project, linked, poll, twin, labels, now
 ):
     came = twin.annotate(1, "Positive")
-    events = read(twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {})).events
+    events = (
+        LabelStudio()
+        .read(twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {}))
+        .events
+    )
     with database.begin() as connection:
         append_events(connection, project.id, linked.source, events, now)
     twin.annotate(2, "Negative")
@@ -125,9 +131,23 @@ def test_an_answer_of_another_form_does_not_stop_other_connections(
     twin.annotate(1, "Positive")
     with database.begin() as connection:
         settings = {**SETTINGS, "url": "https://cvat.example.org"}
-        other = add_connection(connection, project.id, "cvat", settings, "secret")
-        remove_connection(connection, project.id, linked.id)
-        again = add_connection(connection, project.id, "label-studio", SETTINGS, "secret")
+        other = add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="cvat",
+            settings=settings,
+            secret="secret",
+        )
+        remove(connection, PlatformConnection, project=project.id, id=linked.id)
+        again = add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="label-studio",
+            settings=SETTINGS,
+            secret="secret",
+        )
 
     def answer(request):
         if request.url.host != "cvat.example.org":
@@ -158,7 +178,14 @@ def test_polling_in_the_background(database, linked, twin, labels, tmp_path):
 
 def test_connections_without_an_address_are_not_polled(database, project, poll, twin, now):
     with database.begin() as connection:
-        add_connection(connection, project.id, "label-studio", {"question": "x"}, "secret")
+        add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="label-studio",
+            settings={"question": "x"},
+            secret="secret",
+        )
     poll(now)
     assert twin.requests == []
 
@@ -199,7 +226,7 @@ def test_predictions_of_new_snapshots_go_back(database, linked, poll, twin, snap
 def test_slow_predictions_are_written_back_less_often(
     database, linked, poll, twin, snapshot, now, monkeypatch
 ):
-    monkeypatch.setattr("annotruth.serve.hooks.poller._REST", 10**9)
+    monkeypatch.setattr("annotruth.serve.hooks.polling._REST", 10**9)
     snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "Negative")])
     poll(now)
     snapshot(2, [("1", "ann", "Negative"), ("2", "ann", "Negative")])
@@ -221,10 +248,17 @@ def test_predictions_that_fail_are_reported_and_tried_again(
 
 def test_connections_are_stored(database, project, linked):
     with database.begin() as connection:
-        other = add_connection(connection, project.id, "argilla", {}, "s")
-        assert list_connections(connection, project.id) == [linked, other]
-        assert list_connections(connection, project.id + 1) == []
-        assert not remove_connection(connection, project.id + 1, other.id)
-        assert remove_connection(connection, project.id, other.id)
-        assert get_connection(connection, other.id) is None
-        assert list_connections(connection) == [linked]
+        other = add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="argilla",
+            settings={},
+            secret="s",
+        )
+        assert find(connection, PlatformConnection, project=project.id) == [linked, other]
+        assert find(connection, PlatformConnection, project=project.id + 1) == []
+        assert not remove(connection, PlatformConnection, project=project.id + 1, id=other.id)
+        assert remove(connection, PlatformConnection, project=project.id, id=other.id)
+        assert find_one(connection, PlatformConnection, id=other.id) is None
+        assert find(connection, PlatformConnection) == [linked]

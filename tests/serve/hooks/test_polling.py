@@ -6,14 +6,12 @@ import httpx2
 import pytest
 from tests.serve.hooks.label_studio_twin import LEGACY, PERSONAL, SETTINGS, LabelStudioTwin
 
-from annotruth.serve.hooks.label_studio import read
-from annotruth.serve.hooks.label_studio_api import LabelStudio
+from annotruth.serve.hooks.client import PlatformError, checked_url
+from annotruth.serve.hooks.label_studio import LabelStudio, LabelStudioProject
 from annotruth.serve.hooks.message import HookProject
-from annotruth.serve.hooks.platform_client import PlatformError, checked_url
-from annotruth.serve.hooks.polling import poll_label_studio
-from annotruth.serve.store.annotations import AnnotationState, annotation_states
-from annotruth.serve.store.events import append_events
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.hooks.polling import reconcile
+from annotruth.serve.store.events import AnnotationState, annotation_states, append_events
+from annotruth.serve.store.tables import LabelEvent
 
 LABELS = HookProject("labels", {})
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -25,14 +23,14 @@ def twin():
 
 
 def poll(twin, known=(), **settings):
-    with LabelStudio(
-        {**SETTINGS, **settings}, transport=twin.transport(), sleep=lambda _: None
-    ) as client:
-        return poll_label_studio(client, LABELS, dict(known))
+    project = HookProject("labels", {**SETTINGS, **settings})
+    options = {"transport": twin.transport(), "sleep": lambda _: None}
+    with LabelStudio().open(project, **options) as state:
+        return reconcile(state, dict(known), "labels")
 
 
 def by_webhook(twin, annotation, action="ANNOTATION_CREATED"):
-    return read(twin.webhook(action, annotation), LABELS).events
+    return LabelStudio().read(twin.webhook(action, annotation), LABELS).events
 
 
 def states(events):
@@ -82,7 +80,7 @@ def test_a_deleted_task_takes_its_annotations_with_it(twin):
 
 
 def test_pages_that_move_delete_nothing(monkeypatch):
-    monkeypatch.setattr("annotruth.serve.hooks.label_studio_api._TASKS_AT_ONCE", 2)
+    monkeypatch.setattr("annotruth.serve.hooks.label_studio._TASKS_AT_ONCE", 2)
     twin = LabelStudioTwin(5)
     for task in twin.tasks:
         twin.annotate(task, "Positive")
@@ -127,7 +125,7 @@ def test_unreadable_annotations_are_reported_and_not_deleted(twin):
 
 
 def test_all_pages_are_read(monkeypatch):
-    monkeypatch.setattr("annotruth.serve.hooks.label_studio_api._TASKS_AT_ONCE", 2)
+    monkeypatch.setattr("annotruth.serve.hooks.label_studio._TASKS_AT_ONCE", 2)
     for n_tasks in (0, 1, 2, 4, 5):
         twin = LabelStudioTwin(n_tasks)
         for task in twin.tasks:
@@ -137,7 +135,7 @@ def test_all_pages_are_read(monkeypatch):
 
 def test_personal_access_tokens_are_exchanged_and_renewed(twin):
     twin.annotate(1, "Positive")
-    with LabelStudio({**SETTINGS, "token": PERSONAL}, transport=twin.transport()) as client:
+    with LabelStudioProject({**SETTINGS, "token": PERSONAL}, transport=twin.transport()) as client:
         assert len(list(client.tasks())) == 3
         twin.access_tokens.append("eyJ.eyJ.later")  # the first one expires
         assert len(list(client.tasks())) == 3
@@ -162,7 +160,7 @@ def test_a_busy_platform_is_asked_again(twin):
 
 def test_a_platform_that_stays_busy():
     waits = []
-    client = LabelStudio(
+    client = LabelStudioProject(
         SETTINGS,
         transport=httpx2.MockTransport(lambda _: httpx2.Response(503)),
         sleep=waits.append,
@@ -188,7 +186,9 @@ def refuse(_):
     ],
 )
 def test_what_is_no_label_studio(answer, message):
-    client = LabelStudio(SETTINGS, transport=httpx2.MockTransport(answer), sleep=lambda _: None)
+    client = LabelStudioProject(
+        SETTINGS, transport=httpx2.MockTransport(answer), sleep=lambda _: None
+    )
     with pytest.raises(PlatformError, match=message) as caught:
         list(client.tasks())
     assert LEGACY not in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookMessage, HookProject
-from annotruth.serve.hooks.potato import read, verify
+from annotruth.serve.hooks.potato import Potato
 from annotruth.serve.hooks.signatures import SignatureError
 
 SENTIMENT = HookProject("labels", {"question": "sentiment"})
@@ -19,7 +19,7 @@ def message(payload):
     """A function that returns what a recorded message says."""
 
     def say(name, project=SENTIMENT):
-        return read(json.loads(payload("potato", name)["body"]), project)
+        return Potato().read(json.loads(payload("potato", name)["body"]), project)
 
     return say
 
@@ -70,7 +70,7 @@ def test_kinds_of_questions(annotations, label):
     project = HookProject("labels", {} if question is None else {"question": question})
     data = {"user_id": "ann", "instance_id": 7, "annotations": annotations}
     content = {"event": "annotation.created", "timestamp": "2026-01-01T00:00:00Z", "data": data}
-    (event,) = read(content, project).events
+    (event,) = Potato().read(content, project).events
     assert (event.item, event.label, event.deleted) == ("7", label, not label)
 
 
@@ -100,7 +100,7 @@ def test_other_messages_are_unknown(message, name):
 )
 def test_malformed_messages(content):
     with pytest.raises(InputError):
-        read(content, SENTIMENT)
+        Potato().read(content, SENTIMENT)
 
 
 @pytest.mark.parametrize("name", ["annotation_created", "annotation_updated", "task_completed"])
@@ -108,10 +108,10 @@ def test_recorded_signatures(payload, name):
     recorded = payload("potato", name)
     time = datetime.fromtimestamp(int(recorded["headers"]["webhook-timestamp"]), UTC)
     body = recorded["body"].encode()
-    verify(SECRET, HookMessage(recorded["headers"], body, time))
+    Potato().verify(SECRET, HookMessage(recorded["headers"], body, time))
     with pytest.raises(SignatureError, match="wrong or missing"):
-        verify("another", HookMessage(recorded["headers"], body, time))
+        Potato().verify("another", HookMessage(recorded["headers"], body, time))
     with pytest.raises(SignatureError, match="wrong or missing"):
-        verify(SECRET, HookMessage(recorded["headers"], body + b" ", time))
+        Potato().verify(SECRET, HookMessage(recorded["headers"], body + b" ", time))
     with pytest.raises(SignatureError, match="differs by more than"):
-        verify(SECRET, HookMessage(recorded["headers"], body, time.replace(year=2027)))
+        Potato().verify(SECRET, HookMessage(recorded["headers"], body, time.replace(year=2027)))

@@ -16,16 +16,15 @@ from tests.waiting import wait_until
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.hooks.poller import POLL_EVERY, is_poll_due, poll_due
+from annotruth.serve.hooks.polling import POLL_EVERY, is_poll_due, poll_due
 from annotruth.serve.hooks.signatures import new_secret
-from annotruth.serve.store.connections import add_connection, get_connection, keep_contact
-from annotruth.serve.store.content import all_gold
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import current_labels
-from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import Snapshot
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.projects import all_gold, create_project, keep_contact
+from annotruth.serve.store.rows import add, find_one
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
+from annotruth.serve.store.tables import PlatformConnection, Snapshot
 from annotruth.serve.web.app import make_app
 
 EXECUTABLE = os.environ.get("ANNOTRUTH_LABEL_STUDIO", "")
@@ -126,8 +125,13 @@ class Team:
         settings = {"url": str(client.base_url), "project": self.number, **settings}
         with context.database.begin() as connection:
             self.project = create_project(connection, "films", "labels", {}, utc_now())
-            self.linked = add_connection(
-                connection, self.project.id, "label-studio", settings, new_secret()
+            self.linked = add(
+                connection,
+                PlatformConnection,
+                project=self.project.id,
+                kind="label-studio",
+                settings=settings,
+                secret=new_secret(),
             )
         webhook = {
             "url": f"{hooks_url}/hooks/{self.linked.id}",
@@ -178,12 +182,12 @@ class Team:
                 keep_contact(connection, self.linked.id, now, cursor=cursor)
         poll_due(self.context.database, data_dir, now, allow_private=True)
         with self.context.database.connect() as connection:
-            linked = get_connection(connection, self.linked.id)
+            linked = find_one(connection, PlatformConnection, id=self.linked.id)
         assert linked.last_error == ""
 
     def has_poll_request(self):
         with self.context.database.connect() as connection:
-            linked = get_connection(connection, self.linked.id)
+            linked = find_one(connection, PlatformConnection, id=self.linked.id)
         return is_poll_due(linked.cursor, utc_now())
 
     def by_score(self):

@@ -14,10 +14,10 @@ from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.hooks.signatures import new_secret, sign, sign_hex
-from annotruth.serve.store.connections import add_connection, get_connection
 from annotruth.serve.store.events import current_labels, last_seq
 from annotruth.serve.store.projects import change_settings, create_project
-from annotruth.serve.store.schema import gold
+from annotruth.serve.store.rows import add, find_one
+from annotruth.serve.store.tables import PlatformConnection, gold
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
 
@@ -47,12 +47,19 @@ def client(context):
 def connect(context, now):
     """A function that adds a connection to a new project, and returns both."""
 
-    def add(kind="label-studio", project_kind="labels", **settings):
+    def connect(kind="label-studio", project_kind="labels", **settings):
         with context.database.begin() as connection:
             project = create_project(connection, f"of-{kind}", project_kind, {}, now)
-            return project, add_connection(connection, project.id, kind, settings, SECRET)
+            return project, add(
+                connection,
+                PlatformConnection,
+                project=project.id,
+                kind=kind,
+                settings=settings,
+                secret=SECRET,
+            )
 
-    return add
+    return connect
 
 
 @pytest.fixture
@@ -198,7 +205,7 @@ def test_wrong_signatures_store_nothing(client, connect, context, kind):
     assert texts == {unknown.text}
     with context.database.connect() as connection:
         assert last_seq(connection, project.id) == 0
-        assert get_connection(connection, sender.id).last_contact is None
+        assert find_one(connection, PlatformConnection, id=sender.id).last_contact is None
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "٣", "9" * 30, "1%00", "1 or 1=1"])
@@ -210,7 +217,14 @@ def test_another_connections_secret_is_refused(client, context, connect, now):
     _, one = connect()
     with context.database.begin() as connection:
         project = create_project(connection, "another", "labels", {}, now)
-        other = add_connection(connection, project.id, "label-studio", {}, new_secret())
+        other = add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="label-studio",
+            settings={},
+            secret=new_secret(),
+        )
     headers = {"X-Annotruth-Secret": SECRET}
     assert post(client, one, {"action": "PING"}, headers).status_code == 200
     assert post(client, other, {"action": "PING"}, headers).status_code == 401
@@ -240,7 +254,7 @@ def test_malformed_messages(client, connect, context, body):
     assert "\n" not in detail
     with context.database.connect() as connection:
         assert last_seq(connection, project.id) == 0
-        assert get_connection(connection, sender.id).last_error
+        assert find_one(connection, PlatformConnection, id=sender.id).last_error
 
 
 def test_an_error_is_kept_until_something_goes_well(client, connect, context, payload):
@@ -248,7 +262,7 @@ def test_an_error_is_kept_until_something_goes_well(client, connect, context, pa
 
     def last():
         with context.database.connect() as connection:
-            return get_connection(connection, sender.id)
+            return find_one(connection, PlatformConnection, id=sender.id)
 
     post(client, sender, payload("label_studio", "taxonomy"))
     assert "several questions, tax, tone" in last().last_error
@@ -263,7 +277,7 @@ def test_long_errors_are_shortened(client, connect, context, payload):
     content["annotation"]["result"][0]["from_name"] = "a" * 20_000
     assert len(post(client, sender, content).json()["detail"]) <= 500
     with context.database.connect() as connection:
-        assert len(get_connection(connection, sender.id).last_error) == 500
+        assert len(find_one(connection, PlatformConnection, id=sender.id).last_error) == 500
 
 
 def test_labels_that_are_none_of_the_categories(client, connect, context, payload):
@@ -294,7 +308,7 @@ def test_messages_that_ask_for_a_poll(client, connect, context, payload, kind, p
     _, sender = connect(kind)
     assert post(client, sender, payload(platform, name)).status_code == 200
     with context.database.connect() as connection:
-        assert "requested" in get_connection(connection, sender.id).cursor
+        assert "requested" in find_one(connection, PlatformConnection, id=sender.id).cursor
 
 
 @pytest.fixture

@@ -3,7 +3,12 @@
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.settings import can_poll, check_settings, parse_settings, public_settings
+from annotruth.serve.hooks.platforms import (
+    can_poll,
+    check_settings,
+    parse_settings,
+    public_settings,
+)
 
 API = {"url": "https://labels.example.org", "project": 3, "token": "s3cret"}
 

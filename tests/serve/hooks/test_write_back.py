@@ -5,7 +5,7 @@ from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin, choic
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.serve.hooks.label_studio_api import LabelStudio
+from annotruth.serve.hooks.label_studio import LabelStudioProject
 from annotruth.serve.hooks.write_back import MODEL_VERSION, find_control, write_back
 
 
@@ -24,7 +24,7 @@ def fit():
 
 
 def write(twin, fit, items=None, **options):
-    with LabelStudio(SETTINGS, transport=twin.transport(), sleep=lambda _: None) as client:
+    with LabelStudioProject(SETTINGS, transport=twin.transport(), sleep=lambda _: None) as client:
         table = fit.item_table() if items is None else items
         return write_back(client, table, fit.data.scale, **options)
 

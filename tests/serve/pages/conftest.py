@@ -6,9 +6,9 @@ import pytest
 
 import annotruth as at
 from annotruth.ranking import next_comparisons
-from annotruth.serve.pages.layout import Frame
+from annotruth.serve.pages.parts import Frame
 from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables
-from annotruth.serve.store.records import Project, Snapshot
+from annotruth.serve.store.tables import Project, Snapshot
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -11,19 +11,18 @@ from tests.serve.web_server import start_in_thread
 import annotruth as at
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.alerts import add_alert
-from annotruth.serve.store.content import set_content
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import AnnotatorHistory, LabelEvent, Project, Snapshot
+from annotruth.serve.store.projects import create_project, set_content
+from annotruth.serve.store.rows import add_all
 from annotruth.serve.store.snapshots import (
-    add_annotator_history,
     add_snapshot,
     folder_name,
     next_version,
     set_hourly_counts,
     snapshots_folder,
 )
+from annotruth.serve.store.tables import AnnotatorHistory, LabelEvent, Project, Snapshot
 from annotruth.serve.store.tokens import create_token
 from annotruth.serve.web.app import make_app
 
@@ -107,7 +106,7 @@ class Service:
                 )
                 for each in verdicts
             ]
-            add_annotator_history(connection, history)
+            add_all(connection, history)
             hour = now.replace(minute=0, second=0, microsecond=0)
             set_hourly_counts(connection, project.id, {hour: n_labels})
 

@@ -12,23 +12,37 @@ import pytest
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.distribution import Distribution
-from annotruth.serve.pages import actions, annotators, items, queue, ranking
-from annotruth.serve.pages.alerts import alerts_page, audit_page, log_query
-from annotruth.serve.pages.annotator import (
+from annotruth.serve.pages import actions, lists
+from annotruth.serve.pages.details import (
     AnnotatorData,
+    ItemData,
     annotator_page,
+    content_sources,
+    item_page,
     label_query,
+    ranked_item_page,
     shown_labels,
 )
-from annotruth.serve.pages.item import ItemData, content_sources, item_page
-from annotruth.serve.pages.layout import Frame
-from annotruth.serve.pages.overview import OverviewData, overview_page, thinned_snapshots
-from annotruth.serve.pages.projects import ProjectRow, login_page, projects_page
-from annotruth.serve.pages.settings import SettingsData, settings_page
+from annotruth.serve.pages.overview import (
+    OverviewData,
+    ProjectRow,
+    login_page,
+    overview_page,
+    projects_page,
+    thinned_snapshots,
+)
+from annotruth.serve.pages.parts import Frame
+from annotruth.serve.pages.settings import (
+    SettingsData,
+    alerts_page,
+    audit_page,
+    log_query,
+    settings_page,
+)
 from annotruth.serve.pages.snapshot_tables import LabelTables
 from annotruth.serve.pages.static import SCRIPT, static_file, static_path
 from annotruth.serve.pages.table import ROWS_PER_PAGE, TableQuery, chosen_rows
-from annotruth.serve.store.records import (
+from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
     AuditEntry,
@@ -131,16 +145,16 @@ def test_the_overview_says_limits_first_and_reassures_nobody(frame, films, snaps
 
 
 def test_pages_of_items_mark_disputed_labels(frame, tables):
-    query = items.item_query("/items", {}, tables)
-    assert "Disputed" not in items.items_page(frame, tables, query)
+    query = lists.item_query("/items", {}, tables)
+    assert "Disputed" not in lists.items_page(frame, tables, query)
     fit = tables.fit
     category = (fit.label >= 2) * 1  # far from the votes of many items
     shares = np.eye(fit.data.n_categories)[4 * (1 - category)]
     wrong = replace(fit, distribution=Distribution.of_dense(shares))
     assert 0 < wrong.disputed.sum() < len(wrong.disputed)
     changed = LabelTables(wrong, tables.advice)
-    query = items.item_query("/items", {"sort": "-disputed"}, changed)
-    page = items.items_page(frame, changed, query)
+    query = lists.item_query("/items", {"sort": "-disputed"}, changed)
+    page = lists.items_page(frame, changed, query)
     assert page.count(">disputed</span>") == min(ROWS_PER_PAGE, wrong.disputed.sum())
     for code in (wrong.disputed.argmax(), wrong.disputed.argmin()):
         item = changed.items["item"][int(code)].as_py()
@@ -208,9 +222,9 @@ def test_of_many_snapshots_some_are_drawn_the_last_among_them(snapshots):
 
 def test_annotators_are_sorted_searched_and_picked(frame, tables):
     def ids(**query):
-        wanted = annotators.annotator_query("/annotators", query, tables)
-        shown = annotators.shown_annotators(tables, wanted)
-        page = annotators.annotators_page(frame, tables, wanted, shown, {})
+        wanted = lists.annotator_query("/annotators", query, tables)
+        shown = lists.shown_annotators(tables, wanted)
+        page = lists.annotators_page(frame, tables, wanted, shown, {})
         check_safe(page)
         return column(page, "Annotators")
 
@@ -229,8 +243,8 @@ def test_annotators_are_sorted_searched_and_picked(frame, tables):
 
 
 def test_a_sorted_heading_says_so_and_reverses(frame, tables):
-    query = items.item_query("/items", {"sort": "n_labels", "search": "a b"}, tables)
-    page = items.items_page(frame, tables, query)
+    query = lists.item_query("/items", {"sort": "n_labels", "search": "a b"}, tables)
+    page = lists.items_page(frame, tables, query)
     assert re.search(r'aria-sort="ascending"><a href="[^"]*sort=-n_labels[^"]*"', page)
     assert page.count("aria-sort") == 1
     assert "search=a+b" in page
@@ -238,8 +252,8 @@ def test_a_sorted_heading_says_so_and_reverses(frame, tables):
 
 def test_items_are_paged(frame, tables):
     def page(number):
-        query = items.item_query("/items", {"sort": "item", "page": number}, tables)
-        return items.items_page(frame, tables, query)
+        query = lists.item_query("/items", {"sort": "item", "page": number}, tables)
+        return lists.items_page(frame, tables, query)
 
     first, last = column(page("1"), "Items"), column(page("3"), "Items")
     assert (len(first), len(last)) == (ROWS_PER_PAGE, 120 - 2 * ROWS_PER_PAGE)
@@ -304,10 +318,10 @@ def flagging_tables():
 def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):
     tables = flagging_tables
     assert tables.fit.n_spammers == 3
-    query = annotators.annotator_query("/annotators", {}, tables)
+    query = lists.annotator_query("/annotators", {}, tables)
     assert query.sort == "accuracy"
-    shown = annotators.shown_annotators(tables, query)
-    page = annotators.annotators_page(frame, tables, query, shown, {})
+    shown = lists.shown_annotators(tables, query)
+    page = lists.annotators_page(frame, tables, query, shown, {})
     assert page.index(">Accuracy") < page.index(">Reliability")
     assert "Accuracy of annotators" in page
     # Flagged people are colored in both columns, nobody else.
@@ -389,11 +403,11 @@ def test_content_that_is_no_address_is_text(frame):
 
 
 def test_the_queue_has_items_that_need_labels_and_who_has_them(frame, tables, now):
-    query = queue.queue_query("/queue", {})
+    query = lists.queue_query("/queue", {})
     waiting = [row for row in tables.items.to_pylist() if row["add"] > 0]
     first = max(waiting, key=lambda row: row["gain"])["item"]
     leases = [Lease(1, first, "ann <b>", now + timedelta(minutes=7))]
-    page = queue.queue_page(frame, tables, query, leases, now)
+    page = lists.queue_page(frame, tables, query, leases, now)
     assert column(page, "Queue")[0] == first
     text = check_safe(page).text
     assert "7 more minutes" in text
@@ -402,12 +416,12 @@ def test_the_queue_has_items_that_need_labels_and_who_has_them(frame, tables, no
 
 def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
     frame = Frame(project="duels", kind="comparisons")
-    page = ranking.ranking_page(frame, rank_tables, ranking.ranking_query("/items", {}))
+    page = lists.ranking_page(frame, rank_tables, lists.ranking_query("/items", {}))
     check_safe(page)
     ranks = rank_tables.items.sort_by([("rank", "ascending")])
     assert column(page, "Ranking") == ranks["item"].to_pylist()
     best = ranks["item"][0].as_py()
-    page = ranking.ranked_item_page(frame, best, rank_tables, None)
+    page = ranked_item_page(frame, best, rank_tables, None)
     check_safe(page)
     cells = [int(n) for n in re.findall(r'<td class="right">(\d+)</td>', page)]
     won = sum(cells[1::4])
@@ -416,7 +430,7 @@ def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
 
 def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
     frame = Frame(project="duels", kind="comparisons")
-    page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), [], now)
+    page = lists.queue_page(frame, rank_tables, lists.queue_query("/queue", {}), [], now)
     text = check_safe(page).text
     assert f"{rank_tables.advice.n_add} comparisons to ask for" in text
     row = rank_tables.advice.comparison_table().to_pylist()[0]
@@ -425,7 +439,7 @@ def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
         Lease(1, LabelTask(*names).key, "ann", now + timedelta(minutes=7))
         for names in (pair, ("x", "y"))
     ]
-    page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), leases, now)
+    page = lists.queue_page(frame, rank_tables, lists.queue_query("/queue", {}), leases, now)
     text = check_safe(page).text
     assert f"{' and '.join(pair)} : ann , for 7 more minutes" in text
     assert "a pair: ann , for 7 more minutes" in text
@@ -436,9 +450,9 @@ def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
     assert shown[1] == 20
     data = AnnotatorData(annotator=who, tables=rank_tables)
     check_safe(annotator_page(frame, data, query, shown))
-    wanted = annotators.annotator_query("/annotators", {}, rank_tables)
-    shown = annotators.shown_annotators(rank_tables, wanted)
-    check_safe(annotators.annotators_page(frame, rank_tables, wanted, shown, {}))
+    wanted = lists.annotator_query("/annotators", {}, rank_tables)
+    shown = lists.shown_annotators(rank_tables, wanted)
+    check_safe(lists.annotators_page(frame, rank_tables, wanted, shown, {}))
 
 
 def test_alerts_link_to_what_they_are_about(frame, now):
@@ -506,18 +520,18 @@ def test_hostile_ids_are_text_everywhere(hostile_tables, hostile_texts, films, s
     frame = Frame(csrf=hostile_texts[1], project="films", scope="admin")
     tables = hostile_tables
     item, who = tables.items["item"][0].as_py(), tables.annotators["annotator"][1].as_py()
-    wanted = annotators.annotator_query("/a", {"search": hostile_texts[1]}, tables)
+    wanted = lists.annotator_query("/a", {"search": hostile_texts[1]}, tables)
     query = label_query("/a", {"id": who, "sort": "item"}, tables)
     shown = shown_labels(tables, tables.annotator_code(who), query)
     labels = [event_of(item, text, text, now) for text in hostile_texts]
     pages = [
         overview_page(frame, OverviewData(project=films, snapshots=snapshots, to_drop=hostile_texts)),
-        annotators.annotators_page(frame, tables, wanted, annotators.shown_annotators(tables, wanted), {}),
+        lists.annotators_page(frame, tables, wanted, lists.shown_annotators(tables, wanted), {}),
         annotator_page(frame, AnnotatorData(annotator=who, tables=tables), query, shown),
-        items.items_page(frame, tables, items.item_query("/i", {"search": hostile_texts[0]}, tables)),
+        lists.items_page(frame, tables, lists.item_query("/i", {"search": hostile_texts[0]}, tables)),
         item_page(frame, ItemData(item=item, tables=tables, labels=labels, past=labels, leases=hostile_texts,
                                   gold=hostile_texts[0], content=dict.fromkeys(hostile_texts, hostile_texts[0]))),
-        queue.queue_page(frame, tables, queue.queue_query("/q", {}), [], now),
+        lists.queue_page(frame, tables, lists.queue_query("/q", {}), [], now),
     ]  # fmt: skip
     for page in pages:
         check_safe(page)

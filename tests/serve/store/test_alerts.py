@@ -2,95 +2,84 @@
 
 from datetime import timedelta
 
-from annotruth.serve.pages.queries import TO_ACT_ON, n_unseen
-from annotruth.serve.store.alerts import (
-    add_alert,
-    add_webhook,
-    count_alerts,
-    due_deliveries,
-    get_alert,
-    get_webhook,
-    last_deliveries,
-    list_alerts,
-    list_deliveries,
-    list_webhooks,
-    mark_seen,
-    note_attempt,
-    remove_webhook,
-    set_webhook_active,
-)
-from annotruth.serve.store.audit import add_audit, count_audit, list_audit
+import pytest
+
+from annotruth.serve.pages.routes import TO_ACT_ON, n_unseen
+from annotruth.serve.store.alerts import add_alert, due_deliveries, last_deliveries, note_attempt
 from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.rows import add, change, count, find, find_one, remove
+from annotruth.serve.store.tables import (
+    Alert,
+    Delivery,
+    Webhook,
+    alert,
+)
 
-URL = "https://example.org/hook"
+
+@pytest.fixture
+def add_webhook(database, project):
+    """A function that adds a webhook to the project, or to another one."""
+
+    def add_webhook(kind, to=None, **more):
+        values = {"url": "https://example.org/hook", "kinds": [kind], "secret": "whsec_x", **more}
+        with database.begin() as connection:
+            return add(connection, Webhook, project=(to or project).id, **values)
+
+    return add_webhook
 
 
-def test_alerts_are_delivered_to_the_webhooks_for_their_kind(database, project, now):
+def test_alerts_are_delivered_to_the_webhooks_for_their_kind(database, project, add_webhook, now):
     minute = timedelta(minutes=1)
     with database.begin() as connection:
         other = create_project(connection, "other", "labels", {}, now)
-        chosen = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
-        add_webhook(connection, project.id, URL, ["verdict"], "whsec_x")
-        add_webhook(connection, other.id, URL, ["finished"], "whsec_x")
-        off = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
-        assert set_webhook_active(connection, project.id, off.id, False)
-        assert not set_webhook_active(connection, other.id, chosen.id, False)
+    chosen = add_webhook("finished")
+    add_webhook("verdict")
+    add_webhook("finished", to=other)
+    add_webhook("finished", active=False)
+    with database.begin() as connection:
+
+        def due(time=now):
+            return due_deliveries(connection, time, limit_per_webhook=10)
+
         alert = add_alert(
             connection, project.id, "finished", "film 1", "Film 1", {"n": 3}, created=now
         )
-        assert get_alert(connection, alert.id) == alert
-        assert get_webhook(connection, chosen.id) == chosen
-        assert due_deliveries(connection, now - minute, limit_per_webhook=10) == []
-        (delivery,) = due_deliveries(connection, now, limit_per_webhook=10)
+        assert find_one(connection, Alert, id=alert.id) == alert
+        assert due(now - minute) == []
+        (delivery,) = due()
         assert (delivery.webhook, delivery.alert) == (chosen.id, alert.id)
         note_attempt(connection, delivery, "waiting", next_attempt=now + minute, error="refused")
-        assert due_deliveries(connection, now, limit_per_webhook=10) == []
-        (again,) = due_deliveries(connection, now + minute, limit_per_webhook=10)
+        assert due() == []
+        (again,) = due(now + minute)
         assert (again.attempts, again.last_error) == (1, "refused")
         note_attempt(connection, again, "delivered")
-        assert due_deliveries(connection, now + minute, limit_per_webhook=10) == []
-        assert [each.status for each in list_deliveries(connection, chosen.id, 10)] == ["delivered"]
-        last = last_deliveries(connection, list_webhooks(connection, project.id))
+        assert due(now + minute) == []
+        last = last_deliveries(connection, find(connection, Webhook, project=project.id))
         assert {number: each.status for number, each in last.items()} == {chosen.id: "delivered"}
-        assert not remove_webhook(connection, other.id, chosen.id)
-        assert remove_webhook(connection, project.id, chosen.id)
-        assert list_deliveries(connection, chosen.id, 10) == []
-        assert len(list_webhooks(connection, project.id)) == 2
+        assert not remove(connection, Webhook, project=other.id, id=chosen.id)
+        assert remove(connection, Webhook, project=project.id, id=chosen.id)
+        assert find(connection, Delivery, webhook=chosen.id) == []
+        assert len(find(connection, Webhook, project=project.id)) == 2
 
 
-def test_the_latest_alerts_come_first(database, project, now):
+def test_rows_are_found_in_an_order_a_page_at_a_time_counted_and_changed(database, project, now):
     with database.begin() as connection:
         for number in range(5):
             add_alert(connection, project.id, "finished", str(number), "", {}, created=now)
-        mark_seen(connection, project.id + 1)
-        assert len(list_alerts(connection, project.id, limit=9, seen=False)) == 5
-        mark_seen(connection, project.id)
-        add_alert(connection, project.id, "finished", "5", "", {}, created=now)
-        shown = list_alerts(connection, project.id, limit=2, offset=1)
+        assert not change(connection, Alert, {"seen": True}, project=project.id + 1)
+        assert change(connection, Alert, {"seen": True}, project=project.id, seen=False)
+        assert not change(connection, Alert, {"seen": True}, project=project.id, seen=False)
+        add_alert(connection, project.id, "verdict", "5", "", {}, created=now)
+        shown = find(connection, Alert, order=[alert.c.id.desc()], limit=2, offset=1)
         assert [each.subject for each in shown] == ["4", "3"]
-        assert [
-            each.subject for each in list_alerts(connection, project.id, limit=9, seen=False)
-        ] == ["5"]
-        kinds = ("verdict", "finished", "agreement")
-        assert count_alerts(connection, project.id, kinds) == 6
-        assert sum(count_alerts(connection, project.id, [each]) for each in kinds) == 6
+        assert [each.subject for each in find(connection, Alert, seen=False)] == ["5"]
+        assert count(connection, Alert, project=project.id) == 6
+        assert count(connection, Alert, alert.c.kind.in_(["finished"]), project=project.id) == 5
 
 
-def test_secrets_are_not_shown(database, project):
-    with database.begin() as connection:
-        made = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
+def test_secrets_are_not_shown(add_webhook):
+    made = add_webhook("finished")
     assert "whsec_x" not in f"{made} {made!r}"
-
-
-def test_the_audit_log_is_read_from_its_end(database, project, now):
-    with database.begin() as connection:
-        for number in range(4):
-            add_audit(connection, project.id, "ci", "settings changed", {"n": number}, now)
-        add_audit(connection, None, "ci", "project created", {}, now)
-        found = list_audit(connection, project.id, limit=2, offset=1)
-        assert [each.detail["n"] for each in found] == [2, 1]
-        assert list_audit(connection, limit=1)[0].project is None
-        assert count_audit(connection, project.id) == 4
 
 
 def test_finished_items_are_not_among_what_asks_for_something(database, project, now):
@@ -100,4 +89,4 @@ def test_finished_items_are_not_among_what_asks_for_something(database, project,
             add_alert(connection, project.id, "finished", "", "done", detail, created=now)
         add_alert(connection, project.id, "verdict", "ann", "annotator ann: drop", {}, created=now)
         assert n_unseen(connection, project.id) == 1
-        assert count_alerts(connection, project.id, TO_ACT_ON) == 1
+        assert count(connection, Alert, alert.c.kind.in_(TO_ACT_ON), project=project.id) == 1

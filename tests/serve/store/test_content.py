@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 import annotruth as at
-from annotruth.serve.store.content import (
+from annotruth.serve.store.projects import (
+    active_leases,
     all_gold,
     get_content,
     get_gold,
@@ -15,8 +16,10 @@ from annotruth.serve.store.content import (
     set_content,
     set_gold,
     set_traits,
+    take_lease,
 )
-from annotruth.serve.store.leases import active_leases, release, take_lease
+from annotruth.serve.store.rows import remove
+from annotruth.serve.store.tables import Lease
 
 HOUR = timedelta(hours=1)
 
@@ -70,8 +73,8 @@ def test_leases_are_taken_extended_released_and_expire(database, project, now):
         assert active_leases(connection, project.id, now, item="other") == []
         assert len(active_leases(connection, project.id, now, annotator="ann")) == 1
         assert take("cy", now + HOUR, places=2)  # bob's has expired, and is removed
-        assert release(connection, project.id, "film", "ann")
-        assert not release(connection, project.id, "film", "ann")
+        assert remove(connection, Lease, project=project.id, item="film", annotator="ann")
+        assert not remove(connection, Lease, project=project.id, item="film", annotator="ann")
         assert [each.annotator for each in active_leases(connection, project.id, now)] == ["cy"]
 
 

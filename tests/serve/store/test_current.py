@@ -17,8 +17,7 @@ from annotruth.serve.store.events import (
 )
 from annotruth.serve.store.maintenance import remove_superseded
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import LabelEvent
-from annotruth.serve.store.schema import current_label
+from annotruth.serve.store.tables import LabelEvent, current_label
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -19,11 +19,11 @@ from tests.waiting import MAX_SECONDS
 
 import annotruth as at
 from annotruth.serve.store import database as module
+from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_events, current_labels, last_seq
 from annotruth.serve.store.projects import create_project, get_project, list_projects
-from annotruth.serve.store.records import LabelEvent
-from annotruth.serve.store.schema import metadata
+from annotruth.serve.store.tables import LabelEvent
 
 OLD_SCHEMA = Path(__file__).parent / "schema_0001.sql"
 
@@ -242,10 +242,16 @@ def test_text_that_cannot_be_stored_is_refused(database, project):
         assert get_project(connection, project.name) == project
 
 
-def test_the_migrations_make_the_tables_of_the_schema(database):
+def differences(connection):
+    """Return how the tables differ from those of the classes of rows."""
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return compare_metadata(context, metadata)
+
+
+def test_new_databases_have_the_tables_and_the_view(database):
     with database.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
+        assert differences(connection) == []
+        assert connection.scalar(text("select count(*) from current_label")) == 0
         if database.is_sqlite:
             created = connection.scalar(text("select sql from sqlite_master where name = 'event'"))
             assert "AUTOINCREMENT" in created
@@ -259,6 +265,7 @@ def test_a_file_of_the_first_schema_is_upgraded(tmp_path):
     database.upgrade()
     assert database.schema_state() == "current"
     with database.connect() as connection:
+        assert differences(connection) == []
         project = get_project(connection, "films")
         found = [(*each.slot, each.label) for each in current_labels(connection, project.id)]
     database.dispose()

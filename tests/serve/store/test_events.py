@@ -16,8 +16,7 @@ from annotruth.serve.store.events import (
     slots_changed_since,
 )
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import Appended, LabelEvent
-from annotruth.serve.store.schema import current_label
+from annotruth.serve.store.tables import Appended, LabelEvent, current_label
 
 EVENTS = [
     LabelEvent("film 1", "ann", "good", event_id="1"),

@@ -12,30 +12,38 @@ from sqlalchemy import select
 
 import annotruth as at
 from annotruth.io.readers import read_labels
-from annotruth.serve.store.alerts import add_alert, add_webhook, due_deliveries, list_alerts
-from annotruth.serve.store.audit import add_audit, list_audit
-from annotruth.serve.store.connections import add_connection
-from annotruth.serve.store.content import set_traits
+from annotruth.serve.store.alerts import add_alert, due_deliveries
+from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, current_labels, events_since
-from annotruth.serve.store.leases import take_lease
 from annotruth.serve.store.maintenance import (
     backup,
     erase_annotator,
     export_labels,
+    log,
     remove_superseded,
 )
-from annotruth.serve.store.projects import create_project, get_project
-from annotruth.serve.store.records import AnnotatorHistory, LabelEvent, Snapshot
-from annotruth.serve.store.schema import connection as connection_table
-from annotruth.serve.store.schema import current_label, metadata
+from annotruth.serve.store.projects import create_project, get_project, set_traits, take_lease
+from annotruth.serve.store.rows import add, add_all, find
 from annotruth.serve.store.snapshots import (
-    add_annotator_history,
     add_snapshot,
     latest_snapshot,
     snapshot_history,
     snapshots_folder,
 )
+from annotruth.serve.store.tables import (
+    Alert,
+    AnnotatorHistory,
+    AuditEntry,
+    LabelEvent,
+    PlatformConnection,
+    Snapshot,
+    Webhook,
+    alert,
+    audit,
+    current_label,
+)
+from annotruth.serve.store.tables import platform_connection as connection_table
 
 DAY = timedelta(days=1)
 EVENTS = [
@@ -48,14 +56,14 @@ EVENTS = [
 ]
 
 
-def add(database, project, events, now):
+def append(database, project, events, now):
     with database.begin() as connection:
         append_events(connection, project.id, "api", events, now)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_exports_equal_the_view(database, project, now, tmp_path, suffix):
-    add(database, project, EVENTS, now)
+    append(database, project, EVENTS, now)
     path = tmp_path / f"labels{suffix}"
     with database.connect() as connection:
         assert export_labels(connection, project, path) == 3
@@ -95,8 +103,8 @@ def test_exports_of_other_formats_are_refused(database, project, tmp_path):
 
 
 def test_old_superseded_and_deleted_events_are_removed(database, project, now):
-    add(database, project, EVENTS[:4], now)
-    add(database, project, EVENTS[4:], now + DAY)
+    append(database, project, EVENTS[:4], now)
+    append(database, project, EVENTS[4:], now + DAY)
     with database.begin() as connection:
         current = current_labels(connection, project.id)
         assert remove_superseded(connection, project, now) == 0
@@ -108,9 +116,9 @@ def test_old_superseded_and_deleted_events_are_removed(database, project, now):
 
 
 def test_an_old_deletion_stays_while_it_hides_a_newer_event(database, project, now):
-    add(database, project, [LabelEvent(annotation="x", deleted=True)], now)
+    append(database, project, [LabelEvent(annotation="x", deleted=True)], now)
     late = LabelEvent("film", "ann", "good", annotation="x", submitted=now - DAY)
-    add(database, project, [late], now + DAY)
+    append(database, project, [late], now + DAY)
     with database.begin() as connection:
         assert remove_superseded(connection, project, now + DAY / 2) == 0
         assert current_labels(connection, project.id) == []
@@ -131,17 +139,24 @@ ERASED = "zoë-7f3a"
 
 
 def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_path):
-    add(database, project, [*EVENTS, LabelEvent("film 1", ERASED, "good", annotation="9")], now)
-    add(database, project, [LabelEvent(annotation="9", deleted=True)], now)
-    add(database, project, [LabelEvent("film 2", ERASED, "good")], now)
+    append(database, project, [*EVENTS, LabelEvent("film 1", ERASED, "good", annotation="9")], now)
+    append(database, project, [LabelEvent(annotation="9", deleted=True)], now)
+    append(database, project, [LabelEvent("film 2", ERASED, "good")], now)
     with database.begin() as connection:
         other = create_project(connection, "other", "labels", {}, now)
         append_events(connection, other.id, "api", [LabelEvent("f", "zoe", "x")], now)
         row = AnnotatorHistory(project.id, ERASED, 1, now, 5, 0.9, 0.8, 1.0, "serious", "keep")
-        add_annotator_history(connection, [row, row._replace(annotator="ann")])
+        add_all(connection, [row, row._replace(annotator="ann")])
         set_traits(connection, project.id, {ERASED: {"group": 1}, "ann": {}})
         take_lease(connection, project.id, "film 1", ERASED, now, now + DAY, places=1)
-        add_webhook(connection, project.id, "https://example.org", ["verdict"], "whsec_x")
+        add(
+            connection,
+            Webhook,
+            project=project.id,
+            url="https://example.org",
+            kinds=["verdict"],
+            secret="whsec_x",
+        )
         for subject, text, detail in [
             (ERASED, "", {}),
             ("film 1", f"Finished, last by {ERASED}.", {}),
@@ -149,8 +164,15 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
             ("film 1", f"x{ERASED}x", {}),
         ]:
             add_alert(connection, project.id, "verdict", subject, text, detail, created=now)
-        add_audit(connection, project.id, ERASED, "token created", {"for": ERASED, "n": 1}, now)
-        added = add_connection(connection, project.id, "label-studio", {}, "secret")
+        log(connection, project.id, ERASED, "token created", {"for": ERASED, "n": 1}, now)
+        added = add(
+            connection,
+            PlatformConnection,
+            project=project.id,
+            kind="label-studio",
+            settings={},
+            secret="secret",
+        )
         changed = connection_table.update().where(connection_table.c.id == added.id)
         connection.execute(changed.values(cursor={"people": {ERASED: 3}}))
         folder = snapshots_folder(tmp_path) / str(project.id) / "1"
@@ -171,10 +193,15 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
             "n": 2,
         }
         assert get_project(connection, project.name).erasures == 1
-        entry, before = list_audit(connection, project.id, limit=2)
+        entry, before = find(
+            connection, AuditEntry, order=[audit.c.seq.desc()], limit=2, project=project.id
+        )
         assert (entry.action, entry.detail) == ("annotator erased", {"events": 2})
         assert before.detail == {"for": "(erased)", "n": 1}
-        assert len(list_alerts(connection, project.id, limit=9)) == 1
+        assert (
+            len(find(connection, Alert, order=[alert.c.id.desc()], limit=9, project=project.id))
+            == 1
+        )
         assert len(due_deliveries(connection, now, limit_per_webhook=9)) == 1
         stored = events_since(connection, project.id, 0, 100)
         assert len(stored) == len(EVENTS)
@@ -193,14 +220,16 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
 def test_backups_are_of_one_moment_while_others_write(sqlite_database, now, tmp_path):
     with sqlite_database.begin() as connection:
         project = create_project(connection, "films", "labels", {}, now)
-    add(sqlite_database, project, [LabelEvent(f"{n}", "ann", "x" * 500) for n in range(2000)], now)
+    append(
+        sqlite_database, project, [LabelEvent(f"{n}", "ann", "x" * 500) for n in range(2000)], now
+    )
     stop = threading.Event()
 
     def write():
         number = 0
         while not stop.is_set():
             pair = [LabelEvent(f"{number}{half}", "bob", "x") for half in "ab"]
-            add(sqlite_database, project, pair, now)
+            append(sqlite_database, project, pair, now)
             number += 1
 
     writer = threading.Thread(target=write)

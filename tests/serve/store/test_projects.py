@@ -12,13 +12,9 @@ from annotruth.serve.store.projects import (
     get_project,
     list_projects,
 )
-from annotruth.serve.store.tokens import (
-    create_token,
-    find_token,
-    list_tokens,
-    mark_used,
-    revoke_token,
-)
+from annotruth.serve.store.rows import change
+from annotruth.serve.store.tables import Token
+from annotruth.serve.store.tokens import create_token, find_token, list_tokens, revoke_token
 
 
 def test_projects_are_created_listed_and_changed(database, project, now):
@@ -54,7 +50,7 @@ def test_tokens_are_found_by_their_text_while_valid(database, project, now):
         assert find_token(connection, f"at_{token.id}\0_x", now) is None
         assert find_token(connection, short, now + day / 2) is not None
         assert find_token(connection, short, now + day) is None
-        mark_used(connection, token.id, now + day)
+        change(connection, Token, {"last_used": now + day}, id=token.id)
         assert find_token(connection, text, now).last_used == now + day
         assert revoke_token(connection, token.id, now)
         assert not revoke_token(connection, token.id, now)

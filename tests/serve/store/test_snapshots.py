@@ -3,9 +3,8 @@
 from datetime import timedelta
 
 from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.records import AnnotatorHistory, Snapshot, WorkerState
+from annotruth.serve.store.rows import add_all, put
 from annotruth.serve.store.snapshots import (
-    add_annotator_history,
     add_snapshot,
     annotator_history,
     folder_name,
@@ -17,10 +16,10 @@ from annotruth.serve.store.snapshots import (
     remove_old_snapshots,
     remove_orphans,
     set_hourly_counts,
-    set_worker_state,
     snapshot_history,
     snapshots_folder,
 )
+from annotruth.serve.store.tables import AnnotatorHistory, Snapshot, WorkerState
 
 HOUR = timedelta(hours=1)
 
@@ -67,8 +66,8 @@ def test_histories_are_kept_by_annotator_and_hour(database, project, now):
     row = AnnotatorHistory(project.id, "ann", 1, now, 5, 0.9, 0.8, None, "serious", "keep")
     rows = [row, row._replace(annotator="bob"), row._replace(version=3, verdict="drop")]
     with database.begin() as connection:
-        add_annotator_history(connection, [])
-        add_annotator_history(connection, rows)
+        add_all(connection, [])
+        add_all(connection, rows)
         assert annotator_history(connection, project.id, "ann") == [rows[0], rows[2]]
         assert annotator_history(connection, project.id) == rows
         assert latest_annotator_history(connection, project.id) == {"ann": rows[2], "bob": rows[1]}
@@ -82,5 +81,5 @@ def test_histories_are_kept_by_annotator_and_hour(database, project, now):
             WorkerState(project.id, 7, now),
             WorkerState(project.id, 9, now, "too few labels"),
         ):
-            set_worker_state(connection, state)
+            put(connection, [state])
             assert get_worker_state(connection, project.id) == state

@@ -7,12 +7,12 @@ from sqlalchemy import select
 from tests.serve.web.conftest import start_server
 from tests.waiting import wait_until
 
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import DatabaseUnavailableError
-from annotruth.serve.store.schema import login as login_table
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tables import login as login_table
 from annotruth.serve.store.tokens import create_token, find_token, get_token
 from annotruth.serve.web.api.system import OPEN_PATHS
-from annotruth.serve.web.logins import Login
+from annotruth.serve.web.auth import Login
 
 SECRET_TEXT = "snowy-owl"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

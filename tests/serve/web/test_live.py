@@ -43,8 +43,8 @@ def next_event(response):
 
 
 def test_no_acknowledged_label_is_lost_when_postgresql_stops(postgresql_tables, tmp_path):
+    from annotruth.serve.store.columns import metadata
     from annotruth.serve.store.events import current_labels
-    from annotruth.serve.store.schema import metadata
 
     postgresql_tables.run(f"truncate {', '.join(metadata.tables)} restart identity", "test")
     server, stop = start_server(postgresql_tables.url("test"), tmp_path / "data")

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import annotruth as at
-from annotruth.serve.store.content import set_content
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import LabelEvent, Snapshot
+from annotruth.serve.store.projects import create_project, set_content
 from annotruth.serve.store.snapshots import add_snapshot
-from annotruth.serve.web.snapshot_cache import SnapshotCache
+from annotruth.serve.store.tables import LabelEvent, Snapshot
+from annotruth.serve.web.results import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,14 +7,11 @@ from tests.serve.web.test_live import next_event
 from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.records import AnnotatorHistory, Snapshot
-from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.snapshots import (
-    add_annotator_history,
-    add_snapshot,
-    snapshots_folder,
-)
+from annotruth.serve.store.rows import add_all
+from annotruth.serve.store.snapshots import add_snapshot, snapshots_folder
+from annotruth.serve.store.tables import AnnotatorHistory, Snapshot
 
 
 @pytest.fixture
@@ -43,7 +40,7 @@ def add_version(server, fit, version, last_seq):
         )
         assert add_snapshot(connection, row, project)
         history = AnnotatorHistory(project.id, "1", version, now, 9, 0.9, 0.8, 0.95, "", "keep")
-        add_annotator_history(connection, [history])
+        add_all(connection, [history])
 
 
 def test_items_come_in_parts_and_sorted(fitted):
@@ -88,7 +85,7 @@ def test_advice_and_snapshots(fitted):
 
 
 def test_changes_since_a_version(fitted, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.web.snapshot_cache._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("annotruth.serve.web.results._CHECK_SECONDS", 0.0)
     everything = fitted.call("GET", "/projects/birds/changes?since=0&limit=1000").body
     assert (len(everything["items"]), everything["version"]) == (25, 1)
     assert fitted.call("GET", "/projects/birds/changes?since=1").body["items"] == []

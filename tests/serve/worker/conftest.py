@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from annotruth.serve.store.events import append_events
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.worker.loop import Loop
 
 
@@ -47,5 +47,5 @@ def loop(database, tmp_path, monkeypatch):
 
     No refit is due because a fit took long here and no labels came meanwhile.
     """
-    monkeypatch.setattr("annotruth.serve.worker.schedule._QUIET_SECONDS", math.inf)
+    monkeypatch.setattr("annotruth.serve.worker.project._QUIET_SECONDS", math.inf)
     return Loop(database, tmp_path / "data")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from annotruth.labels import Labels
-from annotruth.labels.scale import Scale
+from annotruth.observations import Labels
+from annotruth.observations.scale import Scale
 from annotruth.serve.worker.agreement_change import AgreementState, find_agreement_change
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.serve.worker.conftest import make_events
 
 import annotruth as at
-from annotruth.advice.advice import advise
+from annotruth.analyses.advice.advice import advise
 from annotruth.serve.worker.alerting import Alerted, find_alerts
 
 
@@ -80,6 +80,7 @@ def flag_alerts(fit, steps):
         columns = {
             "flagged": np.full(n, behavior == "random"),
             "p_spammer": np.full(n, p_spammer),
+            "agreement": np.full(n, 0.9 if behavior == "serious" else 0.0),
         }
         now = replace(
             fit, behavior=[behavior] * n, annotator_columns={**fit.annotator_columns, **columns}
@@ -101,8 +102,10 @@ def test_a_flag_is_taken_back_once_people_are_rather_serious(fit):
 
 def test_unclear_labels_change_no_verdict_to_keep(fit):
     assert flag_alerts(fit, [("serious", 0.0), ("unclear", 0.3), ("serious", 0.05)]) == []
-    steps = [("serious", 0.0), ("low accuracy", 0.3)]
-    assert flag_alerts(fit, steps) == [("keep", "unsure")]
+
+
+def test_a_notice_without_new_labels_gives_no_alert(fit):
+    assert flag_alerts(fit, [("serious", 0.0), ("low accuracy", 0.3), ("low accuracy", 0.3)]) == []
 
 
 def test_models_without_intervals_have_a_margin_too(plain):

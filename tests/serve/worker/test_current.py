@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from annotruth.serve.worker.current import CurrentLabels, CurrentRow
+from annotruth.serve.worker.fitting import CurrentLabels, CurrentRow
 
 
 def plain(current):

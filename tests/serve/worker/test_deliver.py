@@ -11,16 +11,11 @@ from sqlalchemy import update
 from annotruth.errors import InputError
 from annotruth.serve.addresses import check_url
 from annotruth.serve.hooks.signatures import new_secret, standard_key, verify_standard
-from annotruth.serve.store.alerts import (
-    add_alert,
-    add_webhook,
-    due_deliveries,
-    get_webhook,
-    list_deliveries,
-)
-from annotruth.serve.store.schema import delivery, utc_now
-from annotruth.serve.worker.deliver import WAITS, deliver_due
-from annotruth.serve.worker.sending import SendingError, send
+from annotruth.serve.store.alerts import add_alert, due_deliveries
+from annotruth.serve.store.columns import utc_now
+from annotruth.serve.store.rows import add, find, find_one
+from annotruth.serve.store.tables import Delivery, Webhook, delivery
+from annotruth.serve.worker.deliver import WAITS, SendingError, deliver_due, send
 
 
 @pytest.fixture
@@ -55,9 +50,16 @@ def alert(database, project, receiver):
     """Add a webhook and alerts."""
     secret = new_secret()
     with database.begin() as connection:
-        webhook = add_webhook(connection, project.id, receiver.url, ["verdict"], secret)
+        webhook = add(
+            connection,
+            Webhook,
+            project=project.id,
+            url=receiver.url,
+            kinds=["verdict"],
+            secret=secret,
+        )
 
-    def add(n=1):
+    def add_alerts(n=1):
         for number in range(n):
             with database.begin() as connection:
                 add_alert(
@@ -71,12 +73,12 @@ def alert(database, project, receiver):
                 )
         return webhook
 
-    return add
+    return add_alerts
 
 
 def deliveries(database, webhook):
     with database.connect() as connection:
-        return list_deliveries(connection, webhook.id, 10)[::-1]
+        return find(connection, Delivery, webhook=webhook.id, order=[delivery.c.id.desc()])[::-1]
 
 
 def test_alerts_are_signed_and_sent_once(database, alert, receiver):
@@ -132,7 +134,7 @@ def test_a_webhook_that_is_gone_is_switched_off(database, alert, receiver):
     deliver_due(database, allow_private=True)
     deliver_due(database, allow_private=True)
     with database.connect() as connection:
-        assert not get_webhook(connection, webhook.id).active
+        assert not find_one(connection, Webhook, id=webhook.id).active
     assert len(receiver.received) == 1
     assert [each.status for each in deliveries(database, webhook)] == ["failed"] * 2
 
@@ -140,7 +142,14 @@ def test_a_webhook_that_is_gone_is_switched_off(database, alert, receiver):
 def test_a_webhook_that_does_not_answer_keeps_no_other_waiting(database, alert, project, receiver):
     alert(120)  # more than are sent at once
     with database.begin() as connection:
-        other = add_webhook(connection, project.id, "https://example.org/b", ["verdict"], "secret")
+        other = add(
+            connection,
+            Webhook,
+            project=project.id,
+            url="https://example.org/b",
+            kinds=["verdict"],
+            secret="secret",
+        )
     alert(1)
     sent = []
 

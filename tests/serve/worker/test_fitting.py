@@ -3,10 +3,9 @@
 import pytest
 
 import annotruth as at
-from annotruth.serve.hooks.argilla import read as read_argilla
+from annotruth.serve.hooks.argilla import Argilla
 from annotruth.serve.hooks.message import HookProject
-from annotruth.serve.worker.current import CurrentLabels, CurrentRow
-from annotruth.serve.worker.fitting import FitSettings, fit_current
+from annotruth.serve.worker.fitting import CurrentLabels, CurrentRow, FitSettings, fit_current
 
 
 def current_of(rows):
@@ -42,5 +41,5 @@ def test_several_choices_of_a_message_are_one_label():
     response = {"id": "1", **asked, "status": "submitted"}
     values = {"q": {"value": ["dog", "cat"]}}
     payload = {"type": "response.created", "data": {**response, "values": values}}
-    (event,) = read_argilla(payload, HookProject("labels", {})).events
+    (event,) = Argilla().read(payload, HookProject("labels", {})).events
     assert event.label == "cat + dog"

@@ -9,23 +9,22 @@ from tests.waiting import MAX_SECONDS, wait_until
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.result import Fit
-from annotruth.serve.store.alerts import add_webhook, due_deliveries, list_alerts
-from annotruth.serve.store.content import set_gold
+from annotruth.serve.store.alerts import due_deliveries
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import append_events
-from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import LabelEvent
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.projects import create_project, set_gold
+from annotruth.serve.store.rows import add, find
 from annotruth.serve.store.snapshots import (
     annotator_history,
     get_worker_state,
     hourly_counts,
     latest_snapshot,
 )
+from annotruth.serve.store.tables import Alert, LabelEvent, Webhook, alert
 from annotruth.serve.worker import loop as loops
 from annotruth.serve.worker import project as projects
-from annotruth.serve.worker.locks import only_worker
-from annotruth.serve.worker.loop import Loop, beat, run
+from annotruth.serve.worker.loop import Loop, beat, only_worker, run
 
 
 def state_of(database, project):
@@ -35,14 +34,21 @@ def state_of(database, project):
 
 def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, post, loop, now):
     with database.begin() as connection:
-        add_webhook(connection, project.id, "https://example.org", ["finished"], "whsec_c2VjcmV0")
+        add(
+            connection,
+            Webhook,
+            project=project.id,
+            url="https://example.org",
+            kinds=["finished"],
+            secret="whsec_c2VjcmV0",
+        )
     post(make_events(n_items=60, per_item=7, accuracy=0.9))
     loop.step()
     with database.connect() as connection:
         row = latest_snapshot(connection, project.id)
         histories = annotator_history(connection, project.id)
         hours = hourly_counts(connection, project.id)
-        alerts = list_alerts(connection, project.id, limit=10)
+        alerts = find(connection, Alert, order=[alert.c.id.desc()], limit=10, project=project.id)
         deliveries = due_deliveries(connection, utc_now(), limit_per_webhook=10)
     assert row.summary["n_finished"] + row.summary["statuses"]["needs labels"] == 60
     assert 0.5 < row.summary["agreement"] < 1.0
@@ -56,7 +62,10 @@ def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, po
     with database.connect() as connection:
         assert hourly_counts(connection, project.id) == {now: 422}
         assert len(annotator_history(connection, project.id)) < 12  # few changed noticeably
-        assert len(list_alerts(connection, project.id, limit=10)) <= 2
+        assert (
+            len(find(connection, Alert, order=[alert.c.id.desc()], limit=10, project=project.id))
+            <= 2
+        )
 
 
 def test_known_truths_are_used_as_soon_as_they_are_there(database, project, post, loop):
@@ -136,8 +145,8 @@ def test_an_erasure_during_a_fit_discards_it(database, project, post, loop, monk
     loop.step()
     post([LabelEvent("item 1", "somebody", "class 1")])
     fit_current = projects.fit_current
-    from annotruth.serve.store.schema import event
-    from annotruth.serve.store.schema import project as table
+    from annotruth.serve.store.tables import event
+    from annotruth.serve.store.tables import project as table
 
     def fit(*arguments):
         made = fit_current(*arguments)

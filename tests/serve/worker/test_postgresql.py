@@ -4,11 +4,11 @@ import pytest
 from sqlalchemy import text
 from tests.serve.worker.conftest import make_events
 
+from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.records import LabelEvent
-from annotruth.serve.store.schema import metadata
 from annotruth.serve.store.snapshots import hourly_counts, latest_snapshot
-from annotruth.serve.worker.locks import only_worker
+from annotruth.serve.store.tables import LabelEvent
+from annotruth.serve.worker.loop import only_worker
 
 
 @pytest.fixture

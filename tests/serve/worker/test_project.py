@@ -7,17 +7,17 @@ import pytest
 from tests.serve.worker.conftest import make_events
 
 import annotruth as at
-from annotruth.serve.store.alerts import list_alerts
 from annotruth.serve.store.events import current_table
 from annotruth.serve.store.maintenance import erase_annotator, remove_superseded
 from annotruth.serve.store.projects import change_settings
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.rows import find
 from annotruth.serve.store.snapshots import (
     get_worker_state,
     hourly_counts,
     latest_snapshot,
     snapshot_history,
 )
+from annotruth.serve.store.tables import Alert, LabelEvent, alert
 from annotruth.serve.worker.loop import Loop
 
 
@@ -195,7 +195,11 @@ def test_after_an_erasure_hours_and_alerts_are_not_repeated(
         with database.connect() as connection:
             return (
                 hourly_counts(connection, project.id),
-                len(list_alerts(connection, project.id, limit=1000)),
+                len(
+                    find(
+                        connection, Alert, order=[alert.c.id.desc()], limit=1000, project=project.id
+                    )
+                ),
             )
 
     before = counts()

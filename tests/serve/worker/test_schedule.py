@@ -4,13 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from annotruth.serve.worker.progress import expected_end
-from annotruth.serve.worker.schedule import (
-    LastRefit,
-    is_quiet_refit_due,
-    is_refit_due,
-    retry_after,
-)
+from annotruth.serve.worker.project import is_quiet_refit_due, is_refit_due, retry_after
+from annotruth.serve.worker.publish import LastRefit, expected_end
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -21,7 +21,7 @@ from annotruth.models.registry import MODELS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
     from annotruth.selection.comparison import Comparison
 
 # Where a name is too long for a table of 80 characters.
@@ -107,13 +107,7 @@ def compare(
 
 
 class ComparisonOutputs(NamedTuple):
-    """The files that ``compare`` writes.
-
-    Examples
-    --------
-    >>> ComparisonOutputs(Path("models.html"), None, model_reports=True, force=False).force
-    False
-    """
+    """The files that ``compare`` writes."""
 
     report: Path | None
     out: Path | None

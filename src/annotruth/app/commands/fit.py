@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from annotruth.app import named_files, options
+from annotruth.app.console import json_entries, print_result
 from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
-    from annotruth.models.base_fit import BaseFit
     from annotruth.models.distributed_fit import DistributedFit
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.observations.options import ReadOptions
     from annotruth.sets.fit import SetFit
 
 
 class EngineChoice(StrEnum):
-    """Where passes over the labels run.
-
-    Examples
-    --------
-    >>> [choice.value for choice in EngineChoice]
-    ['memory', 'gpu', 'auto', 'spark']
-    """
+    """Where passes over the labels run."""
 
     memory = "memory"
     gpu = "gpu"
@@ -222,73 +212,3 @@ def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, q
             lines = [f"results written to {outputs.out}"]
         entries = json_entries(fit)
         print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)
-
-
-def print_result(
-    fit: Fit | DistributedFit | RankFit | SetFit,
-    metrics: Mapping[str, float] | None,
-    lines: Sequence[str],
-    *,
-    as_json: bool,
-    quiet: bool,
-    entries: Mapping[str, Any],
-) -> None:
-    """Print the summary, the metrics and further lines; or the JSON object of entries."""
-    from annotruth.app import console
-
-    if as_json:
-        if metrics is not None:
-            measured = {name: finite(value) for name, value in metrics.items()}
-            entries = {**entries, "metrics": measured}
-        typer.echo(json.dumps(entries, default=str))
-    elif not quiet:
-        console.show_lines(fit.summary())
-        if metrics is not None:
-            console.show_lines(describe_metrics(metrics))
-        console.show_lines(lines)
-
-
-def describe_metrics(metrics: Mapping[str, float]) -> str:
-    """Return how a fit does against the truth, in words."""
-    figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    return f"against the truth: {figures}"
-
-
-def json_entries(fit: BaseFit) -> dict[str, Any]:
-    """Return the object that ``fit --json`` prints."""
-    from annotruth.models.base_fit import SETS  # slow to load
-    from annotruth.models.fits.notes import to_dicts
-    from annotruth.models.result import Fit
-
-    if fit.model == SETS:
-        from annotruth.sets.fitting import set_entries
-
-        return set_entries(cast("SetFit", fit))
-    entries: dict[str, Any] = {
-        "model": fit.model,
-        "n_items": fit.data.n_items,
-        "n_annotators": fit.data.n_annotators,
-        "n_labels": fit.data.n_labels,
-        "n_categories": fit.data.n_categories,
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": finite(fit.log_likelihood),
-        "spammers": fit.n_spammers,
-        "readout": fit.readout,
-        "verdict": fit.verdict,
-        "notes": to_dicts(fit.notes),
-    }
-    if fit.chosen is not None:
-        entries["chosen"] = dict(fit.chosen)
-    entries |= fit.further_facts()
-    if isinstance(fit, Fit) and fit.data.classifier is not None:
-        from annotruth.models.classifier import judge_classifier
-
-        entries["classifier"] = judge_classifier(fit)._asdict()
-    return entries
-
-
-def finite(value: float | None) -> float | None:
-    """Return a finite number, or None, as JSON has no NaN."""
-    return value if value is not None and math.isfinite(value) else None

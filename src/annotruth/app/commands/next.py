@@ -18,9 +18,9 @@ from annotruth.errors import InputError, counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.advice.advice import Advice
-    from annotruth.io.options import ReadOptions
+    from annotruth.analyses.advice.advice import Advice
     from annotruth.io.tasks import TaskFormat
+    from annotruth.observations.options import ReadOptions
 
 _MAX_ROWS = 10
 
@@ -111,7 +111,7 @@ def next_(
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
         from annotruth import advising, ranking  # slow to load
-        from annotruth.advice.pairs.advice import PairAdvice
+        from annotruth.analyses.advice.pairs.advice import PairAdvice
         from annotruth.app import pair_advice
 
         source = named_files.one_or_several(data)

@@ -11,7 +11,7 @@ from annotruth.app import named_files, options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
 
 @options.takes_read_options(without=("memory",))

@@ -10,25 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from annotruth.app import named_files, options
-from annotruth.app.commands.fit import finite, print_result
+from annotruth.app.console import finite, print_result
 from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes_outputs
 from annotruth.app.read_flags import RANK_READ_FLAGS
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
     from annotruth.models.pairs.result import RankFit
+    from annotruth.observations.options import ReadOptions
 
 
 class RankEngineChoice(StrEnum):
-    """Where passes over the votes run.
-
-    Examples
-    --------
-    >>> [choice.value for choice in RankEngineChoice]
-    ['memory', 'gpu', 'spark']
-    """
+    """Where passes over the votes run."""
 
     memory = "memory"
     gpu = "gpu"
@@ -65,6 +59,22 @@ def rank(
             help="The number of taste groups of annotators, each with scores of its own; auto "
             "chooses it by held-out comparisons.",
             show_default="1",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column of VOTES, such as category or language: one board per value, those with few "
+            "votes drawn towards all, and where the order differs.",
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to show beside the scores: the name that two columns of numbers have in common, such "
+            "as cost of cost_a and cost_b.",
         ),
     ] = None,
     read: ReadOptions,
@@ -111,6 +121,8 @@ def rank(
 
         annotruth rank votes.csv --groups auto --save ranking
 
+        annotruth rank arena.jsonl --by language --report ranking.html
+
         annotruth rank votes.csv --covariates length_difference --json
 
         annotruth rank votes.csv --machine gpt-4 --report ranking.html
@@ -143,13 +155,15 @@ def rank(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth import ranking  # slow to load
+        from annotruth import api, ranking  # slow to load
 
         fit = ranking.rank(
             named_files.one_or_several(votes),
             model,
             machines=machines or (),
             machine_margin=machine_margin,
+            by=by,
+            beside=beside,
             warm_start=warm_start,
             progress=progress,
             read=read,
@@ -157,7 +171,7 @@ def rank(
         )
         metrics = None
         if truth is not None:
-            metrics = ranking.evaluate_ranking(fit, truth, max_size=read.max_size)
+            metrics = api.evaluate(fit, truth, max_size=read.max_size)
         written = outputs.write(
             fit,
             progress,

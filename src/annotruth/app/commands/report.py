@@ -13,7 +13,7 @@ from annotruth.app.output_flags import EmbedOption, ForceOption
 from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
 
 @options.takes_read_options(without=("memory",))

@@ -22,7 +22,7 @@ from annotruth.errors import InputError, counted, listed, shown
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from annotruth.serve.store.records import Project
+    from annotruth.serve.store.tables import Project
 
 _ACTOR = "command line"  # in the audit log
 _UNIT = {"labels": "label", "comparisons": "comparison"}  # what projects of each kind hold
@@ -66,7 +66,7 @@ def token_create(
     """  # fmt: skip
     require_packages()
     from annotruth.serve.administration import Administration
-    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.tokens import check_token
 
     check_token(name, scope)
@@ -92,8 +92,8 @@ def token_list(
     import pyarrow as pa
 
     opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.projects import list_projects
-    from annotruth.serve.store.schema import utc_now
     from annotruth.serve.store.tokens import list_tokens
 
     with opened.connect() as connection:
@@ -135,7 +135,7 @@ def token_revoke(
     """
     opened = open_database(ctx, database, folder)
     from annotruth.serve.administration import Administration
-    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.columns import utc_now
 
     with opened.begin() as connection:
         if not Administration(connection, _ACTOR, utc_now()).revoke_token(None, token):
@@ -176,7 +176,7 @@ def project_create(
     """  # fmt: skip
     require_packages()
     from annotruth.serve.administration import Administration, check_project
-    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.columns import utc_now
 
     settings = {} if model is None else {"model": model}
     check_project(name, kind, settings)
@@ -236,8 +236,8 @@ def import_(
         annotruth serve import films labels.csv
     """  # fmt: skip
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.importing import append_file
-    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.columns import utc_now
+    from annotruth.serve.store.maintenance import append_file
 
     with opened.connect() as connection:
         of = _project(connection, project)
@@ -287,8 +287,8 @@ def erase(
         annotruth serve erase films ann@example.com
     """
     opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.maintenance import erase_annotator
-    from annotruth.serve.store.schema import utc_now
 
     with opened.connect() as connection:
         of = _project(connection, project)
@@ -315,8 +315,8 @@ def prune(
     """
     opened = open_database(ctx, database, folder)
     from annotruth.serve.administration import Administration
+    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.maintenance import remove_superseded
-    from annotruth.serve.store.schema import utc_now
 
     now = utc_now()
     with opened.begin() as connection:

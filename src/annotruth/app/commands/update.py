@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from annotruth.app import named_files, options
-from annotruth.app.commands.fit import json_entries, print_result
 from annotruth.app.commands.rank import rank_entries
+from annotruth.app.console import json_entries, print_result
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
-    from annotruth.advice.changes import Changes
-    from annotruth.advice.rank_changes import RankChanges
-    from annotruth.io.options import ReadOptions
+    from annotruth.analyses.advice.changes import Changes
+    from annotruth.analyses.advice.rank_changes import RankChanges
     from annotruth.models.em import ProgressReporter
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.observations.options import ReadOptions
 
 _SaveOption = Annotated[
     Path | None,
@@ -161,7 +161,7 @@ def _update(
 
     changed: Changes | RankChanges
     if isinstance(before, Fit):
-        from annotruth.advice.changes import changes
+        from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit
 
         after, n_repeated = update_fit(
@@ -169,7 +169,7 @@ def _update(
         )
         changed = changes(before, after, n_repeated=n_repeated)
         return after, changed, {**json_entries(after), **changed.to_dict()}
-    from annotruth.advice.rank_changes import rank_changes
+    from annotruth.analyses.advice.rank_changes import rank_changes
     from annotruth.ranking import update_ranking
 
     ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy
 
-from annotruth.crowdkit.base import BaseClassificationAggregator
-from annotruth.crowdkit.errors import MissingSkillError
-from annotruth.crowdkit.majority_vote import MajorityVote
-from annotruth.crowdkit.votes import COLUMNS, encode, select
+from annotruth.crowdkit.base import BaseClassificationAggregator, MissingSkillError
+from annotruth.crowdkit.votes import COLUMNS, MajorityVote, encode, select
 from annotruth.errors import shown
 
 __all__ = ["alpha_krippendorff", "consistency", "uncertainty"]
@@ -31,16 +29,8 @@ def consistency(
     A worker of skill q gives the right label with probability q, and each of the K - 1 others
     with probability :math:`(1 - q) / (K - 1)`; all labels are equally likely.
 
-    Parameters
-    ----------
-    answers
-        A frame of task, worker, label.
-    workers_skills
-        A Series by worker; by default the skills that the aggregator estimates.
-    aggregator
-        What aggregates the labels, by default the majority vote.
-    by_task
-        Whether to return a Series by task instead of the mean.
+    ``workers_skills`` is a Series by worker, by default the skills that the ``aggregator`` (by default
+    the majority vote) estimates. ``by_task`` returns a Series by task instead of the mean.
     """
     aggregator = MajorityVote() if aggregator is None else aggregator
     aggregated = aggregator.fit_predict(answers)
@@ -65,19 +55,9 @@ def uncertainty(
 ) -> Any:
     """Return the entropy of the labels of a task, or of a worker, in nats.
 
-    Parameters
-    ----------
-    answers
-        A frame of task, worker, label.
-    workers_skills
-        A Series by worker: a label counts by the worker's skill, and the others by the rest. By
-        default the skills that the aggregator estimates, or 1.
-    aggregator
-        What estimates the skills, if they are not given.
-    compute_by
-        The column to group by: "task" or "worker".
-    aggregate
-        Whether to return the mean instead of a Series by group.
+    A label counts by the worker's skill in ``workers_skills``, a Series, and the others by the rest; by
+    default the skills are those that the ``aggregator`` estimates, or 1. ``compute_by`` is the column to
+    group by, "task" or "worker"; without ``aggregate``, a Series by group instead of the mean.
     """
     if workers_skills is None and aggregator is not None:
         aggregator.fit_predict(answers)
@@ -106,18 +86,7 @@ def alpha_krippendorff(
         D_e = \sum_{l,m} \frac{n_l n_m}{n (n - 1)} \delta(l, m).
 
     For numbers, weights and large frames use `annotruth.agreement.krippendorff_alpha`.
-
-    Parameters
-    ----------
-    answers
-        A frame of task, worker, label.
-    distance
-        The distance :math:`\delta` of two labels, by default 0 for equal ones and 1 for others.
-
-    Returns
-    -------
-    float
-        1 if all these labels are equal, nan if no task has two labels.
+    It is 1 if all these labels are equal, and nan if no task has two labels.
     """
     votes = encode(answers)
     counts = votes.scores()

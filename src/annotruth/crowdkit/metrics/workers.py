@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from annotruth.crowdkit.base import BaseClassificationAggregator
-from annotruth.crowdkit.majority_vote import MajorityVote
-from annotruth.crowdkit.utils import get_accuracy
+from annotruth.crowdkit.votes import MajorityVote, get_accuracy
 
 __all__ = ["accuracy_on_aggregates"]
 
@@ -21,16 +20,8 @@ def accuracy_on_aggregates(
 ) -> Any:
     """Return the share of labels that are the aggregated label of their task.
 
-    Parameters
-    ----------
-    answers
-        A frame of task, worker, label.
-    aggregator
-        What aggregates the labels, by default the majority vote.
-    aggregates
-        The aggregated labels, a Series by task, if they are known.
-    by
-        The column to group by, such as "worker"; the share of all labels by default.
+    ``aggregates`` is a Series by task, by default what the ``aggregator`` (by default the majority vote)
+    returns. ``by`` is the column to group by, such as "worker"; by default the share of all labels.
     """
     if aggregates is None:
         aggregates = (aggregator or MajorityVote()).fit_predict(answers)

@@ -15,36 +15,14 @@ from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 
 @dataclass(frozen=True, eq=False)
 class LabelBlock:
-    """Labels on the card, sorted by item and category.
+    """Labels on the card, sorted by item and category."""
 
-    Attributes
-    ----------
-    session
-        The session they belong to.
-    begin, label
-        Where the labels of each item begin, and one word per label.
-    known
-        The category of each item's known truth, or -1; None if none is known.
-    item
-        Which of the session's items these are; None: all of them.
-    fold
-        The fold of each label; None where no label is held out.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.engines.gpu import GPUEngine
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> all_labels(GPUEngine().open(labels)).n_items  # doctest: +SKIP
-    1
-    """
-
-    session: GPUSession
-    begin: Any
+    session: GPUSession  # the session they belong to
+    begin: Any  # where the labels of each item begin, and one word per label
     label: Any
-    known: Any
-    item: Any = None
-    fold: Any = None
+    known: Any  # the category of each item's known truth, or -1; None if none is known
+    item: Any = None  # which of the session's items these are; None: all of them
+    fold: Any = None  # the fold of each label; None where no label is held out
 
     @property
     def n_items(self) -> int:

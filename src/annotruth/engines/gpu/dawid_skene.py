@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from annotruth.engines.gpu.label_arrays import SORTED
-from annotruth.engines.gpu.partitions import LABELS, n_labels, reads, writes
 from annotruth.engines.gpu.session import GPUSession
+from annotruth.engines.gpu.streaming import LABELS, n_labels, reads, writes
 from annotruth.kernels.arrays import Floats
 
 _POSTERIOR = "posterior of a step"

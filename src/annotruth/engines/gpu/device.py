@@ -1,19 +1,125 @@
-"""The card: arrays on it, copies to and from it, and CUDA files compiled for it."""
+"""The card: arrays on it, copies to and from it, CUDA files compiled for it, its limits and errors.
+
+A label is one word of 32 bits. Sums are integers of 64 bits, so that they do not depend on the order of
+their terms: a number is a multiple of the inverse of a unit, which is a power of two.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from annotruth.engines.gpu.errors import first_line
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import copy_on_all_cores, slices
+from annotruth.observations import Labels
+
+_IN_MEMORY = "choose engine='memory' (`--engine memory`)"
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Replace what CuPy raises by one line; CuPy's error is its cause."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_of_cupy(error):
+            raise
+        raise InputError(describe_error(error)) from error
+
+
+def describe_error(error: Exception) -> str:
+    """Return what to do after an error of CuPy."""
+    text, kind = str(error), type(error).__name__
+    reason = first_line(text)
+    if isinstance(error, MemoryError) or "cudaErrorMemoryAllocation" in text:
+        return f"the memory of the card, or page-locked memory, is full ({reason}): {_IN_MEMORY}"
+    if "failed to load" in text:
+        return f"CuPy finds no CUDA libraries ({reason}): pip install 'cupy-cuda13x[ctk]', or {_IN_MEMORY}"
+    if kind in ("CompileException", "NVRTCError"):
+        return f"CuPy cannot compile the kernels ({reason}): update CuPy, or {_IN_MEMORY}"
+    return f"the card failed ({reason}): {_IN_MEMORY}"
+
+
+def first_line(text: str) -> str:
+    """Return the first line of an error's text that says something."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+
+
+def _is_of_cupy(error: Exception) -> bool:
+    module = type(error).__module__.partition(".")[0]
+    return module in ("cupy", "cupy_backends") or "CuPy failed to load" in str(error)
+
+
+DENSE_CATEGORIES = 16
+"""Up to so many categories, an item's distribution is in registers."""
+
+DOUBLE_LABELS = 1 << 22
+"""Up to so many labels, gpm and dawid-skene are in double precision."""
+
+MAX_CATEGORIES = 1024
+"""The shared memory of a block holds a distribution of so many categories."""
+
+UNIT = 2.0**32
+"""The unit of sums of probabilities."""
+
+_WORD_BITS = 32  # of a label: the category, and the annotator
+
+# Of robust-gpm: what a label takes while labels are sorted; an item's share in results; an entry of
+# annotators' counts, of which there are eight tables at a time.
+_BYTES_PER_LABEL, _BYTES_PER_SHARE, _BYTES_PER_COUNT = 64, 32, 64
+_STATES_PER_CLASS, _SHAPES = 3, 32
+
+
+def category_shift(n_categories: int) -> int:
+    """Return how many bits of a label are left for the annotator."""
+    return _WORD_BITS - max(n_categories - 1, DENSE_CATEGORIES - 1).bit_length()
+
+
+def limit_exceeded(labels: Labels) -> str:
+    """Return which limit of the engine labels exceed, in words; nothing if they exceed none."""
+    n_categories, shift = labels.n_categories, category_shift(labels.n_categories)
+    if n_categories > MAX_CATEGORIES:
+        return f"{MAX_CATEGORIES:,} categories, not {n_categories:,}"
+    if labels.n_annotators > 1 << shift:
+        return (
+            f"{1 << shift:,} annotators with {n_categories:,} categories, not "
+            f"{labels.n_annotators:,}"
+        )
+    return ""
+
+
+def resident_bytes(labels: Labels) -> int:
+    """Return at most how much memory of a card a fit of robust-gpm takes, with all labels there."""
+    n_categories = labels.n_categories
+    n_states = max(_STATES_PER_CLASS * n_categories, _SHAPES)
+    by_item = 4 * n_states + _BYTES_PER_SHARE * n_categories
+    by_annotator = _BYTES_PER_COUNT * n_categories * n_states
+    return (
+        _BYTES_PER_LABEL * labels.n_labels
+        + by_item * labels.n_items
+        + by_annotator * labels.n_annotators
+    )
+
+
+def log_unit(n_labels: int) -> np.float32:
+    """Return the unit of sums of logs; 64 bits hold them if every label has the least probability."""
+    return _power_of_two(62 - 7, n_labels)
+
+
+def slope_unit(n_labels: int) -> np.float32:
+    """Return the unit of sums of slopes of this many labels, each below 2**20."""
+    return _power_of_two(62 - 20, n_labels)
+
+
+def _power_of_two(bits: int, n_labels: int) -> np.float32:
+    return np.float32(2.0 ** min(bits - int(np.ceil(np.log2(n_labels + 1))), 32))
+
 
 _COMMON = "common.cuh"
 _FEW_BYTES = 1 << 22  # which are copied at once
@@ -25,12 +131,6 @@ class Queue(Protocol):
     """Copies and kernels that run one after the other, beside those of other queues.
 
     Kernels that are started within ``with queue:`` belong to it.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu.device import CUDADevice
-    >>> queue = CUDADevice().queue()  # doctest: +SKIP
-    >>> queue.wait()  # doctest: +SKIP
     """
 
     def __enter__(self) -> Any: ...
@@ -54,15 +154,7 @@ class Queue(Protocol):
 
 
 class Device(Protocol):
-    """Where arrays of a session are, and where its kernels run.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu.device import CUDADevice
-    >>> device = CUDADevice()  # doctest: +SKIP
-    >>> device.to_host(device.xp.zeros(2))  # doctest: +SKIP
-    array([0., 0.])
-    """
+    """Where arrays of a session are, and where its kernels run."""
 
     xp: Any
     """The array library of the device, with the functions of NumPy: CuPy for a card."""
@@ -127,16 +219,7 @@ def check_room(device: Device, n_bytes: int, what: str) -> None:
 class CUDADevice:
     """An NVIDIA card, through CuPy.
 
-    Parameters
-    ----------
-    number
-        Which card, if there are several; the current one by default.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu.device import CUDADevice
-    >>> CUDADevice().n_processors  # of an H200 # doctest: +SKIP
-    132
+    ``number``: Which card, if there are several; the current one by default.
     """
 
     def __init__(self, number: int | None = None) -> None:
@@ -213,13 +296,7 @@ class CUDADevice:
 
 
 class CUDAQueue:
-    """A CUDA stream of the current card.
-
-    Examples
-    --------
-    >>> import cupy  # doctest: +SKIP
-    >>> CUDAQueue(cupy).wait()  # doctest: +SKIP
-    """
+    """A CUDA stream of the current card."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.comparisons import Comparisons
-from annotruth.comparisons.votes import UnsortedVotes
-from annotruth.engines.gpu.device import Device, all_cards
-from annotruth.engines.gpu.errors import errors_in_one_line
-from annotruth.engines.gpu.limits import DENSE_CATEGORIES, limit_exceeded, resident_bytes
+from annotruth.engines.gpu.device import (
+    DENSE_CATEGORIES,
+    Device,
+    all_cards,
+    errors_in_one_line,
+    limit_exceeded,
+    resident_bytes,
+)
 from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
-from annotruth.labels import Labels
-from annotruth.labels.on_disk.disk import parse_size
+from annotruth.observations import Comparisons, Labels
+from annotruth.observations.disk import parse_size
+from annotruth.observations.pairs.votes import UnsortedVotes
 
 if TYPE_CHECKING:
-    from annotruth.io.options import ReadOptions
+    from annotruth.observations.options import ReadOptions
 
 
 STREAMED_MODELS = ("gpm", "dawid-skene")
@@ -47,13 +51,6 @@ class GPUEngine:
         How much memory of a card to use, such as "20GB"; by default, what is free. Labels and items
         that do not fit stay in memory, or on disk if they are there, and are copied to the card in
         partitions by every pass.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = at.simulate.crowd(n_items=1000, n_annotators=50, seed=0).labels
-    >>> at.fit(labels, "gpm", engine="gpu").n_spammers  # doctest: +SKIP
-    0
     """
 
     name: ClassVar[str] = "gpu"

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.engines.gpu.limits import UNIT, slope_unit
-from annotruth.engines.gpu.partitions import LABELS, reads, updates, writes
+from annotruth.engines.gpu.device import UNIT, slope_unit
 from annotruth.engines.gpu.session import GPUSession
+from annotruth.engines.gpu.streaming import LABELS, reads, updates, writes
 from annotruth.kernels.arrays import Floats
 
 _EPS_BITS = 23

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.engines.gpu.blocks import LabelBlock, all_labels, kept_labels, sampled_labels
-from annotruth.engines.gpu.limits import UNIT
+from annotruth.engines.gpu.device import UNIT
 from annotruth.engines.gpu.robust_gpm import count, step_of
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Codes, Floats
@@ -41,7 +41,7 @@ def start(session: GPUSession, fold: str, held: int, subtypes: Floats) -> dict[s
         states,
         defines=(f"N_STATES={n_states}",),
     )
-    return {"labels": count(block, posterior), "classes": session.small_floats(states, UNIT)}
+    return {"counts": count(block, posterior), "classes": session.small_floats(states, UNIT)}
 
 
 def step(

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, CardPartition
-from annotruth.engines.gpu.streaming import CardItems
+from annotruth.engines.gpu.streaming import BEGIN, KNOWN, LABEL, CardItems, CardPartition
 from annotruth.engines.protocol import Extent
 
 SORTED = ("row of sorted label", "item of sorted label")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.engines.gpu.blocks import all_labels
-from annotruth.engines.gpu.limits import UNIT
+from annotruth.engines.gpu.device import UNIT
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Codes, Floats, Singles
 
@@ -29,35 +29,35 @@ def step(session: GPUSession, log_prior: Singles, log_likelihood: Any) -> dict[s
     session.run(
         "opinions.count", *all_labels(session).by_row, posterior, counts, defines=_defines(table)
     )
-    return {"labels": session.floats(counts, UNIT), **sums}
+    return {"counts": session.floats(counts, UNIT), **sums}
 
 
 def leave_one_out(
     session: GPUSession,
     log_prior: Singles,
     log_likelihood: Any,
-    other: Floats | Singles,
-    repeated: Floats | Singles,
+    other: Floats,
+    repeated: Floats,
     repeated_label: Codes,
 ) -> dict[str, Any]:
     """Add up each annotator's leave-one-out log-likelihood under every response strategy.
 
-    ``other`` and ``repeated`` are labels x classes x strategies, of which the last are padding.
+    ``other`` and ``repeated`` are labels x classes x strategies.
     """
     table = session.by_annotator(log_likelihood)
     posterior, _ = _posterior(session, log_prior, table)
-    shape = session.sum_shape("log_likelihood")
-    sums = session.sums(*shape)
+    n_strategies = other.shape[2]
+    sums = session.sums(session.n_annotators, n_strategies)
     session.run(
         "opinions.leave_one_out",
         *all_labels(session).by_row,
         posterior,
         table,
-        *(session.table(one[:, :, : shape[1]], np.float32) for one in (other, repeated)),
+        *(session.table(one, np.float32) for one in (other, repeated)),
         session.by_annotator(repeated_label, dtype=np.int32),
         session.log_unit,
         sums,
-        defines=_defines(table, shape[1]),
+        defines=_defines(table, n_strategies),
     )
     return {"log_likelihood": session.floats(sums, session.log_unit) * np.log(2.0)}
 
@@ -99,57 +99,6 @@ def summarize(
     return {"log_likelihood": session.small_floats(totals, session.log_unit)}
 
 
-def mix(
-    session: GPUSession,
-    weights: Any,
-    log_prior: Any,
-    other: Singles,
-    repeated: Singles,
-    repeated_label: Any,
-    mixed: Any,
-    divergence: Any,
-) -> None:
-    """Average tables by each annotator's weights, and compare the weights with their prior."""
-    n_strategies = len(other)
-    session.run(
-        "opinions.mix",
-        np.uint32(session.n_annotators),
-        weights,
-        *_prior(session, log_prior, n_strategies),
-        session.table(other, np.float32),
-        session.table(repeated, np.float32),
-        session.by_annotator(repeated_label, dtype=np.int32),
-        mixed,
-        divergence,
-        defines=_defines(mixed, n_strategies),
-    )
-
-
-def strategy_weights(
-    session: GPUSession,
-    flat_counts: Any,
-    relative: Singles,
-    counts: Any,
-    log_prior: Any,
-    excess: Singles,
-    repeated_label: Any,
-    weights: Any,
-) -> None:
-    """Compute each annotator's weights of the strategies from the counts."""
-    n_strategies = weights.shape[1]
-    session.run(
-        "opinions.strategy_weights",
-        np.uint32(session.n_annotators),
-        counts,
-        *_prior(session, log_prior, n_strategies),
-        session.table(relative[:, :n_strategies], np.float32),
-        session.table(excess[:, :, :n_strategies], np.float32),
-        session.by_annotator(repeated_label, dtype=np.int32),
-        weights,
-        defines=_defines(counts, n_strategies),
-    )
-
-
 def take_logs(
     session: GPUSession, prior: Floats, known_truth: Floats, likelihood: Any
 ) -> tuple[Singles, Any]:
@@ -188,13 +137,6 @@ def _run_posterior(
         "classes": session.small_floats(classes, UNIT),
         "log_likelihood": session.small_floats(totals, session.log_unit),
     }
-
-
-def _prior(session: GPUSession, log_prior: Any, n_strategies: int) -> tuple[Any, np.uint32]:
-    """Return the log-prior of strategies without padding, and its number of rows."""
-    rows = log_prior[:, :n_strategies]
-    on_card = session.table(rows, np.float32) if len(rows) == 1 else session.by_annotator(rows)
-    return on_card, np.uint32(len(rows))
 
 
 def _defines(table: Any, n_strategies: int | None = None) -> tuple[str, ...]:

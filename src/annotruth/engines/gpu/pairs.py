@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import Comparisons
-from annotruth.comparisons.votes import UnsortedVotes
-from annotruth.engines.gpu.device import Device, check_room
-from annotruth.engines.gpu.errors import errors_in_one_line
+from annotruth.engines.gpu.device import Device, check_room, errors_in_one_line
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
+from annotruth.observations.pairs.table import Comparisons
+from annotruth.observations.pairs.votes import UnsortedVotes
 
 MAX_ITEMS = 1 << 30
 MAX_VOTES = (1 << 32) - 1
@@ -29,20 +28,8 @@ _UNUSED = "N_CATEGORIES=1"  # what is shared with kernels of labels needs it
 class PairSession:
     """Comparisons on a card with the arrays beside them, in double precision.
 
-    Parameters
-    ----------
-    data
-        The comparisons. They are copied when a pass first reads them.
-    device
-        The card.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu import GPUEngine
-    >>> import annotruth as at
-    >>> made = at.simulate.comparers(n_items=10, n_annotators=30)
-    >>> GPUEngine().open(made.comparisons).single_precision(tol=1e-4)  # doctest: +SKIP
-    False
+    ``data``: The comparisons. They are copied when a pass first reads them.
+    ``device``: The card.
     """
 
     def __init__(self, data: Comparisons | UnsortedVotes, device: Device) -> None:
@@ -114,10 +101,6 @@ class PairSession:
     def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
         """Raise: no model of comparisons does this."""
         raise NotImplementedError
-
-    def single_precision(self, tol: float) -> bool:
-        """Return False: tables are held in double precision."""
-        return False
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an array of all annotators or comparisons."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from annotruth.engines.gpu import opinions
 from annotruth.engines.gpu.blocks import LabelBlock, all_labels
-from annotruth.engines.gpu.limits import UNIT
+from annotruth.engines.gpu.device import UNIT
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels import robust_gpm as kernels
 from annotruth.kernels.arrays import Codes, Floats
@@ -33,7 +33,7 @@ def step_of(
     confusion = block.session.by_annotator(likelihood)
     posterior = block.session.empty(block.n_items, len(prior))
     sums = _run_posterior(block, posterior, prior, known_truth, confusion)
-    return {"labels": count(block, posterior), **sums}
+    return {"counts": count(block, posterior), **sums}
 
 
 def posterior(

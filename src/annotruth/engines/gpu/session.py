@@ -9,9 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from annotruth.engines.gpu import limits
-from annotruth.engines.gpu.device import Device, check_room
-from annotruth.engines.gpu.errors import errors_in_one_line
+from annotruth.engines.gpu.device import (
+    DENSE_CATEGORIES,
+    DOUBLE_LABELS,
+    Device,
+    category_shift,
+    check_room,
+    errors_in_one_line,
+    limit_exceeded,
+    log_unit,
+)
 from annotruth.engines.gpu.label_arrays import (
     SORTED,
     cell_entries,
@@ -19,22 +26,23 @@ from annotruth.engines.gpu.label_arrays import (
     sort_labels,
     to_rows,
 )
-from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, ArrayAccess, Rows
-from annotruth.engines.gpu.streaming import CardItems, card_ranges
+from annotruth.engines.gpu.streaming import (
+    BEGIN,
+    KNOWN,
+    LABEL,
+    ArrayAccess,
+    CardItems,
+    Rows,
+    card_ranges,
+)
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats, copy_on_all_cores
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 T = TypeVar("T")
 
-_MODULES = {"robust_gpm_single": "opinions"} | {
-    family: family
-    for family in (
-        *("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states"),
-        "people",
-    )
-}  # which module of this package launches the kernels of a family
+_FAMILIES = ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states", "people")
 _MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
 _IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
 
@@ -42,28 +50,15 @@ _IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
 class GPUSession:
     """Labels on a card with their item-side arrays.
 
-    Parameters
-    ----------
-    labels
-        The labels.
-    devices
-        The cards. Only the first is used if the labels fit on it.
-    memory
-        How many bytes of each card may be used; by default, what is free.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu import GPUEngine
-    >>> import annotruth as at
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> GPUEngine().open(labels).n_items  # doctest: +SKIP
-    1
+    ``labels``: The labels.
+    ``devices``: The cards. Only the first is used if the labels fit on it.
+    ``memory``: How many bytes of each card may be used; by default, what is free.
     """
 
     def __init__(
         self, labels: Labels, devices: Sequence[Device], memory: int | None = None
     ) -> None:
-        if limit := limits.limit_exceeded(labels):
+        if limit := limit_exceeded(labels):
             raise InputError(
                 f"the engine gpu takes at most {limit}: choose engine='memory' (`--engine memory`)"
             )
@@ -78,9 +73,9 @@ class GPUSession:
         self._sum_shapes: dict[str, tuple[int, ...]] = {}
         self.n_items, self.n_labels = labels.n_items, labels.n_labels
         self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
-        self.is_dense = self.n_categories <= limits.DENSE_CATEGORIES
-        self.is_double = self.n_labels <= limits.DOUBLE_LABELS
-        self.category_shift = limits.category_shift(self.n_categories)
+        self.is_dense = self.n_categories <= DENSE_CATEGORIES
+        self.is_double = self.n_labels <= DOUBLE_LABELS
+        self.category_shift = category_shift(self.n_categories)
         # One entry per cell is items x categories on the card; with many categories, it is one
         # entry per label, that of a cell at its first label.
         self._width = self.n_categories if self.is_dense else 0
@@ -195,7 +190,7 @@ class GPUSession:
         launch = _find_launch(one.kernel)
         if not self.is_dense and one.kernel.split(".")[0] not in _MANY_CATEGORIES:
             raise InputError(
-                f"the engine gpu takes at most {limits.DENSE_CATEGORIES} categories for this model, not "
+                f"the engine gpu takes at most {DENSE_CATEGORIES} categories for this model, not "
                 f"{self.n_categories}: choose engine='memory' (`--engine memory`)"
             )
         self._sum_shapes = {total.name: total.shape for total in one.sums}
@@ -212,17 +207,11 @@ class GPUSession:
     ) -> None:
         """Run a function of a CUDA file over all items, in partitions if they are not on one card.
 
-        Parameters
-        ----------
-        kernel
-            ``family.function``.
-        *arguments
-            Its arguments: numbers, arrays of annotators on the card, what
-            `annotruth.engines.gpu.partitions` has for items and labels, and None for a null pointer.
-        sums
-            Its last arguments: the sums that it adds to.
-        **options
-            As for `_launch`.
+        ``kernel``: ``family.function``.
+        ``*arguments``: Its arguments: numbers, arrays of annotators on the card, what
+          `annotruth.engines.gpu.streaming` has for items and labels, and None for a null pointer.
+        ``sums``: Its last arguments: the sums that it adds to.
+        ``**options``: As for `_launch`.
         """
         for argument in arguments:
             if isinstance(argument, ArrayAccess) and argument.name in self._extents:
@@ -299,16 +288,12 @@ class GPUSession:
         return self.device.to_host(values)
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run a kernel over all annotators, whose arrays are on the card."""
-        _find_launch(kernel)(self, *arrays)
+        """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
+        raise NotImplementedError
 
     def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
         """Return what a function computes of each group of annotators: a card computes many at once."""
         return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
-
-    def single_precision(self, tol: float) -> bool:
-        """Return True: large tables are in single precision on the card."""
-        return True
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array of all items in double precision."""
@@ -350,7 +335,7 @@ class GPUSession:
     @property
     def log_unit(self) -> np.float32:
         """The unit of sums of logs of these labels."""
-        return limits.log_unit(self.n_labels)
+        return log_unit(self.n_labels)
 
     def by_annotator(self, values: Any, *, axis: int = 0, dtype: Any = np.float32) -> Any:
         """Return a table of annotators on the card, as kernels take it; None if it is empty."""
@@ -386,8 +371,8 @@ def _find_launch(kernel: str) -> Callable[..., Any]:
     """Return the function that launches ``family.function`` on the card."""
     family, function = kernel.rsplit(".", 1)
     launch: Callable[..., Any] | None = None
-    if family in _MODULES:
-        module = importlib.import_module(f"annotruth.engines.gpu.{_MODULES[family]}")
+    if family in _FAMILIES:
+        module = importlib.import_module(f"annotruth.engines.gpu.{family}")
         launch = getattr(module, function, None)
     if launch is None:
         raise InputError(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.engines.gpu.partitions import (
+from annotruth.engines.gpu.session import GPUSession
+from annotruth.engines.gpu.streaming import (
     BEGIN,
     CardPartition,
     first_label,
@@ -16,7 +17,6 @@ from annotruth.engines.gpu.partitions import (
     updates,
     writes,
 )
-from annotruth.engines.gpu.session import GPUSession
 
 
 def copy_cells(session: GPUSession, x: str, copy: str) -> dict[str, Any]:

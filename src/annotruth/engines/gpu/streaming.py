@@ -8,29 +8,92 @@ identical to the last bit however the items are divided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annotruth.engines.gpu.device import Device
-from annotruth.engines.gpu.partitions import (
-    MAX_OFFSET,
-    ArrayAccess,
-    CardPartition,
-    Launch,
-    Rows,
-    n_items,
-    n_labels,
-)
 from annotruth.engines.protocol import Extent
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import concatenate, copy_on_all_cores, map_slices
-from annotruth.labels import Labels
-from annotruth.labels.on_disk.disk import format_size
+from annotruth.observations import Labels
+from annotruth.observations.disk import format_size
+
+Rows = Literal["items", "bounds", "labels"]
+"""What an array has one row for; "bounds" is one per item and one more at the end."""
+
+MAX_OFFSET = 1 << 32
+"""Kernels count labels modulo this number."""
+
+
+class CardPartition(NamedTuple):
+    """Items that are processed at once, and their labels, counted from the first of the card.
+
+    ``first_label`` is the first of these labels, counted from the first of all.
+    """
+
+    items: slice
+    labels: slice
+    first_label: int
+
+    def rows(self, per: Rows) -> slice:
+        """Return the rows of an array that belong to the partition."""
+        if per == "labels":
+            return self.labels
+        return slice(self.items.start, self.items.stop + (per == "bounds"))
+
+
+class ArrayAccess(NamedTuple):
+    """An argument of a kernel: the rows of an array that belong to the partition it processes."""
+
+    name: str
+    reads: bool
+    writes: bool
+
+
+def reads(name: str) -> ArrayAccess:
+    """Return the argument for an array that a kernel reads."""
+    return ArrayAccess(name, reads=True, writes=False)
+
+
+def writes(name: str) -> ArrayAccess:
+    """Return the argument for an array that a kernel writes as a whole."""
+    return ArrayAccess(name, reads=False, writes=True)
+
+
+def updates(name: str) -> ArrayAccess:
+    """Return the argument for an array that a kernel reads and writes."""
+    return ArrayAccess(name, reads=True, writes=True)
+
+
+def n_items(partition: CardPartition) -> np.int64:
+    """Return the argument for the number of items."""
+    return np.int64(partition.items.stop - partition.items.start)
+
+
+def n_labels(partition: CardPartition) -> np.int64:
+    """Return the argument for the number of labels."""
+    return np.int64(partition.labels.stop - partition.labels.start)
+
+
+def first_label(partition: CardPartition) -> np.uint32:
+    """Return the argument for the number of the first label, modulo 2**32 as in ``begin``."""
+    return np.uint32(partition.first_label % MAX_OFFSET)
+
+
+BEGIN, LABEL, KNOWN = "begin", "label", "known"
+"""The names of the arrays that every card has; that of known truths only if there are any."""
+
+LABELS = (reads(BEGIN), reads(LABEL), reads(KNOWN), first_label, n_items)
+"""The first arguments of kernels that process items: see ``common.cuh``."""
+
+Launch: TypeAlias = Callable[[Sequence[Any]], None]
+"""Starts a kernel with the values of its arguments."""
+
 
 # Long enough for copies to run at full speed; many partitions leave little that is not overlapped.
 LABELS_PER_PARTITION = 1 << 24
@@ -47,52 +110,21 @@ _BYTES_PER_LABEL, _BYTES_PER_ITEM = 48, 8
 
 @dataclass
 class PartitionedArray:
-    """An array beside the items or labels of a card.
+    """An array beside the items or labels of a card."""
 
-    Attributes
-    ----------
-    values
-        The array, on the card or on the host.
-    per
-        What it has one row for.
-    on_card
-        Where it is.
-    by_partition
-        Whether its rows make sense within their partition only.
-
-    Examples
-    --------
-    >>> PartitionedArray(np.zeros(3, np.uint32), "labels", on_card=False).by_partition
-    False
-    """
-
-    values: Any
-    per: Rows
-    on_card: bool
-    by_partition: bool = False
+    values: Any  # the array, on the card or on the host
+    per: Rows  # what it has one row for
+    on_card: bool  # where it is
+    by_partition: bool = False  # whether its rows make sense within their partition only
 
 
 class CardItems:
     """Some items, their labels and the arrays beside them, for the kernels of one card.
 
-    Parameters
-    ----------
-    labels, items
-        All labels, and the items of this card.
-    device
-        The card.
-    memory
-        How many bytes of the card may be used.
-    item_bytes
-        What the distributions of an item take in a partition.
-
-    Examples
-    --------
-    >>> from annotruth.engines.gpu import GPUEngine
-    >>> import annotruth as at
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> GPUEngine().open(labels).cards[0].whole.labels  # doctest: +SKIP
-    slice(0, 2, None)
+    ``labels``, ``items``: All labels, and the items of this card.
+    ``device``: The card.
+    ``memory``: How many bytes of the card may be used.
+    ``item_bytes``: What the distributions of an item take in a partition.
     """
 
     def __init__(

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from annotruth.comparisons.table import OUTCOMES, Comparisons
 from annotruth.engines.protocol import Extent
+from annotruth.engines.spark.cluster import run_tasks
 from annotruth.engines.spark.labels import MAX_LABELS_ON_DRIVER
 from annotruth.engines.spark.partitions import LOADED_PARTITIONS
-from annotruth.engines.spark.shared_folder import SharedFolder, storage_errors
-from annotruth.engines.spark.storage import remove_folder
-from annotruth.engines.spark.tasks import run_tasks
+from annotruth.engines.spark.storage import SharedFolder, remove_folder, storage_errors
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.frames import as_numpy
-from annotruth.labels.layout import check_index
+from annotruth.observations.frames import as_numpy
+from annotruth.observations.layout import check_index
+from annotruth.observations.pairs.table import OUTCOMES, Comparisons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,13 +30,7 @@ Result = TypeVar("Result")
 
 
 class ComparisonPartition(NamedTuple):
-    """The file of all comparisons of some annotators, whose codes follow each other.
-
-    Examples
-    --------
-    >>> ComparisonPartition("comparisons-1.arrow", 7, 40, 12).length("annotators")
-    7
-    """
+    """The file of all comparisons of some annotators, whose codes follow each other."""
 
     file: str
     n_annotators: int
@@ -65,12 +58,6 @@ class SparkComparisons:
         The folder of their files, which holds nothing else.
     partitions
         The files, in the order of the annotators.
-
-    Examples
-    --------
-    >>> from annotruth import SparkEngine, simulate
-    >>> votes = simulate.comparers().comparisons
-    >>> session = SparkEngine().open(votes)  # doctest: +SKIP
     """
 
     spark: SparkSession

@@ -9,24 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.comparisons.table import Comparisons
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
+from annotruth.engines.spark.cluster import errors_in_one_line, get_session, is_local
 from annotruth.engines.spark.comparisons import partition_comparisons
-from annotruth.engines.spark.errors import errors_in_one_line
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
 from annotruth.engines.spark.labels import SparkLabels, partition_labels
 from annotruth.engines.spark.partitioning import partition_frame
 from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.start import get_session, is_local
-from annotruth.engines.spark.storage import make_folder, remove_folder
+from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder
 from annotruth.errors import InputError
-from annotruth.io.options import ReadOptions
+from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels
-from annotruth.io.reading.file_errors import file_named_in_errors
-from annotruth.io.reading.tables import load_table
-from annotruth.labels import Labels, LabelSummary
+from annotruth.io.sources import file_named_in_errors
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.pairs.table import Comparisons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

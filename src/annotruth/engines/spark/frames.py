@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitions import AnnotatorPartition
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.storage import make_sibling, remove_folder
+from annotruth.engines.spark.storage import SharedFolder, make_sibling, remove_folder
 from annotruth.errors import AnnotruthError
-from annotruth.labels.frames import distributed_library
+from annotruth.observations.frames import distributed_library
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,13 +52,6 @@ class SparkFrames:
     Spark reads the files whenever a frame is used, or another one that was made of it, and does not
     say when that is over. So once a frame was taken, its files remain until `close`, or until the
     program ends; if none was, they are removed with this object.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit(spark.table("crowd.votes"), "gpm")  # doctest: +SKIP
-    >>> fit.frames["items"].write.saveAsTable("crowd.truths")  # doctest: +SKIP
-    >>> fit.close()  # doctest: +SKIP
     """
 
     def __init__(self, labels: SparkLabels) -> None:

@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.distributed import DistributedLabels
-from annotruth.engines.spark.annotator_sums import AnnotatorRanges
+from annotruth.engines.spark.cluster import run_tasks
 from annotruth.engines.spark.partitions import (
     AnnotatorPartition,
+    AnnotatorRanges,
     LabelPartition,
     load_partition,
     write_partition,
 )
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.storage import remove_folder
-from annotruth.engines.spark.tasks import run_tasks
-from annotruth.labels import Labels, Scale
-from annotruth.labels.frames import as_arrow, as_numpy
+from annotruth.engines.spark.storage import SharedFolder, remove_folder
+from annotruth.observations import Labels, Scale
+from annotruth.observations.frames import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,14 +49,6 @@ class SparkLabels(DistributedLabels):
         The files of the annotators' ids, in the order of their codes.
     scale, n_dropped, annotator_prior, frame, read_as
         As in `LabelSummary`.
-
-    Examples
-    --------
-    >>> from annotruth import SparkEngine
-    >>> from annotruth.io.options import ReadOptions
-    >>> labels = SparkEngine().read("crowd.votes", ReadOptions())  # doctest: +SKIP
-    >>> labels.describe()  # doctest: +SKIP
-    '300 labels of 100 items by 20 annotators, 5 ordinal categories'
     """
 
     spark: SparkSession

@@ -13,6 +13,7 @@ Every order is that of the ids, so the order of the rows does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,60 +22,211 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.engines.spark.annotator_codes import (
-    AnnotatorCodes,
-    assign_codes,
-    codes_in_partition,
-)
-from annotruth.engines.spark.encoded_rows import EncodedRows, check_rows, encode_rows
+from annotruth.engines.spark.cluster import map_batches, run_on_partitions, run_tasks
 from annotruth.engines.spark.frames import is_spark_frame
 from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.partitions import LabelPartition, write_partition
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.tasks import run_on_partitions, run_tasks
+from annotruth.engines.spark.partitions import AnnotatorPartition, LabelPartition, write_partition
+from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
-from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
-from annotruth.labels.build import decide_scale
-from annotruth.labels.encode import encode_column, match_ids
-from annotruth.labels.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
-from annotruth.labels.layout import RowCodes, find_repeats
-from annotruth.labels.times import warn_of_unused_times
-from annotruth.labels.truth import MatchedTruth, TruthTable, check_matches, read_truths
+from annotruth.kernels.arrays import Codes
+from annotruth.observations import DuplicatePolicy, Labels, Scale, TableOptions, validate
+from annotruth.observations.build import decide_scale
+from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
+from annotruth.observations.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
+from annotruth.observations.layout import RowCodes, find_repeats
+from annotruth.observations.times import warn_of_unused_times
+from annotruth.observations.truth import MatchedTruth, TruthTable, check_matches, read_truths
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_ANNOTATORS_PER_PARTITION = 1 << 20
+
+
+class AnnotatorCodes(NamedTuple):
+    """The annotators that one task has assigned codes to."""
+
+    # their ids. The file also holds, for each label partition, the pairs of the code in that
+    # partition and the code in this one.
+    partition: AnnotatorPartition
+    # the numbers of the label partitions that they occur in, ascending
+    label_partitions: NDArray[np.int64]
+    bounds: NDArray[np.int64]  # the bounds of the label partitions among the pairs
+
+
+def sort_codes(column: EncodedColumn) -> EncodedColumn:
+    """Return the column with codes in the order of the values, whatever the order of the rows."""
+    order = as_numpy(pc.sort_indices(column.values))
+    code = np.empty(len(order), dtype=np.int32)
+    code[order] = np.arange(len(order), dtype=np.int32)
+    return EncodedColumn(code[column.codes], column.values.take(as_arrow(order)))
+
+
+def assign_codes(
+    spark: SparkSession,
+    folder: SharedFolder,
+    files: list[str],
+    n_annotators: int,
+    id_type: pa.DataType,
+) -> list[AnnotatorCodes]:
+    """Assign codes to all annotators, who are divided among tasks by the hash of their ids.
+
+    ``spark``, ``folder``: The session and the folder to write to.
+    ``files``: The encoded rows of each label partition.
+    ``n_annotators``: How many annotators the label partitions have in total, where some count
+      several times.
+    ``id_type``: The type of the ids.
+    """
+    n_partitions = -(-n_annotators // _ANNOTATORS_PER_PARTITION)
+
+    def list_annotators(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield _annotators_of(folder, files[number], number, id_type)
+
+    numbers = spark.range(0, len(files), 1, len(files))
+    annotators = map_batches(numbers, list_annotators, _annotator_schema(id_type))
+    by_id = annotators.repartition(n_partitions, "annotator")
+    return run_on_partitions(by_id, partial(_write_annotators, folder))
+
+
+def _annotator_schema(id_type: pa.DataType) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import LongType, StructType
+
+    schema = StructType().add("annotator", from_arrow_type(id_type))
+    for name in ("label_partition", "local_code", "n_labels"):
+        schema = schema.add(name, LongType())
+    return schema
+
+
+def _annotators_of(
+    folder: SharedFolder, file: str, number: int, id_type: pa.DataType
+) -> pa.RecordBatch:
+    """Return one row per annotator of a label partition."""
+    rows = folder.read(file)
+    annotators = rows["annotator"].cast(id_type)
+    n = len(annotators)
+    return pa.record_batch(
+        {
+            "annotator": annotators,
+            "label_partition": as_arrow(np.full(n, number, dtype=np.int64)),
+            "local_code": as_arrow(np.arange(n, dtype=np.int64)),
+            "n_labels": rows["n_labels"],
+        }
+    )
+
+
+def _write_annotators(folder: SharedFolder, rows: pa.Table) -> AnnotatorCodes | None:
+    """Give some annotators codes in the order of their ids, and write them."""
+    if not rows.num_rows:
+        return None
+    coded = sort_codes(encode_column(rows.column("annotator")))
+    partition, local_code, n_labels = (
+        as_numpy(rows.column(name)) for name in ("label_partition", "local_code", "n_labels")
+    )
+    order = np.lexsort((local_code, partition))
+    label_partitions, starts = np.unique(partition[order], return_index=True)
+    totals = np.bincount(coded.codes, weights=n_labels, minlength=len(coded.values))
+    file = folder.write(
+        "annotators",
+        {
+            "annotators": coded.values,
+            "n_labels": totals.astype(np.int64),
+            "local_code": local_code[order],
+            "code": coded.codes[order],
+        },
+    )
+    return AnnotatorCodes(
+        AnnotatorPartition(file, len(coded.values)), label_partitions, np.append(starts, len(order))
+    )
+
+
+def codes_in_partition(
+    folder: SharedFolder, annotator_codes: list[AnnotatorCodes], number: int, n_annotators: int
+) -> Codes:
+    """Return the codes among all annotators of those in a label partition, by their local codes."""
+    codes = np.empty(n_annotators, dtype=np.int64)
+    offset = 0
+    for partition, label_partitions, bounds in annotator_codes:
+        found = int(np.searchsorted(label_partitions, number))
+        if found < len(label_partitions) and label_partitions[found] == number:
+            columns = folder.read(partition.file)
+            pairs = slice(int(bounds[found]), int(bounds[found + 1]))
+            local_code = as_numpy(columns["local_code"])[pairs]
+            codes[local_code] = as_numpy(columns["code"])[pairs] + offset
+        offset += partition.n_annotators
+    return codes
+
+
+class EncodedRows(NamedTuple):
+    """What a task returns of the rows it has encoded."""
+
+    file: str  # the codes and ids of the rows that have a label
+    n_rows: int  # the numbers of rows, of rows with a label, and of annotators
+    n_kept: int
+    n_annotators: int
+    values: pa.Array  # the distinct labels
+    n_unnamed: dict[str, int]  # how many rows have a label but no item, and no annotator
+
+
+def encode_rows(
+    folder: SharedFolder, rows: pa.Table, *, categories: Sequence[Any] | None, from_text: bool
+) -> EncodedRows | None:
+    """Encode the ids of some rows, drop the rows without a label, and write the codes."""
+    if not rows.num_rows:
+        return None
+    coded = encode_columns({role: rows.column(role) for role in LABEL_ROLES})
+    empty = validate.missing(coded["label"].values)
+    if from_text:
+        empty = empty | validate.not_available(coded["label"].values, categories)
+    if empty.any():
+        kept = ~empty[coded["label"].codes]
+        coded = {role: column.take(kept) for role, column in coded.items()}
+    coded = {role: sort_codes(column) for role, column in coded.items()}
+    n_unnamed = {
+        role: int(validate.missing(column.values)[column.codes].sum())
+        for role, column in coded.items()
+    }
+    annotator = coded["annotator"]
+    n_annotators = len(annotator.values)
+    file = folder.write(
+        "rows",
+        {
+            **{f"{role}_codes": column.codes for role, column in coded.items()},
+            **{role: column.values for role, column in coded.items()},
+            "n_labels": np.bincount(annotator.codes, minlength=n_annotators),
+        },
+    )
+    n_kept = len(annotator.codes)
+    values = coded["label"].values
+    return EncodedRows(file, rows.num_rows, n_kept, n_annotators, values, n_unnamed)
+
+
+def check_rows(encoded: list[EncodedRows]) -> None:
+    """Refuse a frame without labels, and labels without an item or annotator."""
+    validate.check_any_labels(
+        sum(one.n_rows for one in encoded), sum(one.n_kept for one in encoded)
+    )
+    for role in ("item", "annotator"):
+        n = sum(one.n_unnamed[role] for one in encoded)
+        if n:
+            raise InputError(
+                f"{n:,} rows have a label but no {role}: name the {role} or remove the rows"
+            )
+
 
 _MAX_VALUES = 100_000  # distinct labels, which the driver collects
 _NAMED_REPEATS = 3  # in a message
 
 
 class SortedPartition(NamedTuple):
-    """What a task returns of a partition it has sorted and written.
+    """What a task returns of a partition it has sorted and written."""
 
-    Attributes
-    ----------
-    partition
-        The partition.
-    n_repeats, repeats
-        How many labels repeat an item and annotator, and the ids of some of them.
-    n_known
-        How many of its items have a known truth.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from annotruth.engines.spark.partitioning import SortedPartition
-    >>> from annotruth.engines.spark.partitions import LabelPartition
-    >>> partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
-    >>> no_ids = (pa.array([], pa.string()), pa.array([], pa.string()))
-    >>> SortedPartition(partition, n_repeats=0, repeats=no_ids, n_known=2).partition.n_labels
-    40
-    """
-
-    partition: LabelPartition
-    n_repeats: int
+    partition: LabelPartition  # the partition
+    n_repeats: int  # how many labels repeat an item and annotator, and the ids of some of them
     repeats: tuple[pa.Array, pa.Array]
-    n_known: int
+    n_known: int  # how many of its items have a known truth
 
 
 class _Categories(NamedTuple):
@@ -103,16 +255,10 @@ def partition_frame(
 ) -> SparkLabels:
     """Check the labels of a frame and write them to partitions in a folder of their own.
 
-    Parameters
-    ----------
-    frame, folder, options
-        The frame, the folder, and how to read the labels.
-    gold
-        Known truths of some items: a frame of ``item, label``, a mapping or a Series.
-    n_partitions
-        How many partitions to make; by default Spark chooses.
-    from_text
-        Whether the columns have no types, as in a CSV.
+    ``frame``, ``folder``, ``options``: The frame, the folder, and how to read the labels.
+    ``gold``: Known truths of some items: a frame of ``item, label``, a mapping or a Series.
+    ``n_partitions``: How many partitions to make; by default Spark chooses.
+    ``from_text``: Whether the columns have no types, as in a CSV.
     """
     if options.duplicates == "last":
         raise InputError(
@@ -130,7 +276,8 @@ def partition_frame(
         rows.repartition("item") if n_partitions is None else rows.repartition(n_partitions, "item")
     )
 
-    encoded = run_on_partitions(shuffled, partial(encode_rows, folder))
+    encode = partial(encode_rows, folder, categories=options.categories, from_text=from_text)
+    encoded = run_on_partitions(shuffled, encode)
     check_rows(encoded)
     categories = _decide_categories(encoded, options, from_text=from_text)
     files = [one.file for one in encoded]

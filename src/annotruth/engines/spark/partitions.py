@@ -1,20 +1,25 @@
-"""Partitions in files: the labels of some items, which a task loads, and ids of annotators."""
+"""Partitions of labels on a shared storage, their arrays, and sums over their annotators."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from annotruth.engines.protocol import Extent, PassData
-from annotruth.engines.spark.shared_folder import Columns, SharedFolder, storage_errors
-from annotruth.kernels.arrays import Codes
-from annotruth.labels import Labels, Scale
-from annotruth.labels.frames import as_numpy
-from annotruth.labels.layout import Layout, TableSize, check_layout
+from annotruth.engines.spark.cluster import RunTasks
+from annotruth.engines.spark.storage import Columns, SharedFolder, storage_errors
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.observations import Labels, Scale
+from annotruth.observations.frames import as_numpy
+from annotruth.observations.layout import Layout, TableSize, check_layout
 
 _ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known")
 _COLUMNS = (
@@ -26,15 +31,7 @@ LOADED_PARTITIONS = 4
 
 
 class LabelPartition(NamedTuple):
-    """The file of a label partition, which holds all labels of some items, and its counts.
-
-    Examples
-    --------
-    >>> from annotruth.engines.spark.partitions import LabelPartition
-    >>> partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
-    >>> partition.length("cells")
-    25
-    """
+    """The file of a label partition, which holds all labels of some items, and its counts."""
 
     file: str
     n_items: int
@@ -52,15 +49,7 @@ class LabelPartition(NamedTuple):
 
 
 class Partition(Protocol):
-    """A partition of the data, in a file.
-
-    Examples
-    --------
-    >>> from annotruth.engines.spark.partitions import LabelPartition, Partition
-    >>> partition: Partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
-    >>> partition.n_annotators
-    7
-    """
+    """A partition of the data, in a file."""
 
     @property
     def n_annotators(self) -> int:
@@ -77,12 +66,6 @@ class AnnotatorPartition(NamedTuple):
     """The file of an annotator partition, which holds ids and numbers of labels.
 
     The codes of its annotators follow those of the partition before.
-
-    Examples
-    --------
-    >>> from annotruth.engines.spark.partitions import AnnotatorPartition
-    >>> AnnotatorPartition("annotators-1.arrow", n_annotators=7).n_annotators
-    7
     """
 
     file: str
@@ -99,27 +82,10 @@ class AnnotatorPartition(NamedTuple):
 
 
 class LoadedPartition(NamedTuple):
-    """A label partition in memory.
+    """A label partition in memory."""
 
-    Attributes
-    ----------
-    labels
-        Its labels, in which its annotators have the codes 0, 1, ...
-    annotator_codes
-        The codes of its annotators among all annotators, ascending.
-
-    Examples
-    --------
-    >>> from annotruth import Labels
-    >>> from annotruth.engines.spark.partitions import LoadedPartition
-    >>> labels = Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> loaded = LoadedPartition(labels, annotator_codes=np.array([3, 8]))
-    >>> loaded.annotator_codes[labels.annotator].tolist()  # the annotator of each label
-    [3, 8]
-    """
-
-    labels: Labels
-    annotator_codes: Codes
+    labels: Labels  # its labels, in which its annotators have the codes 0, 1,
+    annotator_codes: Codes  # the codes of its annotators among all annotators, ascending
 
 
 def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes) -> LabelPartition:
@@ -186,3 +152,123 @@ def _read_scale(columns: Mapping[str, pa.Array]) -> Scale:
         as_numpy(columns["scale_values"]),
         as_numpy(edges) if len(edges) else None,
     )
+
+
+@dataclass
+class StoredArray:
+    """An item-side array in files."""
+
+    per: Extent  # what it has an entry for, and the shape of an entry
+    shape: tuple[int, ...]
+    # the file of each partition; None before a task has written it: the entries are zero
+    files: list[str | None]
+    # the type of the numbers
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+
+    def read(
+        self, folder: SharedFolder, partitions: Sequence[Partition], number: int
+    ) -> NDArray[Any]:
+        """Return the entries of a partition."""
+        shape = (partitions[number].length(self.per), *self.shape)
+        file = self.files[number]
+        if file is None:
+            return np.zeros(shape)
+        return read_values(folder, file, shape, self.dtype)
+
+
+def read_values(
+    folder: SharedFolder, file: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Read an array; kernels do not check lengths, so shape and type must be as written."""
+    with storage_errors("read", folder.address_of(file)):
+        columns = folder.read(file)
+        if list(columns) != ["values"]:
+            raise ValueError("it has other columns than values")
+        values = as_numpy(columns["values"])
+        if values.dtype != dtype or len(values) != math.prod(shape):
+            raise ValueError(
+                f"it has {len(values)} values of {values.dtype}, not {shape} of {dtype}"
+            )
+        return values.reshape(shape)
+
+
+def write_values(folder: SharedFolder, kind: str, values: NDArray[Any]) -> str:
+    """Write an array to a new file, and return its name."""
+    return folder.write(kind, {"values": values})
+
+
+_NUMBERS_PER_RANGE = 1 << 22  # of all partitions' sums, which one task adds
+_MAX_RANGES = 1_000
+
+
+class AnnotatorRanges(NamedTuple):
+    """Ranges of annotator codes, so that no task holds the sums of all annotators.
+
+    The driver adds the sums of a single range; tasks add those of several.
+    """
+
+    n_annotators: int
+    n_ranges: int
+
+    @classmethod
+    def for_sums(
+        cls, partitions: Sequence[Partition], n_annotators: int, n_columns: int
+    ) -> AnnotatorRanges:
+        """Choose ranges in which all partitions together have a few million numbers."""
+        n_numbers = n_columns * sum(partition.n_annotators for partition in partitions)
+        n_ranges = min(-(-n_numbers // _NUMBERS_PER_RANGE), _MAX_RANGES, n_annotators)
+        return cls(n_annotators, max(n_ranges, 1))
+
+    def bounds(self) -> Codes:
+        """Return the ``n_ranges + 1`` bounds of the ranges."""
+        ends: Codes = np.arange(self.n_ranges + 1, dtype=np.int64)
+        return ends * self.n_annotators // self.n_ranges
+
+    def write_sums(self, folder: SharedFolder, annotator_codes: Codes, sums: Floats) -> str:
+        """Write a partition's sums, annotators x columns, one batch per range."""
+        bounds = np.searchsorted(annotator_codes, self.bounds())
+        return folder.write_batches(
+            "sums",
+            (
+                {"annotator_codes": annotator_codes[start:stop], "sums": sums[start:stop]}
+                for start, stop in pairwise(bounds)
+            ),
+        )
+
+    def add_sums(
+        self, run_tasks: RunTasks, folder: SharedFolder, files: list[str], n_columns: int
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Add the partitions' sums, and remove their files.
+
+        Yields the ranges in order: the slice of annotator codes, and the sums, annotators x
+        columns.
+        """
+        added: list[str] = []
+        if self.n_ranges > 1:
+            task = partial(_write_range, self, folder, files, n_columns)
+            added = run_tasks(task, self.n_ranges)
+        for number, (start, stop) in enumerate(pairwise(self.bounds().tolist())):
+            if added:
+                sums = as_numpy(folder.read(added[number])["sums"]).reshape(-1, n_columns)
+            else:
+                sums = self.add_range(folder, files, n_columns, number)
+            yield slice(start, stop), sums
+        folder.remove([*files, *added])
+
+    def add_range(
+        self, folder: SharedFolder, files: list[str], n_columns: int, number: int
+    ) -> Floats:
+        """Add the sums of one range in the order of the partitions, so that rounding is the same."""
+        start, stop = self.bounds()[number : number + 2]
+        total = np.zeros((stop - start, n_columns))
+        for file in files:
+            batch = folder.read(file, number)
+            rows = as_numpy(batch["annotator_codes"]) - start
+            total[rows] += as_numpy(batch["sums"]).reshape(-1, n_columns)
+        return total
+
+
+def _write_range(
+    ranges: AnnotatorRanges, folder: SharedFolder, files: list[str], n_columns: int, number: int
+) -> str:
+    return folder.write("sums", {"sums": ranges.add_range(folder, files, n_columns, number)})

@@ -1,32 +1,155 @@
-"""A session on labels in partitions, each of which a Spark task runs the passes over."""
+"""A session on partitions: passes as tasks of workers, and tables written where the partitions are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.distributed import BuildTables
-from annotruth.engines.memory import MemorySession, find_kernel, use_single_precision
+from annotruth.engines.memory import MemoryEngine, MemorySession, find_kernel
 from annotruth.engines.protocol import Extent, Pass
-from annotruth.engines.spark.annotator_sums import AnnotatorRanges
 from annotruth.engines.spark.comparisons import SparkComparisons
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
-from annotruth.engines.spark.item_arrays import StoredArray, write_values
 from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.partitions import LabelPartition, Partition, load_partition
-from annotruth.engines.spark.pass_tasks import (
-    PassTask,
-    StoredInput,
-    combine_sums,
-    n_annotator_columns,
+from annotruth.engines.spark.partitions import (
+    AnnotatorRanges,
+    LabelPartition,
+    Partition,
+    StoredArray,
+    load_partition,
+    read_values,
+    write_values,
 )
-from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.kernels.arrays import Floats
+from annotruth.engines.spark.storage import SharedFolder
+from annotruth.kernels.arrays import Codes, Floats
+
+
+@dataclass(frozen=True)
+class StoredInput:
+    """An input with one entry per annotator, in a file from which tasks take what they need."""
+
+    file: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    annotator_axis: int
+
+    def read(self, folder: SharedFolder, annotator_codes: Codes) -> NDArray[Any]:
+        """Return the entries of some annotators."""
+        values = read_values(folder, self.file, self.shape, self.dtype)
+        return values.take(annotator_codes, axis=self.annotator_axis)
+
+
+@dataclass(frozen=True)
+class PassTask:
+    """What a task needs to run a pass over a partition: a function of the partition's number.
+
+    ``inputs`` are by name, those with one entry per annotator as a `StoredInput`.
+    """
+
+    folder: SharedFolder
+    partitions: Sequence[Partition]
+    one: Pass
+    state: dict[str, StoredArray]
+    inputs: dict[str, Any]
+    ranges: AnnotatorRanges
+
+    def __call__(self, number: int) -> PartitionResult:
+        """Run the pass as over data in memory, with the annotators of the partition."""
+        folder, sums = self.folder, self.one.sums
+        data, annotator_codes = self.partitions[number].load(folder)
+        n = len(annotator_codes)
+        local_pass = replace(
+            self.one,
+            sums=tuple(
+                replace(one, shape=_local_shape(one.shape, one.annotator_axis, n)) for one in sums
+            ),
+        )
+        session = MemoryEngine(threads=1).open(data)
+        before = {
+            name: array.read(folder, self.partitions, number) for name, array in self.state.items()
+        }
+        for name, array in self.state.items():
+            session.put(name, before[name].copy(), array.per)
+        inputs = {
+            name: value.read(folder, annotator_codes) if isinstance(value, StoredInput) else value
+            for name, value in self.inputs.items()
+        }
+        results = session.run_pass(local_pass, **inputs)
+        changed = {
+            name: write_values(folder, "state", session.collect(name))
+            for name, array in self.state.items()
+            if array.files[number] is None
+            or not np.array_equal(session.collect(name), before[name])
+        }
+        by_annotator = [
+            np.moveaxis(results[one.name], one.annotator_axis, 0).reshape(n, -1)
+            for one in sums
+            if one.annotator_axis is not None
+        ]
+        return PartitionResult(
+            changed,
+            self.ranges.write_sums(folder, annotator_codes, np.concatenate(by_annotator, axis=1))
+            if by_annotator
+            else None,
+            [results[one.name] for one in sums if one.annotator_axis is None],
+        )
+
+
+class PartitionResult(NamedTuple):
+    """What a task returns of a pass over its partition."""
+
+    state: dict[str, str]  # the new files of the item-side arrays that have changed, by name
+    annotator_sums: str | None  # the file of the sums by annotator, if the pass has any
+    other_sums: list[Floats]  # the other sums, in the order of the pass
+
+
+def n_annotator_columns(one: Pass, n_annotators: int) -> int:
+    """Return how many numbers per annotator the sums of a pass have."""
+    return sum(
+        math.prod(total.shape) // n_annotators
+        for total in one.sums
+        if total.annotator_axis is not None
+    )
+
+
+def combine_sums(
+    one: Pass, by_annotator: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
+) -> dict[str, Floats]:
+    """Return the sums of a pass by name.
+
+    ``by_annotator`` are ranges of annotators and their sums, annotators x columns; ``others`` are
+    the partitions' other sums, which are still to be added.
+    """
+    other_sums = (np.add.reduce(list(values), axis=0) for values in zip(*others, strict=True))
+    sums = tuple(
+        next(other_sums) if total.annotator_axis is None else np.empty(total.shape)
+        for total in one.sums
+    )
+    for annotators, values in by_annotator:
+        column = 0
+        for declared, total in zip(one.sums, sums, strict=True):
+            if declared.annotator_axis is not None:
+                rows = np.moveaxis(total, declared.annotator_axis, 0)[annotators]
+                n_columns = math.prod(rows.shape[1:])
+                rows[...] = values[:, column : column + n_columns].reshape(rows.shape)
+                column += n_columns
+    return one.named(sums)
+
+
+def _local_shape(
+    shape: tuple[int, ...], annotator_axis: int | None, n_annotators: int
+) -> tuple[int, ...]:
+    """Return the shape of a sum over fewer annotators."""
+    if annotator_axis is None:
+        return shape
+    return (*shape[:annotator_axis], n_annotators, *shape[annotator_axis + 1 :])
 
 
 class PartitionedSession:
@@ -35,25 +158,9 @@ class PartitionedSession:
     A pass reads a partition's files and writes new ones. Only when all tasks are done does the
     driver switch to the new files and remove the old ones, so a task that is lost runs again.
 
-    Parameters
-    ----------
-    data
-        The labels or comparisons, in whose folder the session writes.
-    remove_data
-        Whether closing the session removes the data and with them all of its own files; else
-        closing the data does.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> from annotruth import SparkEngine
-    >>> from annotruth.engines import Pass
-    >>> from annotruth.io.options import ReadOptions
-    >>> engine = SparkEngine()
-    >>> labels = engine.read("crowd.votes", ReadOptions())  # doctest: +SKIP
-    >>> with closing(engine.open(labels)) as session:  # doctest: +SKIP
-    ...     session.allocate("theta", per="cells")
-    ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
+    ``data``: The labels or comparisons, in whose folder the session writes.
+    ``remove_data``: Whether closing the session removes the data and with them all of its own
+      files; else closing the data does.
     """
 
     def __init__(self, data: SparkLabels | SparkComparisons, *, remove_data: bool = False) -> None:
@@ -135,10 +242,6 @@ class PartitionedSession:
         """Return what a function computes of each group of annotators, on the driver."""
         return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
 
-    def single_precision(self, tol: float) -> bool:
-        """Whether large tables are held in single precision, given the stopping tolerance."""
-        return use_single_precision(self._data.n_labels, tol)
-
     def _store_input(self, value: Any, annotator_axis: int | None) -> Any:
         """Write an input with one entry per annotator to a file; others travel with the task."""
         if annotator_axis is None or value.shape[annotator_axis] != self._data.n_annotators:
@@ -173,14 +276,7 @@ class PartitionedSession:
 
 
 class SparkPassSession(PartitionedSession):
-    """Labels in partitions; the tables of the results are written where the partitions are.
-
-    Examples
-    --------
-    >>> from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
-    >>> issubclass(SparkPassSession, PartitionedSession)
-    True
-    """
+    """Labels in partitions; the tables of the results are written where the partitions are."""
 
     def __init__(self, labels: SparkLabels, *, remove_data: bool = False) -> None:
         super().__init__(labels, remove_data=remove_data)

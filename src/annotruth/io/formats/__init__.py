@@ -13,6 +13,7 @@ from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import Format, ParsedLabels, Source
+    from annotruth.observations.pairs.build import ParsedComparisons
 
 # In the order in which they are tried; the plainest come last, as they fit many files.
 _MODULES = {
@@ -36,6 +37,8 @@ _MODULES = {
     "mace": "mace",
 }
 
+_OF_COMPARISONS = ("label-studio", "sureal")
+
 # Files that hold no labels of items, by the fields of their first object or by a line.
 _REGION_FIELDS = {
     "LabelMe": {"shapes", "imagePath"},
@@ -53,7 +56,7 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
-    from annotruth.labels.frames import LABEL_ROLES  # loads PyArrow
+    from annotruth.observations.frames import LABEL_ROLES  # loads PyArrow
 
     if source.in_lines and set(LABEL_ROLES) <= set(source.first):
         return None
@@ -79,6 +82,15 @@ def _refuse_regions(source: Source) -> None:
         refuse_marks(tool)
 
 
+def recognise_comparisons(source: Source) -> ParsedComparisons | None:
+    """Read pair comparisons of a tool, from JSON or Python; None if no format recognises them."""
+    is_python = source.path.suffix.lower() == ".py"
+    for format in map(_named, ("sureal",) if is_python else _OF_COMPARISONS):
+        if format.read_comparisons is not None and (is_python or format.recognise(source)):
+            return format.read_comparisons(source)
+    return None
+
+
 def read_as(name: str, source: Source) -> ParsedLabels:
     """Read a file in the format of that name."""
     return _read(_named(name), source)
@@ -94,10 +106,9 @@ def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabe
     """Read a folder or zip of one file per user, or a Python file; return None for everything else."""
     if path.suffix.lower() == ".py":
         from annotruth.io.content import read_content
-        from annotruth.io.formats import sureal
+        from annotruth.io.formats.source import Source
 
-        parsed = sureal.read_python(read_content(path, max_size=max_size))
-        return replace(parsed, title=sureal.FORMATS[0].title)
+        return read_as("sureal", Source(path, read_content(path, max_size=max_size)))
     if path.is_dir() or path.suffix.lower() == ".zip":
         from annotruth.io.formats import doccano
 

@@ -15,13 +15,7 @@ _FLAT = ".responses"
 
 
 class Response(NamedTuple):
-    """What a user answered to one question of a record.
-
-    Examples
-    --------
-    >>> Response("animal", "ann", "cat", "submitted").answer
-    'cat'
-    """
+    """What a user answered to one question of a record."""
 
     question: str
     user: Any

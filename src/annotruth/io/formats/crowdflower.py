@@ -10,8 +10,8 @@ from annotruth.errors import InputError, listed
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, differing, pass_question
-from annotruth.labels.frames import check_further_columns
-from annotruth.labels.options import ALL_QUESTIONS
+from annotruth.observations.frames import check_further_columns
+from annotruth.observations.options import ALL_QUESTIONS
 
 _UNIT, _WORKER, _TAINTED = "_unit_id", "_worker_id", "_tainted"
 _GOLD = ("_gold", ":gold")  # after the name of a question

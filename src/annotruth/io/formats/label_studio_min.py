@@ -26,7 +26,7 @@ from annotruth.io.formats.votes import (
     refuse_regions,
 )
 from annotruth.io.json_lines import is_deep
-from annotruth.labels.options import ALL_QUESTIONS
+from annotruth.observations.options import ALL_QUESTIONS
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANNOTATORS_FIELD}

@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.formats.votes import counted
-from annotruth.labels.frames import as_numpy, make_column
-from annotruth.labels.scale import is_text
-from annotruth.labels.validate import missing
+from annotruth.observations.frames import as_numpy, make_column
+from annotruth.observations.validate import (
+    NOT_AVAILABLE,
+    describe_unavailable,
+    missing,
+    not_available,
+)
 
 _COUNT = re.compile(r"\d+")
-_EMPTY = {"", "nan", "na"}  # R writes NA
+_EMPTY = {"", "nan", *NOT_AVAILABLE}
 
 
 def cells_agree(rows: Sequence[Sequence[str]]) -> bool:
@@ -88,8 +92,10 @@ def unpivot(
     # Row by row: cell (r, c) is at position c * n_rows + r of the stacked columns.
     position = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
     label = column.take(pa.array(position))
-    present = np.flatnonzero(~_is_missing(label))
-    n_empty = len(position) - len(present)
+    empty, unavailable = missing(label), np.zeros(len(label), dtype=bool)
+    if from_text:
+        unavailable = not_available(label, categories)
+    present = np.flatnonzero(~(empty | unavailable))
     abstained = _find_abstentions(label.take(pa.array(present)), categories)
     present = present[~abstained]
     if len(present):
@@ -104,7 +110,8 @@ def unpivot(
         notes=(
             f"{n_rows:,} rows by {width:,} columns",
             *notes,
-            counted(n_empty, "empty cell", "empty cells"),
+            counted(int(empty.sum()), "empty cell", "empty cells"),
+            describe_unavailable(int(unavailable.sum())),
             counted(
                 int(abstained.sum()),
                 "cell of -1, which means no label",
@@ -148,11 +155,3 @@ def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def _are_numbers(kinds: set[pa.DataType]) -> bool:
     return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
-
-
-def _is_missing(label: pa.ChunkedArray) -> NDArray[np.bool_]:
-    empty = missing(label)
-    if is_text(label.type):
-        na = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(label)), "na")
-        empty = empty | pc.fill_null(na, False).to_numpy()
-    return empty

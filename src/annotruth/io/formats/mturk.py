@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
-from annotruth.labels.frames import pass_columns
-from annotruth.labels.validate import missing
+from annotruth.observations.frames import pass_columns
+from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
+from annotruth.observations.validate import missing
 
 ANSWER_PREFIX = "Answer."
 _STATUS, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
@@ -85,6 +86,44 @@ def without_rejected(table: pa.Table) -> pa.Table:
     if _REASON in table.column_names:
         rejected |= ~missing(table.column(_REASON))
     return table.filter(pa.array(~rejected))
+
+
+def batch_columns(
+    names: Sequence[str],
+    given: Mapping[str, str] | None,
+    covariates: Sequence[str],
+    question: str | None,
+) -> PairColumns:
+    """Return the columns of a batch: two inputs, the worker, and an answer.
+
+    Where there are more than two inputs, those of known names are taken, such as Input.model_a and
+    Input.model_b.
+    """
+    given = dict(given or {})
+    if "winner" not in given:
+        of_question = {
+            n.removeprefix(ANSWER_PREFIX): n for n in names if n.startswith(ANSWER_PREFIX)
+        }
+        wanted = question and question.removeprefix(ANSWER_PREFIX)
+        given["winner"] = of_question[chosen(of_question, wanted, "question")]
+    given.setdefault("annotator", "WorkerId")
+    if not {"left", "right"} & given.keys():
+        inputs = [
+            name.removeprefix(INPUT_PREFIX) for name in names if name.startswith(INPUT_PREFIX)
+        ]
+        given |= _sides(inputs)
+    return find_pair_columns(names, given, covariates)
+
+
+def _sides(inputs: Sequence[str]) -> dict[str, str]:
+    try:
+        found = find_pair_columns([*inputs, "annotator", "winner"]).by_role
+        left, right = found["left"], found["right"]
+    except (InputError, KeyError):
+        if len(inputs) != 2:
+            return {}
+        left, right = inputs
+    return {"left": f"{INPUT_PREFIX}{left}", "right": f"{INPUT_PREFIX}{right}"}
 
 
 FORMATS = (Format("mturk", "MTurk batch results", _recognise, _read),)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -16,8 +16,12 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import find_separator, read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.labels.frames import TIME_ROLES, pass_column
-from annotruth.labels.options import ReadOptions
+from annotruth.observations.build import ParsedSource
+from annotruth.observations.frames import TIME_ROLES, pass_column
+from annotruth.observations.options import ReadOptions
+
+if TYPE_CHECKING:
+    from annotruth.observations.pairs.build import ParsedComparisons
 
 Record = dict[str, Any]
 
@@ -31,54 +35,25 @@ _FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file i
 
 
 @dataclass(frozen=True)
-class ParsedLabels:
-    """Labels as a long table, with what else a format found in the file.
-
-    Attributes
-    ----------
-    table
-        One row per label.
-    columns
-        The column of each role, where they are not named item, annotator and label.
-    from_text
-        Whether the columns have no types, as in a CSV.
-    notes
-        What was found and left out, for the summary.
-    gold
-        Known truths: item, label.
-    categories
-        All categories, where the file names them.
-    nominal
-        Whether labels are names or numbers of classes, and never a scale.
-    title
-        The name of the format in messages; empty for a long table.
-    as_sets
-        Returns the table and the gold with sets of labels, where choices were read as single labels.
-
-    Examples
-    --------
-    >>> table = pa.table({"item": [1], "annotator": ["ann"], "label": ["cat"]})
-    >>> ParsedLabels(table, title="matrix", notes=("1 row", "")).read_as
-    'matrix (1 row)'
-    """
+class ParsedLabels(ParsedSource):
+    """Labels as a long table, with what else a format found in the file."""
 
     table: pa.Table
     columns: Mapping[str, str] | None = None
-    from_text: bool = False
-    notes: Sequence[str] = ()
+    """The column of each role, where they are not named item, annotator and label."""
     gold: pa.Table | None = None
+    """Known truths: item, label."""
     categories: Sequence[Any] | None = None
+    """All categories, where the file names them."""
     nominal: bool = False
-    title: str = ""
+    """Whether labels are names or numbers of classes, and never a scale."""
     as_sets: Callable[[], tuple[pa.Table, pa.Table | None]] | None = None
+    """Returns the table and the gold with sets of labels, where choices were read as single labels."""
 
     @property
-    def read_as(self) -> str:
-        """Return one line on how the file was read."""
-        notes = ", ".join(note for note in self.notes if note)
-        if not self.title:
-            return notes
-        return f"{self.title} ({notes})" if notes else self.title
+    def na_is_empty(self) -> bool:
+        """Whether a label of NA is a missing one: a platform's export has empty cells for these."""
+        return self.from_text and not self.title
 
     def options(self, read: ReadOptions) -> ReadOptions:
         """Return the options to make labels of the table, where the caller's leave that open."""
@@ -100,18 +75,15 @@ class Format:
         Returns whether a source is in the format, by its column names, first rows or first record.
     read
         Reads the labels.
-
-    Examples
-    --------
-    >>> from annotruth.io.formats.wide import FORMATS
-    >>> [format.name for format in FORMATS]
-    ['wide-transposed', 'wide', 'wide-counted']
+    read_comparisons
+        Reads pair comparisons, where the tool has them.
     """
 
     name: str
     title: str
     recognise: Callable[[Source], bool]
     read: Callable[[Source], ParsedLabels]
+    read_comparisons: Callable[[Source], ParsedComparisons] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +97,6 @@ class Source:
     columns, question, items_content, categories
         The caller's options: the column of each role, the question to take, the columns of what
         the items are, and all categories.
-
-    Examples
-    --------
-    >>> content = FileContent("text", pa.py_buffer(b"film,ann,bob\nX,1,2\n"), limit=1000)
-    >>> source = Source(Path("votes.csv"), content)
-    >>> source.names
-    ['film', 'ann', 'bob']
-    >>> source.rows[1]
-    ['X', '1', '2']
     """
 
     path: Path

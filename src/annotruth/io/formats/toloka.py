@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
-from annotruth.labels.frames import pass_column
-from annotruth.labels.validate import missing
+from annotruth.observations.frames import pass_column
+from annotruth.observations.validate import missing
 
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
 _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]

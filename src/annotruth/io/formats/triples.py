@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.source import Format, ParsedLabels, Source
-from annotruth.labels.frames import LABEL_ROLES, as_numpy, find_columns, is_known_name
-from annotruth.labels.scale import parse_numbers
+from annotruth.observations.frames import (
+    LABEL_ROLES,
+    as_arrow,
+    as_numpy,
+    find_columns,
+    is_known_name,
+)
+from annotruth.observations.scale import parse_numbers
+from annotruth.observations.validate import describe_unavailable, not_available
 
 _MIN_ROWS = 6  # in fewer, values repeat by chance
 _NUMBERED = (["0", "1", "2"], ["1", "2", "3"])  # may be names that a program gave to columns
@@ -90,12 +97,15 @@ def _read(source: Source) -> ParsedLabels:
         f"{role}={columns[swapped]}"
         for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
     )
+    table = table.select(list(columns.values())).rename_columns(list(columns))
+    unavailable = not_available(table.column("label"), source.categories)
     return ParsedLabels(
-        table.select(list(columns.values())).rename_columns(list(columns)),
+        table.filter(as_arrow(~unavailable)),
         from_text=True,
         notes=(
             ", ".join(f"{role} = column {name}" for role, name in columns.items())
             + ("" if source.columns else f"; if not, pass {_options(other)}"),
+            describe_unavailable(int(unavailable.sum())),
         ),
     )
 

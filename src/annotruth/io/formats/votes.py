@@ -15,9 +15,9 @@ import pyarrow as pa
 from annotruth import errors
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
-from annotruth.labels.frames import TIME_ROLES, make_column
-from annotruth.labels.options import ALL_QUESTIONS
-from annotruth.labels.questions import QuestionsFoundError
+from annotruth.observations.frames import TIME_ROLES, make_column
+from annotruth.observations.options import ALL_QUESTIONS
+from annotruth.observations.questions import QuestionsFoundError
 
 JOINED = " + "
 """What is between several choices in one category (`category_of`)."""
@@ -28,16 +28,6 @@ class Votes:
     """Labels collected from nested records, and the known truths among them.
 
     Lists of choices are labels if each has one choice; otherwise all of them are sets of labels.
-
-    Examples
-    --------
-    >>> votes = Votes()
-    >>> votes.add("a", "ann", ["cat"])
-    >>> votes.parsed().table["label"].to_pylist()
-    ['cat']
-    >>> votes.add("a", "bob", ["cat", "dog"])
-    >>> votes.parsed().table["label"].to_pylist()
-    [['cat'], ['cat', 'dog']]
     """
 
     items: list[Any] = field(default_factory=list)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, normalise, unpivot
 from annotruth.io.formats.source import Format, ParsedLabels, Source
-from annotruth.labels.frames import KNOWN_NAMES
+from annotruth.observations.frames import KNOWN_NAMES
 
 _ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "id", "index"}
 _ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"])}

@@ -1,5 +1,5 @@
-// RobustGPM's passes where opinions differ: see annotruth/kernels/robust_gpm.py and
-// robust_gpm_single.py for the equations, and common.cuh for the layout.
+// RobustGPM's passes where opinions differ: see annotruth/kernels/robust_gpm.py
+// for the equations, and common.cuh for the layout.
 //
 // A warp processes an item, a run of labels or an annotator, and its threads share the N_CLASSES latent
 // classes (shapes of opinion) or the N_STRATEGIES response strategies (kernels with strategies
@@ -15,7 +15,6 @@
     for (int i = 0, k = LANE; i < PER_LANE(n); i++, k += WARP_SIZE)
 
 #define RUN 64               // labels that a warp adds up before it adds to global memory
-#define LEAST_WEIGHT 1e-9f   // annotruth.kernels.robust_gpm_single.LEAST_WEIGHT
 #define LOG_2 0.6931471805599453
 
 template <class T>
@@ -256,93 +255,6 @@ extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32*
                 sum[i] = 0.0f;
             }
         }
-    }
-}
-
-// Average tables by each annotator's weights of the strategies, and write the divergence of the
-// weights from their prior, of which there is one row for all annotators or one each. The tables
-// are strategies x labels x classes.
-extern "C" __global__ void mix(u32 n_annotators, const float* __restrict__ weights,
-                               const float* __restrict__ log_prior, u32 n_priors,
-                               const float* __restrict__ other, const float* __restrict__ repeated,
-                               const int* __restrict__ repeated_label, float* __restrict__ mixed,
-                               double* __restrict__ divergence) {
-    FOR_EACH_BY_WARPS(s, n_annotators) {
-        const float* weight = weights + s * N_STRATEGIES;
-        const float* prior = log_prior + (n_priors > 1 ? s * N_STRATEGIES : 0);
-        double sum = 0.0;
-#pragma unroll
-        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
-            if (g >= N_STRATEGIES || weight[g] < LEAST_WEIGHT) continue;
-            sum += weight[g] * (log2_of((double)weight[g]) * LOG_2 - prior[g]);
-        }
-        sum = warp_sum(sum);
-        if (LANE == 0) divergence[s] = sum;
-        float mean[N_CATEGORIES][PER_LANE(N_CLASSES)];
-#pragma unroll
-        for (int n = 0; n < N_CATEGORIES; n++)
-#pragma unroll
-            for (int i = 0; i < PER_LANE(N_CLASSES); i++) mean[n][i] = 0.0f;
-        for (int g = 0; g < N_STRATEGIES; g++) {
-            if (weight[g] < LEAST_WEIGHT) continue;
-#pragma unroll
-            for (int n = 0; n < N_CATEGORIES; n++) {
-                const float* table = repeated_label[s] == n ? repeated : other;
-                table += ((u64)g * N_CATEGORIES + n) * N_CLASSES;
-#pragma unroll
-                FOR_EACH_OF_LANE(i, k, N_CLASSES)
-                    mean[n][i] += k < N_CLASSES ? weight[g] * table[k] : 0.0f;
-            }
-        }
-#pragma unroll
-        for (int n = 0; n < N_CATEGORIES; n++)
-#pragma unroll
-            FOR_EACH_OF_LANE(i, k, N_CLASSES)
-                if (k < N_CLASSES) mixed[table_row(s, n) + k] = mean[n][i];
-    }
-}
-
-// Compute each annotator's weights of the strategies from the counts: `relative` is labels x classes
-// x strategies, `excess` by how much the table of the repeated label differs from it.
-extern "C" __global__ void strategy_weights(u32 n_annotators, const float* __restrict__ counts,
-                                            const float* __restrict__ log_prior, u32 n_priors,
-                                            const float* __restrict__ relative,
-                                            const float* __restrict__ excess,
-                                            const int* __restrict__ repeated_label,
-                                            float* __restrict__ weights) {
-    FOR_EACH_BY_WARPS(s, n_annotators) {
-        const float* prior = log_prior + (n_priors > 1 ? s * N_STRATEGIES : 0);
-        float logs[PER_LANE(N_STRATEGIES)];
-#pragma unroll
-        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) logs[i] = g < N_STRATEGIES ? prior[g] : -1e30f;
-        for (int n = 0; n < N_CATEGORIES; n++) {
-            bool is_repeated = repeated_label[s] == n;
-#pragma unroll 4
-            for (int k = 0; k < N_CLASSES; k++) {
-                float n_labels = counts[table_row(s, n) + k];
-                const float* table = relative + (n * N_CLASSES + k) * N_STRATEGIES;
-                const float* more = excess + (n * N_CLASSES + k) * N_STRATEGIES;
-#pragma unroll
-                FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
-                    if (g >= N_STRATEGIES) continue;
-                    logs[i] += n_labels * table[g];
-                    if (is_repeated) logs[i] += n_labels * more[g];
-                }
-            }
-        }
-        float top = -1e30f, total = 0.0f;
-#pragma unroll
-        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) top = fmaxf(top, logs[i]);
-        top = warp_max(top);
-#pragma unroll
-        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
-            logs[i] = g < N_STRATEGIES ? expf(logs[i] - top) : 0.0f;
-            total += logs[i];
-        }
-        float over = 1.0f / warp_sum(total);
-#pragma unroll
-        FOR_EACH_OF_LANE(i, g, N_STRATEGIES)
-            if (g < N_STRATEGIES) weights[s * N_STRATEGIES + g] = logs[i] * over;
     }
 }
 

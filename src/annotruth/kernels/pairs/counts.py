@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats, VoteBlock
+from annotruth.kernels.arrays import Codes, Floats, VoteBlock
 from annotruth.kernels.compiled import compiled
 
 
@@ -27,3 +27,13 @@ def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
             added_to[cell] += 256.0
     for c in range(len(counts)):
         added_to[c] += counts[c]
+
+
+@compiled
+def add_pairs(left: Codes, right: Codes, weight: Floats, weights: Floats, degree: Floats) -> None:
+    """Add the weights of pairs to ``weights[left, right]`` and to the degrees of both items."""
+    for p in range(len(left)):
+        i, j, w = np.uint64(left[p]), np.uint64(right[p]), weight[p]
+        weights[i, j] += w
+        degree[i] += w
+        degree[j] += w

@@ -12,7 +12,7 @@ import math
 from annotruth.kernels.arrays import ComparisonBlock, Floats
 from annotruth.kernels.compiled import compiled
 
-# Outcomes, as in `annotruth.comparisons.table`, which kernels do not import.
+# Outcomes, as in `annotruth.observations.pairs.table`, which kernels do not import.
 _RIGHT, _TIE = 1, 2
 
 

@@ -20,11 +20,6 @@ class ContextLayout(NamedTuple):
     """Votes by context. Item a of context c is ``items[item_ptr[c] + a]``.
 
     Without contexts, ``item_ptr`` has one entry, and ``left`` and ``right`` are codes of items.
-
-    Examples
-    --------
-    >>> ContextLayout._fields
-    ('context', 'left', 'right', 'item_ptr', 'items', 'vote_ptr', 'votes', 'square_ptr')
     """
 
     context: Codes
@@ -38,13 +33,7 @@ class ContextLayout(NamedTuple):
 
 
 class ContextPosterior(NamedTuple):
-    """The posterior of contexts: B one after the other, and per item the mean of u and S F.
-
-    Examples
-    --------
-    >>> ContextPosterior._fields
-    ('variance', 'design', 'mean', 'covariate')
-    """
+    """The posterior of contexts: B one after the other, and per item the mean of u and S F."""
 
     variance: Floats  # the prior's: t, 0 where an item has no effect of its own
     design: Floats  # B

@@ -28,13 +28,7 @@ MIN_SHOWN = 4.0
 
 
 class Outcomes(NamedTuple):
-    """Votes sorted by annotator, with what does not depend on the scores.
-
-    Examples
-    --------
-    >>> Outcomes._fields
-    ('ptr', 'outcome', 'weight', 'tie_odds', 'has_ties', 'has_sides', 'slip', 'rules')
-    """
+    """Votes sorted by annotator, with what does not depend on the scores."""
 
     ptr: Codes
     outcome: NDArray[np.int8]
@@ -47,13 +41,7 @@ class Outcomes(NamedTuple):
 
 
 class HabitPrior(NamedTuple):
-    """The normal priors of side biases and of log tie rates: means and standard deviations.
-
-    Examples
-    --------
-    >>> HabitPrior(0.0, 0.3, -1.0, 0.5).side_sd
-    0.3
-    """
+    """The normal priors of side biases and of log tie rates: means and standard deviations."""
 
     side: float
     side_sd: float
@@ -167,13 +155,7 @@ def fit_habits(
 
 
 class VoterHabits(NamedTuple):
-    """What annotators are taken for: sharpness, side bias, log tie rate, and the weight of their votes.
-
-    Examples
-    --------
-    >>> VoterHabits._fields
-    ('sharpness', 'side', 'tie', 'weight')
-    """
+    """What annotators are taken for: sharpness, side bias, log tie rate, and the weight of their votes."""
 
     sharpness: Floats
     side: Floats

@@ -25,13 +25,7 @@ _RANGE = 4.4  # standard deviations
 
 
 class Quadrature(NamedTuple):
-    """Rules one after the other: that of a standard deviation s is the first with ``s <= limit``.
-
-    Examples
-    --------
-    >>> make_quadrature().ptr.tolist()
-    [0, 1, 6, 15, 38, 127]
-    """
+    """Rules one after the other: that of a standard deviation s is the first with ``s <= limit``."""
 
     node: Floats
     weight: Floats

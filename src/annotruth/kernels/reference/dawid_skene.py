@@ -27,11 +27,11 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, truth_likelihood: Floats, confusion: Floats
+    block: Block, lo: int, hi: int, prior: Floats, known_truth: Floats, confusion: Floats
 ) -> tuple[Floats, float]:
     labels = label_rows(block, lo, hi)
     known = block.known[lo:hi, np.newaxis]
-    truth = truth_likelihood[known[:, 0]]
+    truth = known_truth[known[:, 0]]
     with np.errstate(divide="ignore"):
         log_joint = np.log(prior) + np.where(known < 0, 0.0, np.log(truth))
         np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.category, labels.annotator])
@@ -51,7 +51,7 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -59,7 +59,7 @@ def step(
 ) -> None:
     """Take one E-step and add up what the M-step needs."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posteriors, total = _posterior(block, lo, hi, prior, known_truth, confusion)
     np.add.at(counts, (labels.category, labels.annotator), posteriors[labels.item - lo])
     classes += posteriors.sum(axis=0)
     log_likelihood[0] += total
@@ -72,10 +72,10 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Write the posterior of every item, and add up the log-likelihood."""
-    posterior[lo:hi], total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posterior[lo:hi], total = _posterior(block, lo, hi, prior, known_truth, confusion)
     log_likelihood[0] += total

@@ -19,16 +19,7 @@ from annotruth.kernels.shared import (
 
 
 class GLADCurves(NamedTuple):
-    """Every item's f at some b, its derivatives, and p(z = c), items x categories.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.kernels.reference.glad import GLADCurves
-    >>> zeros = np.zeros(3)
-    >>> GLADCurves(zeros, zeros, zeros, zeros, p=np.full((3, 2), 0.5)).p.shape
-    (3, 2)
-    """
+    """Every item's f at some b, its derivatives, and p(z = c), items x categories."""
 
     f: Floats
     slope: Floats
@@ -108,12 +99,12 @@ def step(
 
 
 def sum_correct(
-    block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, sums: Floats
+    block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, correct: Floats
 ) -> None:
     """Add up, by annotator, the probability that each label is correct."""
     rows = label_rows(block, lo, hi)
     p = expit(alpha[rows.annotator] * np.exp(b[rows.item]))
-    np.add.at(sums, rows.annotator, p if n_categories > 1 else 1.0)
+    np.add.at(correct, rows.annotator, p if n_categories > 1 else 1.0)
 
 
 def _curves(

@@ -27,7 +27,7 @@ def start(
     held: int,
     subtypes: Floats,
     counts: Floats,
-    states: Floats,
+    classes: Floats,
 ) -> None:
     """Add up with observed shares or known truths, divided among subtypes, as posteriors."""
     labels = _kept(block, lo, hi, fold, held)
@@ -35,10 +35,10 @@ def start(
     weights = subtypes[_agreement_bin(shares)]
     known = block.known[lo:hi, np.newaxis]
     certain = np.eye(counts.shape[1])[block.known[lo:hi]] * shares.any(axis=1, keepdims=True)
-    classes = np.where(known < 0, shares, certain)
-    posteriors = (classes[:, :, np.newaxis] * weights[:, np.newaxis]).reshape(hi - lo, -1)
+    by_class = np.where(known < 0, shares, certain)
+    posteriors = (by_class[:, :, np.newaxis] * weights[:, np.newaxis]).reshape(hi - lo, -1)
     np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
-    states += posteriors.sum(axis=0)
+    classes += posteriors.sum(axis=0)
 
 
 def step(
@@ -48,20 +48,20 @@ def step(
     fold: Floats,
     held: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
-    states: Floats,
+    classes: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept."""
     labels = _kept(block, lo, hi, fold, held)
-    log_joint = np.log(prior) + _log_truth(block, lo, hi, truth_likelihood)
+    log_joint = np.log(prior) + _log_truth(block, lo, hi, known_truth)
     np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.annotator, labels.category])
     has_labels = np.bincount(labels.item - lo, minlength=hi - lo) > 0
     posteriors = softmax(log_joint, axis=1) * has_labels[:, np.newaxis]
     np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
-    states += posteriors.sum(axis=0)
+    classes += posteriors.sum(axis=0)
     log_likelihood[0] += np.logaddexp.reduce(log_joint[has_labels], axis=1).sum()
 
 
@@ -71,13 +71,13 @@ def hash_annotators(
     hi: int,
     annotator_hash: NDArray[np.uint64],
     category_hash: NDArray[np.uint64],
-    sums: Floats,
+    hash: Floats,
 ) -> None:
     """Add up the hashes of the items that each annotator labelled."""
     labels = label_rows(block, lo, hi)
     item_hash = _hash_items(labels, lo, hi, annotator_hash, category_hash)
     values = mix_bits(item_hash[labels.item - lo] + category_hash[labels.category]) >> np.uint64(44)
-    np.add.at(sums, labels.annotator, values.astype(np.float64))
+    np.add.at(hash, labels.annotator, values.astype(np.float64))
 
 
 def hash_items(
@@ -220,10 +220,10 @@ def _agreement_bin(shares: Floats) -> Codes:
     return bins
 
 
-def _log_truth(block: Block, lo: int, hi: int, truth_likelihood: Floats) -> Floats:
+def _log_truth(block: Block, lo: int, hi: int, known_truth: Floats) -> Floats:
     known = block.known[lo:hi]
     with np.errstate(divide="ignore"):
-        logs: Floats = np.where(known[:, np.newaxis] < 0, 0.0, np.log(truth_likelihood)[known])
+        logs: Floats = np.where(known[:, np.newaxis] < 0, 0.0, np.log(known_truth)[known])
     return logs
 
 

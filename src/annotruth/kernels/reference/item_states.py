@@ -20,7 +20,7 @@ def summarize(
     opinion: Floats,
     p_serious: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
@@ -30,7 +30,7 @@ def summarize(
 ) -> None:
     """Write each item's probabilities of the right label and shares of opinion, and p_serious."""
     labels = label_rows(block, lo, hi)
-    weights = _tempered(block, lo, hi, prior, truth_likelihood, counts, pseudo_counts, correlation)
+    weights = _tempered(block, lo, hi, prior, known_truth, counts, pseudo_counts, correlation)
     given = _shares(labels, lo, hi, right.shape[1]) > 0
     mean = weights @ right_labels
     top = np.where(given, mean, 0.0).max(axis=1, keepdims=True)
@@ -52,14 +52,14 @@ def posterior(
     hi: int,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
 ) -> None:
     """Write each item's posterior over the states."""
     posterior[lo:hi] = _tempered(
-        block, lo, hi, prior, truth_likelihood, counts, pseudo_counts, correlation
+        block, lo, hi, prior, known_truth, counts, pseudo_counts, correlation
     )
 
 
@@ -70,7 +70,7 @@ def score(
     fold: Floats,
     held: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     first_state: Codes,
@@ -90,7 +90,7 @@ def score(
     values = []
     for first, last in pairwise(first_state):
         model = slice(first, last)
-        tables = (truth_likelihood[:, model], counts[:, :, model], pseudo_counts[:, :, model])
+        tables = (known_truth[:, model], counts[:, :, model], pseudo_counts[:, :, model])
         logs, log_prior = _leave_item_out(block, lo, hi, kept, prior[model], *tables)
         for correlation in correlations:
             tempering = 1.0 / (1.0 + np.maximum(n_kept - 1, 0) * correlation)
@@ -108,7 +108,7 @@ def _tempered(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
@@ -116,7 +116,7 @@ def _tempered(
     """Return the items' posteriors, each item taken out of the counts, its labels correlated."""
     labels = label_rows(block, lo, hi)
     logs, log_prior = _leave_item_out(
-        block, lo, hi, labels, prior, truth_likelihood, counts, pseudo_counts
+        block, lo, hi, labels, prior, known_truth, counts, pseudo_counts
     )
     n_labels = np.bincount(labels.item - lo, minlength=hi - lo)
     tempering = 1.0 / (1.0 + (n_labels - 1) * correlation)
@@ -130,12 +130,12 @@ def _leave_item_out(
     hi: int,
     labels: LabelRows,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
 ) -> tuple[Floats, Floats]:
     """Return the log-likelihood of items' labels without the items' own counts, and the log-prior."""
-    log_prior = np.log(prior) + _log_truth(block, lo, hi, truth_likelihood)
+    log_prior = np.log(prior) + _log_truth(block, lo, hi, known_truth)
     item = labels.item - lo
     logs = np.zeros((hi - lo, len(prior)))
     confusion = _confusion(counts, pseudo_counts)

@@ -102,7 +102,7 @@ def summarize(
     nodes: Floats,
     edges: Floats,
     gamma: Floats,
-    typical: int,
+    typical_level: int,
     log_likelihood: Floats,
 ) -> None:
     """Summarize the items' posteriors, and write how likely each label was serious."""
@@ -120,7 +120,7 @@ def summarize(
         ends = np.interp([0.025, 0.975], below, edges)
         score[lo + e, 1:] = ends if known[e] < 0 else score[lo + e, 0]
     difficulty[lo:hi] = weight.sum(axis=2) @ gamma
-    theta[lo:hi] = np.einsum("ejk,jnk->en", weight, probability[typical + shift])
+    theta[lo:hi] = np.einsum("ejk,jnk->en", weight, probability[typical_level + shift])
     theta[lo:hi][known >= 0] = np.eye(theta.shape[1])[known[known >= 0]]
 
     p_serious[rows.place] = (weight[rows.item - lo] * label_eps * p / f).sum(axis=(1, 2))
@@ -162,7 +162,7 @@ def leave_one_out(
     eps: Floats,
     pi: Floats,
     chance: float,
-    tried: Codes,
+    tried_level: Codes,
 ) -> None:
     """Write the probability of each label, if serious, given the item's other labels."""
     rows = label_rows(block, lo, hi)
@@ -172,7 +172,7 @@ def leave_one_out(
     weight, _ = _posteriors(block, lo, hi, rows, f, prior, anchor)
     without = weight[rows.item - lo] / f
     without /= without.sum(axis=(1, 2), keepdims=True)
-    p = _label_entries(rows, probability, tried, shift)
+    p = _label_entries(rows, probability, tried_level, shift)
     predicted[rows.place] = (without * p).sum(axis=(1, 2))
 
 

@@ -16,9 +16,10 @@ def moments(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     correlation: float,
     weight: Floats,
     agreement: Floats,
@@ -29,7 +30,7 @@ def moments(
 ) -> None:
     """Add up each annotator's cavities, and how far their labels agree with them."""
     labels = label_rows(block, lo, hi)
-    tables = (prior, truth_likelihood, counts, pseudo_counts, correlation, weight)
+    tables = (prior, known_truth, counts, pseudo_counts, log_share, correlation, weight)
     posterior, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
     right = right_labels.T[labels.category]
     p_right = (posterior * right).sum(axis=1)
@@ -46,9 +47,10 @@ def log_likelihood(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     correlation: float,
     weight: Floats,
     serious: Floats,
@@ -63,7 +65,7 @@ def log_likelihood(
 ) -> None:
     """Add up each annotator's log-likelihood in every response strategy, given the cavities."""
     labels = label_rows(block, lo, hi)
-    tables = (prior, truth_likelihood, counts, pseudo_counts, correlation, weight)
+    tables = (prior, known_truth, counts, pseudo_counts, log_share, correlation, weight)
     _, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
     s, n = labels.annotator[has_cavity], labels.category[has_cavity]
     p_serious = [
@@ -128,25 +130,26 @@ def _cavities(
     hi: int,
     labels: LabelRows,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     counts: Floats,
     pseudo_counts: Floats,
+    log_share: Floats,
     correlation: float,
     weight: Floats,
 ) -> tuple[Floats, Floats, Codes]:
     """Return each label's item posterior, the cavities of labels that have one, and which do."""
     item, s = labels.item - lo, labels.annotator
-    log_prior = np.log(prior) + _log_truth(block, lo, hi, truth_likelihood)
-    own = np.zeros((len(s), len(prior)))
-    for _ in range(2):  # the second time, the item is taken out of the counts
-        mass, every = (
-            np.maximum(counts[s, n] - own, 0.0) + pseudo_counts[s, n]
-            for n in (labels.category, counts.shape[1] - 1)
-        )
-        logs = np.log(np.maximum(mass / every, LEAST_LABEL_PROBABILITY)) * weight[s, np.newaxis]
-        total = np.zeros((hi - lo, len(prior)))
-        np.add.at(total, item, logs)
-        own = softmax(log_prior + total, axis=1)[item]
+    log_prior = np.log(prior) + _log_truth(block, lo, hi, known_truth)
+    total = np.zeros((hi - lo, len(prior)))
+    np.add.at(total, item, log_share[s, labels.category] * weight[s, np.newaxis])
+    own = softmax(log_prior + total, axis=1)[item]
+    mass, every = (
+        np.maximum(counts[s, n] - own, 0.0) + pseudo_counts[s, n]
+        for n in (labels.category, counts.shape[1] - 1)
+    )
+    logs = np.log(np.maximum(mass / every, LEAST_LABEL_PROBABILITY)) * weight[s, np.newaxis]
+    total = np.zeros((hi - lo, len(prior)))
+    np.add.at(total, item, logs)
     n_labels = np.bincount(item, minlength=hi - lo)[item, np.newaxis]
     posterior = softmax(
         log_prior[item] + total[item] / (1.0 + (n_labels - 1) * correlation), axis=1

@@ -20,13 +20,13 @@ def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> No
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, truth_likelihood: Floats, confusion: Floats
+    block: Block, lo: int, hi: int, prior: Floats, known_truth: Floats, confusion: Floats
 ) -> tuple[Floats, float]:
     """Return the items' posteriors and their log-likelihood."""
     labels = label_rows(block, lo, hi)
     known = block.known[lo:hi]
     with np.errstate(divide="ignore"):
-        log_truth = np.where(known[:, np.newaxis] < 0, 0.0, np.log(truth_likelihood)[known])
+        log_truth = np.where(known[:, np.newaxis] < 0, 0.0, np.log(known_truth)[known])
     log_joint = np.log(prior) + log_truth
     np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.annotator, labels.category])
     top = log_joint.max(axis=1, keepdims=True)
@@ -40,7 +40,7 @@ def step(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -48,7 +48,7 @@ def step(
 ) -> None:
     """Add up posteriors by annotator and label, by class, and the items' log-likelihood."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posteriors, total = _posterior(block, lo, hi, prior, known_truth, confusion)
     np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
     classes += posteriors.sum(axis=0)
     log_likelihood[0] += total
@@ -59,21 +59,21 @@ def leave_one_out(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
-    strategies: Floats,
-    repeating: Floats,
-    repeated: Codes,
+    other: Floats,
+    repeated: Floats,
+    repeated_label: Codes,
     log_likelihood: Floats,
 ) -> None:
     """Add up each annotator's leave-one-out log-likelihood under every response strategy."""
     labels = label_rows(block, lo, hi)
-    posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posteriors, _ = _posterior(block, lo, hi, prior, known_truth, confusion)
     without = posteriors[labels.item - lo] / confusion[labels.annotator, labels.category]
     without /= without.sum(axis=1, keepdims=True)
-    repeats = repeated[labels.annotator] == labels.category
-    for n in range(len(strategies)):
-        for table, is_given in ((strategies[n], ~repeats), (repeating[n], repeats)):
+    repeats = repeated_label[labels.annotator] == labels.category
+    for n in range(len(other)):
+        for table, is_given in ((other[n], ~repeats), (repeated[n], repeats)):
             given = is_given & (labels.category == n)
             np.add.at(log_likelihood, labels.annotator[given], np.log(without[given] @ table))
 
@@ -83,7 +83,7 @@ def count_agreements(
     lo: int,
     hi: int,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     place: Codes,
     same: Floats,
@@ -92,7 +92,7 @@ def count_agreements(
 ) -> None:
     """Count, for each pair of annotators, equal labels, those expected, and common items."""
     labels = label_rows(block, lo, hi)
-    posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posteriors, _ = _posterior(block, lo, hi, prior, known_truth, confusion)
     bounds = np.searchsorted(labels.item, np.arange(lo, hi + 1))
     for e, of_item in enumerate(map(slice, bounds[:-1], bounds[1:])):
         annotator, category = labels.annotator[of_item], labels.category[of_item]
@@ -113,11 +113,11 @@ def posterior(
     hi: int,
     posterior: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
 ) -> None:
     """Write each item's posterior over the classes."""
-    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, known_truth, confusion)
 
 
 def summarize(
@@ -125,33 +125,33 @@ def summarize(
     lo: int,
     hi: int,
     theta: Floats,
-    p_mode: Floats,
-    moments: Floats,
+    leading: Floats,
+    spread: Floats,
     p_serious: Floats,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
     opinions: Floats,
     modes: Codes,
-    values: Floats,
+    scores: Floats,
     serious: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Summarize each item's posterior, and write how likely each label was serious."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    posteriors, total = _posterior(block, lo, hi, prior, known_truth, confusion)
     categories = theta.shape[1]
     known = block.known[lo:hi]
     is_known = known[:, np.newaxis] >= 0
     certain = np.eye(categories)[known]
     theta[lo:hi] = np.where(is_known, certain, posteriors @ opinions)
-    p_mode[lo:hi] = np.where(is_known, certain, posteriors @ np.eye(categories)[modes])
-    mean = posteriors @ values
+    leading[lo:hi] = np.where(is_known, certain, posteriors @ np.eye(categories)[modes])
+    mean = posteriors @ scores
     top = theta[lo:hi].argmax(axis=1)
     deviation = (opinions[:, top] - theta[np.arange(lo, hi), top]).T
-    moments[lo:hi, 0] = mean
-    moments[lo:hi, 1] = (posteriors * (values - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    moments[lo:hi, 2] = (posteriors * deviation**2).sum(axis=1)
+    spread[lo:hi, 0] = mean
+    spread[lo:hi, 1] = (posteriors * (scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    spread[lo:hi, 2] = (posteriors * deviation**2).sum(axis=1)
     rows = serious[labels.annotator, labels.category]
     p_serious[labels.place] = (posteriors[labels.item - lo] * rows).sum(axis=1)
     log_likelihood[0] += total

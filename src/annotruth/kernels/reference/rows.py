@@ -10,17 +10,7 @@ from annotruth.kernels.arrays import Block, Codes, Floats
 
 
 class LabelRows(NamedTuple):
-    """Items ``lo:hi`` of a block with one entry per label.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.kernels.reference.rows import label_rows
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2)])
-    >>> rows = label_rows(labels.block(), 0, 2)
-    >>> rows.item.tolist(), rows.category.tolist()
-    ([0, 0, 1], [0, 0, 1])
-    """
+    """Items ``lo:hi`` of a block with one entry per label."""
 
     item: Codes
     cell: Codes

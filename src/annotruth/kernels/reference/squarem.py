@@ -39,13 +39,13 @@ def extrapolate_items(
     x0: Floats,
     x1: Floats,
     limit: float,
-    bounded: bool,
+    non_negative: bool,
 ) -> None:
-    """Extrapolate one number per item; it stays above 0 if ``bounded``."""
+    """Extrapolate one number per item; it stays above 0 if ``non_negative``."""
     for e in range(lo, hi):
         x2 = x[e]
         new = float(_extrapolate(x0[e : e + 1], x1[e : e + 1], x[e : e + 1], limit)[0])
-        x[e] = x0[e] = max(new, VARIANCE_MARGIN * x2) if bounded else new
+        x[e] = x0[e] = max(new, VARIANCE_MARGIN * x2) if non_negative else new
 
 
 def _extrapolate(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:

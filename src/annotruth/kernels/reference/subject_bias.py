@@ -104,14 +104,14 @@ def log_likelihood_by_annotator(
     a2: Floats,
     values: Floats,
     b: Floats,
-    v2: Floats,
+    proposed: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Add up, by annotator, the log-likelihood at each row of proposed variances ``v2``."""
+    """Add up, by annotator, the log-likelihood at each row of ``proposed`` variances."""
     rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
-    for k, proposed in enumerate(v2):
-        density = log_density(r, proposed[rows.annotator] + a2[rows.item])
+    for k, v2 in enumerate(proposed):
+        density = log_density(r, v2[rows.annotator] + a2[rows.item])
         np.add.at(log_likelihood[k], rows.annotator, density)
 
 
@@ -124,12 +124,12 @@ def shift_level(
     values: Floats,
     b: Floats,
     v2: Floats,
-    by: float,
+    move: float,
     totals: Floats,
 ) -> None:
-    """Subtract ``by`` from the scores that are not known truths; add up wr and w over the others."""
+    """Subtract ``move`` from the scores that are not known truths; add up wr and w over the others."""
     rows = label_rows(block, lo, hi)
-    psi[lo:hi] -= np.where(block.known[lo:hi] < 0, by, 0.0)
+    psi[lo:hi] -= np.where(block.known[lo:hi] < 0, move, 0.0)
     known = block.known[rows.item] >= 0
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     w = known / (v2[rows.annotator] + a2[rows.item])
@@ -171,13 +171,13 @@ def log_likelihood_by_group(
     values: Floats,
     b: Floats,
     v2: Floats,
-    group_a2: Floats,
+    proposed: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Add up, by group, the log-likelihood at each row of proposed ambiguities ``group_a2``."""
+    """Add up, by group, the log-likelihood at each row of ``proposed`` ambiguities."""
     rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     groups = group[rows.item]
-    for k, proposed in enumerate(group_a2):
-        density = log_density(r, v2[rows.annotator] + proposed[groups])
+    for k, group_a2 in enumerate(proposed):
+        density = log_density(r, v2[rows.annotator] + group_a2[groups])
         np.add.at(log_likelihood[k], groups, density)

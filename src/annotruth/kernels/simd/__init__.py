@@ -2,6 +2,3 @@
 
 SIMD8 = 8
 """How many numbers there are in a vector of `annotruth.kernels.simd.simd8`."""
-
-SIMD32 = 32
-"""How many numbers there are in a vector of `annotruth.kernels.simd.simd32`."""

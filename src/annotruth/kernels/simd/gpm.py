@@ -6,17 +6,44 @@ sums kept in a loop wait there for each other. Here they are kept in registers.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.simd import SIMD8
-from annotruth.kernels.simd.llvm import Array, Code, Value, lowered_by
-from annotruth.kernels.simd.vectors import DOUBLE_BIAS, log, split_exponent
+from annotruth.kernels.simd.llvm import DOUBLE, INT64, Array, Code, Value, lowered_by
 
 # How many labels ahead annotators are prefetched: with 10 million labels of 50,000 annotators, this
 # takes a quarter less time.
 _AHEAD = 128
+
+_BIAS = 1023  # what the exponent of a double is too large by, as it is stored
+_FRACTION_BITS = 52
+_ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
+_ODD_TERMS = 8  # of the series of the log, after the first
+
+
+def _log(x: Value) -> Value:
+    """Return the log of normal doubles above 0, as `annotruth.kernels.simd.simd8.log` does."""
+    bits = x.bitcast(INT64)
+    exponent = (bits - _ROOT_HALF) >> _FRACTION_BITS
+    m = (bits - (exponent << _FRACTION_BITS)).bitcast(DOUBLE)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    series = z.times_plus(2.0 / (2 * _ODD_TERMS + 1), 2.0 / (2 * _ODD_TERMS - 1))
+    for term in range(_ODD_TERMS - 2, -1, -1):
+        series = series.times_plus(z, 2.0 / (2 * term + 1))
+    powers = exponent.to_float(DOUBLE).contracted_times(math.log(2.0))
+    return s.times_plus(series, powers)
+
+
+def _split_exponent(x: Value) -> tuple[Value, Value]:
+    """Split normal doubles above 0 into exponents, too large by `_BIAS`, and numbers in [1, 2)."""
+    bits = x.bitcast(INT64)
+    fraction = (bits & ((1 << _FRACTION_BITS) - 1)) | (_BIAS << _FRACTION_BITS)
+    return bits.unsigned_shift(_FRACTION_BITS), fraction.bitcast(DOUBLE)
 
 
 def _write_e_step(
@@ -57,7 +84,7 @@ def _write_e_step(
             responsibility = serious / p
             mu.store(j, responsibility)
 
-            exponent, fraction = split_exponent(p)
+            exponent, fraction = _split_exponent(p)
             products.set(products.get() * fraction)
             exponent_sums.set(exponent_sums.get() + exponent)
 
@@ -65,8 +92,8 @@ def _write_e_step(
             for place, row in enumerate(rows):
                 total = row + 1
                 by_annotator.store(total, by_annotator.load(total) + responsibility.extract(place))
-        exponent, fraction = split_exponent(products.get())
-        bias = ((last - first) // count + 1) * DOUBLE_BIAS
+        exponent, fraction = _split_exponent(products.get())
+        bias = ((last - first) // count + 1) * _BIAS
         product.store(0, fraction)
         exponents.store(0, exponent_sums.get() + exponent - bias.broadcast(count))
 
@@ -130,7 +157,7 @@ def _write_m_step(
         with code.loop(begin, end, count) as c:
             cell_mass, item_mass = (values.load(c - first, count) for values in (mass, total))
             share = cell_mass / item_mass
-            q_sums.set(cell_mass.times_plus(log(share), q_sums.get()))
+            q_sums.set(cell_mass.times_plus(_log(share), q_sums.get()))
             theta.store(c, share)
         q.store(to, q_sums.get())
 

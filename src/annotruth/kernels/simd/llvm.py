@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, cast
 
 import llvmlite
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -26,7 +25,7 @@ from numba.extending import intrinsic
 LLVMLITE_VERSION: str = llvmlite.__version__
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
-SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
+DOUBLE = ir.DoubleType()
 
 # What arguments and results are converted to, by annotation; others are taken as they are.
 _CONVERTED = {
@@ -34,7 +33,6 @@ _CONVERTED = {
     "bool": types.boolean,
     "float": types.float64,
     "int": types.int64,
-    "np.float32": types.float32,
     "np.int64": types.int64,
     "np.uint64": types.uint64,
 }
@@ -86,25 +84,7 @@ def lowered_by(write: Callable[..., Value | None]) -> Callable[[Function], Funct
 
 
 class Code:
-    """The code of one function as it is written, instruction by instruction.
-
-    Examples
-    --------
-    A function that adds up an array, written as a loop:
-
-    >>> import numba
-    >>> from annotruth.kernels.simd.llvm import lowered_by
-    >>> def write(code, values):
-    ...     total = code.variable(code.constant(0.0, DOUBLE))
-    ...     with code.loop(0, values.size) as i:
-    ...         total.set(total.get() + values.load(i))
-    ...     return total.get()
-    >>> @lowered_by(write)
-    ... def add_up(values: Floats) -> float:
-    ...     return values.sum()
-    >>> numba.njit(lambda values: add_up(values))(np.array([1.0, 2.0, 4.0]))
-    7.0
-    """
+    """The code of one function as it is written, instruction by instruction."""
 
     def __init__(self, builder: Any) -> None:
         self.builder = builder
@@ -112,8 +92,6 @@ class Code:
     def constant(self, value: float, kind: Any = INT64) -> Value:
         """Return a constant; one of a vector type has the same value in all places."""
         if isinstance(kind, ir.VectorType):
-            if kind.element == SINGLE:
-                value = float(np.float32(value))
             return Value(self, ir.Constant(kind, [value] * kind.count))
         return Value(self, ir.Constant(kind, value))
 
@@ -142,16 +120,6 @@ class Value:
     """A number or a vector of numbers; Python's operators write instructions.
 
     Numbers of Python beside a vector become a constant in all of its places.
-
-    Examples
-    --------
-    >>> import numba
-    >>> from annotruth.kernels.simd.llvm import lowered_by
-    >>> @lowered_by(lambda code, a, b: (a + b) * 2.0)
-    ... def double_sum(a: float, b: float) -> float:
-    ...     return (a + b) * 2.0
-    >>> numba.njit(lambda: double_sum(1.0, 2.0))()
-    6.0
     """
 
     def __init__(self, code: Code, llvm: Any) -> None:
@@ -213,10 +181,6 @@ class Value:
         """Return ``self * factor + term``, rounded once where the processor can."""
         return self.contracted_times(factor)._operate("fadd", term, flags=_CONTRACT)
 
-    def maximum(self, other: Value | float) -> Value:
-        """Return the larger of two, place by place."""
-        return self._where(self.code.builder.fcmp_ordered(">", self.llvm, self._of(other)), other)
-
     def minimum_signed(self, other: Value | int) -> Value:
         """Return the smaller of two signed whole numbers."""
         return self._where(self.code.builder.icmp_signed("<", self.llvm, self._of(other)), other)
@@ -270,16 +234,12 @@ class Value:
         """Convert signed whole numbers to floats."""
         return self._convert("sitofp", element)
 
-    def to_double(self) -> Value:
-        """Convert singles to doubles."""
-        return self._convert("fpext", DOUBLE)
-
     def to_int64(self) -> Value:
         """Convert unsigned whole numbers to longer ones."""
         return self._convert("zext", INT64)
 
     def _is_float(self) -> bool:
-        return self.element in (SINGLE, DOUBLE)
+        return bool(self.element == DOUBLE)
 
     def _like(self, number: float) -> Value:
         return self.code.constant(number, self.llvm.type)
@@ -305,23 +265,7 @@ class Value:
 
 
 class Variable:
-    """A value that changes, kept in a register where LLVM finds one.
-
-    Examples
-    --------
-    >>> import numba
-    >>> from annotruth.kernels.simd.llvm import lowered_by
-    >>> def write(code, n):
-    ...     product = code.variable(code.constant(1))
-    ...     with code.loop(0, n):
-    ...         product.set(product.get() * 2)
-    ...     return product.get()
-    >>> @lowered_by(write)
-    ... def power_of_two(n: int) -> int:
-    ...     return 2**n
-    >>> numba.njit(lambda: power_of_two(10))()
-    1024
-    """
+    """A value that changes, kept in a register where LLVM finds one."""
 
     def __init__(self, code: Code, value: Value) -> None:
         self._code = code
@@ -338,18 +282,7 @@ class Variable:
 
 
 class Array:
-    """An array of NumPy's, read as a row of numbers whatever its shape.
-
-    Examples
-    --------
-    >>> import numba
-    >>> from annotruth.kernels.simd.llvm import lowered_by
-    >>> @lowered_by(lambda code, values: values.load(0, 4).reduce(lambda a, b: a + b))
-    ... def sum_of_four(values: Floats) -> float:
-    ...     return values[:4].sum()
-    >>> numba.njit(lambda values: sum_of_four(values))(np.arange(8.0))
-    6.0
-    """
+    """An array of NumPy's, read as a row of numbers whatever its shape."""
 
     def __init__(self, code: Code, context: Any, kind: Any, array: Any) -> None:
         if kind.layout != "C":

@@ -49,38 +49,6 @@ def _sum8(values: Floats, begin: np.uint64, count: np.uint64) -> float:
     return float(values[begin : begin + min(count, _EIGHT)].sum())
 
 
-def _write_multiply_rows(
-    code: Code, table: Array, rows: Array, first: Value, last: Value, product: Array
-) -> None:
-    result = code.variable(product.load(0, SIMD8))
-    with code.loop(first, last) as j:
-        result.set(result.get() * table.load(rows.load(j), SIMD8))
-    product.store(0, result.get())
-
-
-@lowered_by(_write_multiply_rows)
-def multiply_rows(table: Floats, rows: Offsets, first: int, last: int, product: Floats) -> None:
-    """Multiply eight numbers by the rows of a table that begin at ``rows[first:last]``."""
-    for row in rows[first:last]:
-        product[:SIMD8] *= table[row : row + SIMD8]
-
-
-def _write_add_to_rows(
-    code: Code, table: Array, rows: Array, first: Value, last: Value, values: Array
-) -> None:
-    more = values.load(0, SIMD8)
-    with code.loop(first, last) as j:
-        row = rows.load(j)
-        table.store(row, table.load(row, SIMD8) + more)
-
-
-@lowered_by(_write_add_to_rows)
-def add_to_rows(table: Floats, rows: Offsets, first: int, last: int, values: Floats) -> None:
-    """Add eight numbers to the rows of a table that begin at ``rows[first:last]``."""
-    for row in rows[first:last]:
-        table[row : row + SIMD8] += values[:SIMD8]
-
-
 def _write_bits_of(code: Code, value: Value) -> Value:
     return value.bitcast(INT64)
 

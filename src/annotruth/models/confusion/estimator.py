@@ -1,36 +1,246 @@
-"""The base of the estimators of this package: results and predictions."""
+"""Models with one latent class per item: equations, EM, results and predictions."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Session, get_engine
+from annotruth.engines import Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
-from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassEquations
-from annotruth.models.confusion.steps import LatentClassSteps, write_posteriors
 from annotruth.models.distribution import Distribution, mixed_confusion
-from annotruth.models.em import History
+from annotruth.models.em import History, Monitor
 from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.item_results import ItemResults
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import (
+    POSTERIOR_INPUTS,
     ExpectedCounts,
     LatentClasses,
     confusion_log_odds,
     variance_inflation,
 )
+from annotruth.models.squarem import Squarem
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.layout import hash_counts
+
+P = TypeVar("P", bound=tuple[Floats, ...])
+
+MIN_PROBABILITY = 1e-12
+"""The least likelihood of a label, so that products of many of them do not underflow."""
+
+MIN_SHARE = 1e-30
+"""The least prior probability of a class."""
+
+
+class EStepTables(NamedTuple):
+    """What the posterior of an item is computed from.
+
+    ``likelihood``: of each label given the class: annotators x categories x classes
+    """
+
+    # one number per class. Variational models have geometric means, which sum to less than 1.
+    prior: Floats
+    confusion: Floats
+
+
+class ClassEquations(ABC, Generic[P]):
+    """A model's equations; the latent classes are ``n_subtypes`` per category, in their order.
+
+    ``labels``: The summary of the labels.
+    ``n_subtypes``: The number of latent classes per category.
+    """
+
+    objective_name = "the log-likelihood per label"
+
+    def __init__(self, labels: LabelSummary, *, n_subtypes: int = 1) -> None:
+        self.labels = labels
+        self.labels_per_annotator = labels.labels_per_annotator  # a file, on some engines
+        self.n_categories = labels.n_categories
+        self.n_subtypes = n_subtypes
+
+    @property
+    def n_classes(self) -> int:
+        """The number of latent classes."""
+        return self.n_categories * self.n_subtypes
+
+    @property
+    def known_truth(self) -> Floats:
+        """The likelihood of a known truth, categories x classes."""
+        return np.repeat(np.eye(self.n_categories), self.n_subtypes, axis=1)
+
+    def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> P:
+        """Return the first parameters, given the counts with observed shares as posteriors.
+
+        Models with random starts use ``rng``; `draws_of_annotators` assigns its draws to annotators.
+        """
+        return self.m_step(votes, None)
+
+    @abstractmethod
+    def resume(self, old: P, start: P) -> P:
+        """Return the parameters of a previous fit, extended to new annotators by a first start."""
+
+    @abstractmethod
+    def m_step(self, expected: ExpectedCounts, old: P | None) -> P:
+        """Return the parameters that maximise the objective, given the posteriors' sums.
+
+        ``old`` are the parameters of the posteriors; None if these are the observed shares.
+        """
+
+    @abstractmethod
+    def tables(self, parameters: P) -> EStepTables:
+        """Return the prior of the classes and the likelihood of labels for the E-step."""
+
+    def log_prior(self, parameters: P) -> float:
+        """Return what the objective adds to the log-likelihood."""
+        return 0.0
+
+    @abstractmethod
+    def acceleration(self) -> Squarem[P]:
+        """Return how to extrapolate the steps."""
+
+    @abstractmethod
+    def parameters_of(self, fit: BaseFit) -> P:
+        """Return the parameters of a fit."""
+
+    @abstractmethod
+    def confusion(self, parameters: P) -> Floats:
+        """Return the expected confusion matrices, annotators x categories x classes."""
+
+    @abstractmethod
+    def class_prior(self, parameters: P) -> Floats:
+        """Return the expected share of each class; they sum to 1."""
+
+    def reliability(self, parameters: P, expected: ExpectedCounts) -> Floats:
+        """Return the expected share of each annotator's labels that are the item's class."""
+        correct: Floats = np.einsum("snk,nk->s", expected.counts, self.known_truth)
+        return np.minimum(correct / self.labels_per_annotator, 1.0)  # rounding
+
+
+def draws_of_annotators(draws: Floats, labels: LabelSummary) -> Floats:
+    """Return random draws, one row per annotator, that depend on no name and on no order.
+
+    Annotators who gave each label equally often have the same draws.
+    """
+    _, place = np.unique(hash_counts(labels.labels_per_category)[0], return_inverse=True)
+    return draws[place]
+
+
+STEPS_PER_START = 20
+"""Steps from each of several random starts, before the best of them is continued."""
+
+_POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), POSTERIOR_INPUTS)
+
+
+class LatentClassSteps(Generic[P]):
+    """EM of a model with latent classes over a session; posteriors leave it only at the end.
+
+    ``equations``: The model's equations.
+    ``session``: The session that the labels are open in.
+    ``n_init``, ``seed``: The number of random starts, and their seed. Of several, the one with the
+      highest objective after `STEPS_PER_START` steps is kept.
+    """
+
+    def __init__(
+        self, equations: ClassEquations[P], session: Session, *, n_init: int = 1, seed: int = 0
+    ) -> None:
+        labels = equations.labels
+        self.equations = equations
+        self.objective_name = equations.objective_name
+        self.final_expected: ExpectedCounts | None = None
+        self._session = session
+        self._n_init, self._seed = n_init, seed
+        self._n_labels = labels.n_labels
+        self._step = Pass(
+            "robust_gpm.step",
+            inputs=POSTERIOR_INPUTS,
+            sums=(*_counts(labels, equations.n_classes), Sum("log_likelihood", (1,))),
+        )
+
+    def start(self) -> P:
+        """Return the first parameters; with several random starts, the best after a few steps."""
+        if self._n_init == 1:
+            return self._start(0)
+        # One at a time: the parameters of all starts may not fit into memory.
+        best, highest = None, -np.inf
+        for number in range(self._n_init):
+            parameters = self._start(number)
+            # The objective of the last step is the only one that is needed.
+            for _ in range(STEPS_PER_START - 1):
+                counts, _ = self.e_step(parameters)
+                parameters = self.equations.m_step(counts, parameters)
+            parameters, monitor = self.step(parameters)
+            if best is None or monitor.objective > highest:
+                best, highest = parameters, monitor.objective
+        assert best is not None
+        return best
+
+    def _start(self, number: int) -> P:
+        """Return the parameters of one start."""
+        return self.equations.start(self._votes, np.random.default_rng([self._seed, number]))
+
+    @cached_property
+    def _votes(self) -> ExpectedCounts:
+        return count_votes(self.equations.labels, self._session)
+
+    def resume(self, previous: BaseFit) -> P:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
+
+    def step(self, old: P) -> tuple[P, Monitor]:
+        """Pass over the labels once, then update the parameters."""
+        log_prior = self.equations.log_prior(old)
+        counts, log_likelihood = self.e_step(old)
+        objective = log_likelihood + log_prior
+        new = self.equations.m_step(counts, old)
+        return new, Monitor(log_likelihood, objective / self._n_labels)
+
+    def e_step(self, parameters: P) -> tuple[ExpectedCounts, float]:
+        """Pass over the labels once; return the posteriors' sums and the log-likelihood."""
+        tables = self.equations.tables(parameters)
+        sums = self._session.run_pass(self._step, **_inputs(self.equations, tables))
+        return ExpectedCounts(sums["counts"], sums["classes"]), float(sums["log_likelihood"][0])
+
+    def finalize(self, parameters: P) -> float:
+        """Compute the posterior of every item; return the log-likelihood."""
+        self.final_counts, log_likelihood = self.e_step(parameters)
+        write_posteriors(self.equations, self.equations.tables(parameters), self._session)
+        return log_likelihood
+
+    def acceleration(self) -> Squarem[P]:
+        """Return how to extrapolate the steps."""
+        return self.equations.acceleration()
+
+
+def count_votes(labels: LabelSummary, session: Session) -> ExpectedCounts:
+    """Return the counts with observed shares as posteriors; the classes are the categories."""
+    sums = session.run_pass(Pass("robust_gpm.start", sums=_counts(labels, labels.n_categories)))
+    return ExpectedCounts(**sums)
+
+
+def write_posteriors(equations: ClassEquations[Any], tables: EStepTables, session: Session) -> None:
+    """Write the items' posteriors to the session's array "posterior", items x classes."""
+    session.allocate("posterior", per="items", shape=(equations.n_classes,))
+    session.run_pass(_POSTERIOR, **_inputs(equations, tables))
+
+
+def _inputs(equations: ClassEquations[Any], tables: EStepTables) -> dict[str, Floats]:
+    return {**tables._asdict(), "known_truth": equations.known_truth}
+
+
+def _counts(labels: LabelSummary, n_classes: int) -> tuple[Sum, Sum]:
+    shape = (labels.n_annotators, labels.n_categories, n_classes)
+    return Sum("counts", shape, annotator_axis=0), Sum("classes", (n_classes,))
+
 
 # Of one copy of the parameters and posteriors; a step holds about three, an extrapolation six.
 _MAX_BYTES = 2e9
@@ -41,13 +251,6 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """Base of models whose items have a latent class: a subclass supplies its equations.
 
     Its options are those of `annotruth.models.em_estimator.EMEstimator`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.confusion.estimator import LatentClassEstimator
-    >>> issubclass(at.OneCoin, LatentClassEstimator)
-    True
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
@@ -96,7 +299,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
             parameters=parameters._asdict(),
         )
 
-    def _annotator_columns(self, parameters: Any, counts: ExpectedCounts) -> dict[str, Floats]:
+    def _annotator_columns(self, parameters: Any, expected: ExpectedCounts) -> dict[str, Floats]:
         """Return further estimates per annotator."""
         return {}
 
@@ -104,7 +307,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         equations, parameters = self._fitted()
         tables = equations.tables(parameters)
         labels, place, annotators = self.result_.data.subset_items(item)
-        tables = tables._replace(likelihood=tables.likelihood[annotators])
+        tables = tables._replace(confusion=tables.confusion[annotators])
         with closing(get_engine(self.engine).open(labels)) as session:
             write_posteriors(equations, tables, session)
             posterior = session.collect("posterior")
@@ -153,10 +356,10 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         """
         equations, parameters = self._fitted()
         if equations.n_subtypes == 1:
-            likelihood = equations.tables(parameters).likelihood
+            confusion = equations.tables(parameters).confusion
         else:
-            likelihood = self.confusion_.transpose(0, 2, 1)
-        return confusion_log_odds(self._local_result().data, likelihood, first, second)
+            confusion = self.confusion_.transpose(0, 2, 1)
+        return confusion_log_odds(self._local_result().data, confusion, first, second)
 
     def _fitted(self) -> tuple[ClassEquations[Any], Any]:
         """Return the equations and the parameters of the fit."""
@@ -169,17 +372,8 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
 class RestartedEstimator(LatentClassEstimator):
     """Base of models with random starts.
 
-    Parameters
-    ----------
-    n_init, seed
-        The number of random starts, of which the best is continued, and their seed.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.confusion.estimator import RestartedEstimator
-    >>> issubclass(at.MACE, RestartedEstimator)
-    True
+    ``n_init``, ``seed``: The number of random starts, of which the best is continued, and their
+      seed.
     """
 
     n_init: int = 5

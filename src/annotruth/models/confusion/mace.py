@@ -9,19 +9,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.confusion.dirichlet import divergence, expected_log
-from annotruth.models.confusion.equations import (
+from annotruth.models.confusion.bcc import divergence, expected_log
+from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     ClassEquations,
     EStepTables,
+    RestartedEstimator,
     draws_of_annotators,
 )
-from annotruth.models.confusion.estimator import RestartedEstimator
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
+from annotruth.observations import LabelSummary
 
 _COMPETENCE = (0.3, 0.7)  # the range of competences at random starts
 from annotruth.models.options import check_positive
@@ -36,13 +36,6 @@ class MACEParameters(NamedTuple):
         Of knowing the right label and of spamming, annotators x 2.
     spam
         Of the labels given when spamming, annotators x categories.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.confusion.mace import MACEParameters
-    >>> MACEParameters(np.full((3, 2), 0.5), np.full((3, 4), 10.0)).spam.shape
-    (3, 4)
     """
 
     competence: Floats
@@ -58,14 +51,6 @@ class MACEEquations(ClassEquations[MACEParameters]):
         The summary of the labels.
     alpha, beta, spam_prior
         The pseudo-counts of known labels, of spam, and of each label among spam.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.confusion.mace import MACEEquations
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> MACEEquations(labels, alpha=0.5, beta=0.5, spam_prior=10.0).prior.competence
-    array([[0.5, 0.5]])
     """
 
     objective_name = "the evidence lower bound per label"
@@ -92,21 +77,21 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return MACEParameters(*map(with_new_rows, old, start))
 
-    def m_step(self, counts: ExpectedCounts, old: MACEParameters | None) -> MACEParameters:
+    def m_step(self, expected: ExpectedCounts, old: MACEParameters | None) -> MACEParameters:
         """Return the pseudo-counts plus the expected counts of known labels and of spam."""
         assert old is not None  # every start has parameters
         knows, spams, spam = self._geometric_means(old)
-        right = np.einsum("snn->sn", counts.labels)
+        right = np.einsum("snn->sn", expected.counts)
         known = right * knows / (knows + spams * spam)
-        spam_counts = counts.labels.sum(axis=2) - known
+        spam_counts = expected.counts.sum(axis=2) - known
         totals = np.stack([known.sum(axis=1), spam_counts.sum(axis=1)], axis=1)
         return MACEParameters(self.prior.competence + totals, self.prior.spam + spam_counts)
 
     def tables(self, parameters: MACEParameters) -> EStepTables:
         """Return equal class priors, and the geometric means of knowing and of spam."""
         knows, spams, spam = self._geometric_means(parameters)
-        likelihood = self._mixture(knows, spams, spam)
-        return EStepTables(self.class_prior(parameters), np.maximum(likelihood, MIN_PROBABILITY))
+        confusion = self._mixture(knows, spams, spam)
+        return EStepTables(self.class_prior(parameters), np.maximum(confusion, MIN_PROBABILITY))
 
     def log_prior(self, parameters: MACEParameters) -> float:
         """Return minus the divergence of the posterior distributions from the prior."""
@@ -138,7 +123,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Return equal shares."""
         return np.full(self.n_categories, 1.0 / self.n_categories)
 
-    def reliability(self, parameters: MACEParameters, counts: ExpectedCounts) -> Floats:
+    def reliability(self, parameters: MACEParameters, expected: ExpectedCounts) -> Floats:
         """Return the posterior means of the competences."""
         competence: Floats = parameters.competence[:, 0] / parameters.competence.sum(axis=1)
         return competence

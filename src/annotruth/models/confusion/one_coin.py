@@ -9,32 +9,24 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.confusion.equations import (
+from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     MIN_SHARE,
     ClassEquations,
     EStepTables,
+    LatentClassEstimator,
 )
-from annotruth.models.confusion.estimator import LatentClassEstimator
 from annotruth.models.latent_classes import ExpectedCounts, one_coin_confusion
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
+from annotruth.observations import LabelSummary
 
 _OFF_BOUND = 1e-10  # the distance of an accuracy from 0 and 1, so that no label is impossible
 
 
 class OneCoinParameters(NamedTuple):
-    """The class prior p[k] and the annotators' accuracies a[s].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.confusion.one_coin import OneCoinParameters
-    >>> OneCoinParameters(np.array([0.5, 0.5]), np.array([0.9, 0.6, 0.7])).accuracy
-    array([0.9, 0.6, 0.7])
-    """
+    """The class prior p[k] and the annotators' accuracies a[s]."""
 
     prior: Floats
     accuracy: Floats
@@ -47,13 +39,6 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
     ----------
     labels
         The summary of the labels.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.confusion.one_coin import OneCoinEquations
-    >>> OneCoinEquations(at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])).objective_name
-    'the log-likelihood per label'
     """
 
     def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
@@ -62,11 +47,11 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
         prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self.n_categories
         return OneCoinParameters(prior, off_bounds(with_new_rows(old.accuracy, start.accuracy)))
 
-    def m_step(self, counts: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
+    def m_step(self, expected: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
         """Return the shares of the classes and of right labels."""
-        right = np.einsum("snn->s", counts.labels) / self.labels_per_annotator
+        right = np.einsum("snn->s", expected.counts) / self.labels_per_annotator
         return OneCoinParameters(
-            np.maximum(counts.classes / counts.classes.sum(), MIN_SHARE),
+            np.maximum(expected.classes / expected.classes.sum(), MIN_SHARE),
             np.minimum(right, 1.0),  # rounding
         )
 
@@ -95,7 +80,7 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
         """Return the class prior."""
         return parameters.prior
 
-    def reliability(self, parameters: OneCoinParameters, counts: ExpectedCounts) -> Floats:
+    def reliability(self, parameters: OneCoinParameters, expected: ExpectedCounts) -> Floats:
         """Return the accuracies."""
         return parameters.accuracy
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.frames import as_arrow
 from annotruth.models.base_fit import table_of
+from annotruth.observations.frames import as_arrow
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit

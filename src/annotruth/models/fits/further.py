@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from annotruth.labels.scale import is_text
+from annotruth.observations.scale import is_text
 
 ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 """What a column of a table holds."""
@@ -82,6 +82,48 @@ FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
             "high": "number",
         },
     },
+    "boards": {
+        "boards": {
+            "board": "text",
+            "n_comparisons": "count",
+            "item": "id",
+            "rank": "count",
+            "score": "number",
+            "low": "number",
+            "high": "number",
+            "difference": "number",
+            "compared": "flag",
+        },
+        "board_differences": {
+            "board": "text",
+            "item": "id",
+            "other": "id",
+            "difference": "number",
+            "low": "number",
+            "high": "number",
+            "overall": "number",
+            "q_value": "number",
+        },
+    },
+    "both_bad": {
+        "both_bad": {
+            "item": "id",
+            "n_comparisons": "count",
+            "n_both_bad": "count",
+            "p_both_bad": "number",
+            "low": "number",
+            "high": "number",
+        },
+    },
+    "beside": {
+        "beside": {
+            "item": "id",
+            "score": "number",
+            "value": "number",
+            "n_values": "count",
+            "on_front": "flag",
+        },
+    },
     "machines": {
         "machines": {
             "machine": "id",
@@ -122,6 +164,9 @@ HOW_TO_GET: Mapping[str, str] = {
     "dependent_annotators": "fit robust-gpm in memory, without machines and groups, to labels of at most 400 annotators, "
     "two of whom have 10 items in common, that agree better than chance",
     "groups": "fit with traits of annotators and a column of them (`--annotators FILE --by COLUMN`)",
+    "both_bad": "rank comparisons whose winners may be `both bad`",
+    "beside": "rank with columns of both items (`--beside NAME`)",
+    "boards": "rank with a column of the comparisons (`--by COLUMN`)",
     "over_time": "fit labels with a column time, order or seconds",
     "machines": "fit with the names of machines (`--machine NAME`)",
 }
@@ -148,14 +193,6 @@ class FurtherResults:
         Figures by name, of JSON types.
     lines
         What the summary says.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> tables = {"machines": pa.table({"machine": ["gpt"], "n_labels": [4]})}
-    >>> results = FurtherResults(tables, facts={"n_machines": 1}, lines=["machines: gpt"])
-    >>> results.to_dict()
-    {'facts': {'n_machines': 1}, 'lines': ['machines: gpt']}
     """
 
     tables: Mapping[str, pa.Table]

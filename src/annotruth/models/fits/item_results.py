@@ -10,24 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats, concatenate, map_slices, reduce_rows
-from annotruth.labels import Labels
 from annotruth.models.base_fit import Column
 from annotruth.models.distribution import Distribution
+from annotruth.observations import Labels
 
 _ITEMS_AT_ONCE = 1 << 16  # temporary arrays stay in the cache
 
 
 class ItemResults(NamedTuple):
-    """Results per item and per label: the fields of `Fit` of the same names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.distribution import Distribution
-    >>> results = ItemResults(Distribution.of_dense(np.array([[0.2, 0.8]])))
-    >>> results.distribution.mode().tolist(), results.p_serious
-    ([1], None)
-    """
+    """Results per item and per label: the fields of `Fit` of the same names."""
 
     distribution: Distribution
     p_serious: Floats | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from annotruth.engines import DistributedSession, Session
-from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.distributed_fit import make_distributed_fit
 from annotruth.models.fits.item_results import BuildItemResults
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, LabelSummary
 
 
 def make_fit(

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from annotruth.agreement import krippendorff_alpha, pair_agreement, suitable_metrics
 from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
-from annotruth.labels import Labels
-from annotruth.labels.frames import as_arrow
+from annotruth.observations import Labels
+from annotruth.observations.frames import as_arrow
 
 if TYPE_CHECKING:
     from annotruth.models.base_fit import BaseFit
@@ -134,12 +134,6 @@ class Note(NamedTuple):
         "critical" or "warning".
     sentence
         What the first line says.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.fit([("a", "ann", 1), ("b", "ann", 2)]).notes[0].kind
-    'one annotator'
     """
 
     kind: str
@@ -168,13 +162,6 @@ class VoteCounts:
     category, found, given
         The class that is found most beyond what votes say: its share of the items, and the higher
         one of its shares of the votes and of majorities. On scales both are 0.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit(at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels, "majority")
-    >>> round(fit.vote_counts.alpha, 2), fit.vote_counts.rejected
-    (0.23, 0.0)
     """
 
     alpha: float
@@ -346,12 +333,6 @@ class Support(NamedTuple):
         it, or on a scale are not above it, or not below it.
     rejected
         Whether another label has more than twice as many votes; on a scale, whether it is disputed.
-
-    Examples
-    --------
-    >>> votes = Labels.of([("a", "x", "cat"), ("a", "y", "cat"), ("b", "x", "dog"), ("b", "y", "cat")])
-    >>> support_of(votes, np.array([1, 1])).disputed.tolist()
-    [True, False]
     """
 
     disputed: NDArray[np.bool_]

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.labels.encode import to_text
-from annotruth.labels.scale import to_plain
+from annotruth.models.base_fit import ACCURACY_COLUMNS
+from annotruth.observations.encode import to_text
+from annotruth.observations.scale import to_plain
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
@@ -31,16 +32,29 @@ SCHEMA = pa.schema(
         pa.field("low", pa.float64()),
         pa.field("high", pa.float64()),
         pa.field("verdict", pa.string(), nullable=False),
+        pa.field("since", pa.int64(), nullable=False),
+        pa.field("standing", pa.string(), nullable=False),
+        pa.field("accuracy", pa.float64()),
+        pa.field("accuracy_low", pa.float64()),
+        pa.field("accuracy_high", pa.float64()),
     ]
 )
-"""The columns: when the fit was made, its counts, and what it said of one annotator."""
+"""The columns: when the fit was made, its counts, and what it said of one annotator.
+
+``since`` is how many labels the annotator had when fits began to give the verdict, ``standing`` the standing verdict.
+"""
 
 MAX_ROWS = 1_000_000
 """Of more rows, those of the oldest fits are left out."""
 
 
-def rows_of(fit: Fit, time: datetime) -> pa.Table:
-    """Return the rows of one fit."""
+def annotator_names(fit: Fit) -> pa.Array:
+    """Return the annotators' ids as text."""
+    return to_text(to_plain(fit.data.annotators)).cast(pa.string())
+
+
+def rows_of(fit: Fit, time: datetime, standing: pa.Table) -> pa.Table:
+    """Return the rows of one fit, given its standing verdicts."""
     data, n = fit.data, fit.data.n_annotators
 
     def each(value: object, type_: pa.DataType) -> pa.Array:
@@ -51,12 +65,12 @@ def rows_of(fit: Fit, time: datetime) -> pa.Table:
         "fit_labels": each(data.n_labels, pa.int64()),
         "fit_items": each(data.n_items, pa.int64()),
         "fit_annotators": each(n, pa.int64()),
-        "annotator": to_text(to_plain(data.annotators)).cast(pa.string()),
         "n_labels": data.labels_per_annotator.astype(np.int64),
-        "verdict": fit.verdict_table()["verdict"],
+        **{name: standing[name] for name in standing.column_names},
     }
-    for name in ("reliability", "low", "high"):
-        values = getattr(fit, name)
+    estimates = {name: getattr(fit, name) for name in ("reliability", "low", "high")}
+    estimates |= {name: fit.annotator_columns.get(name) for name in ACCURACY_COLUMNS}
+    for name, values in estimates.items():
         columns[name] = each(None, pa.float64()) if values is None else values
     return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 
@@ -72,6 +86,21 @@ def append_rows(earlier: pa.Table | None, rows: pa.Table) -> pa.Table:
     return table if len(table) else rows
 
 
+def last_fit(table: pa.Table) -> pa.Table:
+    """Return the rows of the last fit."""
+    return table.slice(max(len(table) - table["fit_annotators"][-1].as_py(), 0))
+
+
+def with_new_columns(table: pa.Table) -> pa.Table:
+    """Return a table of past fits with all columns, also if version 0.1.0 saved it: verdicts stand, then."""
+    new = SCHEMA.names[SCHEMA.get_field_index("since") :]
+    if table.column_names != SCHEMA.names[: -len(new)]:
+        return table
+    unknown = [pa.nulls(len(table), pa.float64())] * len(ACCURACY_COLUMNS)
+    columns = [*table.columns, table["n_labels"], table["verdict"], *unknown]
+    return pa.table(columns, schema=SCHEMA)
+
+
 def check_past_fits(table: pa.Table) -> None:
     """Raise a ValueError for a table that is not one of past fits."""
     if not table.schema.equals(SCHEMA):
@@ -84,10 +113,10 @@ def check_past_fits(table: pa.Table) -> None:
         raise ValueError("past fits have no time, or an impossible one")
     if np.any(np.diff(seconds) < 0):
         raise ValueError("past fits are not in the order of time")
-    for name in ("fit_labels", "fit_items", "fit_annotators", "n_labels"):
+    for name in ("fit_labels", "fit_items", "fit_annotators", "n_labels", "since"):
         if pc.any(pc.less(table[name], 0)).as_py():
             raise ValueError(f"{name} of past fits is below 0")
-    for name in ("reliability", "low", "high"):
+    for name in ("reliability", "low", "high", *ACCURACY_COLUMNS):
         shares = table[name].drop_null().to_numpy()
         if len(shares) and not (shares.min() >= 0.0 and shares.max() <= 1.0 + 1e-6):
             raise ValueError(f"{name} of past fits has a value outside 0..1")

@@ -11,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.labels.encode import match_ids
-from annotruth.labels.frames import as_arrow
-from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.distribution import Distribution
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.layout import CanonicalOrder
 
 _FIELDS = (
     *("reliability", "low", "high", "annotator_columns", "parameters"),

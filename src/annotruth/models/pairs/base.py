@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Engine
 from annotruth.errors import InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.options import OptionsBase
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.pairs.table import Comparisons
 
 
 @dataclass(kw_only=True)
@@ -26,13 +26,9 @@ class PairEstimator(OptionsBase, ABC):
     engine
         Where the passes over the comparisons run. On Spark, these are in partitions of annotators;
         the results are those of this machine.
-
-    Examples
-    --------
-    >>> from annotruth.models.options import OptionsBase
-    >>> issubclass(PairEstimator, OptionsBase)
-    True
     """
+
+    fits: ClassVar[str] = "comparisons"
 
     tol: float = 1e-6
     max_iter: int = 1000

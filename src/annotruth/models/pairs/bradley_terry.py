@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.em import History
-from annotruth.models.pairs.clustered import clustered_covariance, may_cluster
-from annotruth.models.pairs.graph import PairCounts
+from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, PairCounts
 from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.posterior import DeferredScorePosterior
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.score_model import ScoreModel, ScoreParameters, ScoreSteps
+from annotruth.models.pairs.summary import MIN_CONTEXTS
+from annotruth.observations.pairs.table import LEFT, RIGHT, Comparisons
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class BradleyTerry(ScoreModel):
     if the sides are known. All annotators are alike, and covariates are not used. Scores have a
     normal prior whose variance is estimated from the data, so those of unbeaten items are finite.
     Intervals come from the inverse of the information, that of the prior included; with ten contexts
-    or more, and each item in five, they are clustered by context (`annotruth.models.pairs.clustered`).
+    or more, and each item in five, they are clustered by context (`clustered_covariance`).
 
     Its options are those of `PairEstimator`. ``result_.side_bias`` and ``result_.parameters["tie"]``,
     the logarithm of nu, have their 95% intervals; ``result_.parameters["score_variance"]`` is the
@@ -40,7 +40,7 @@ class BradleyTerry(ScoreModel):
 
     Examples
     --------
-    >>> from annotruth.comparisons import Comparisons
+    >>> from annotruth.observations import Comparisons
     >>> votes = Comparisons.from_codes(
     ...     [0, 0, 1, 0, 1], [1, 2, 2, 1, 2], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0],
     ...     items=["a", "b", "c"], annotators=["x", "y"], sides_known=False,
@@ -126,14 +126,6 @@ class LogPartition:
         The number of items.
     session
         The counts of pairs, opened.
-
-    Examples
-    --------
-    >>> from annotruth.engines import get_engine
-    >>> counts = PairCounts(2, np.array([0]), np.array([1]), np.array([[1.0, 0.0, 0.0]]))
-    >>> partition = LogPartition(2, get_engine("memory").open(counts))
-    >>> partition(np.zeros(2), None, None).information.tolist()
-    [0.25]
     """
 
     def __init__(self, n_items: int, session: Session) -> None:
@@ -170,3 +162,42 @@ class LogPartition:
             cross=np.stack([sums["side_cross"], sums["tie_cross"]], axis=1)[:, has],
             corner=np.array([[side, mixed], [mixed, tied]])[np.ix_(has, has)],
         )
+
+
+MIN_CLUSTERS = 10
+"""Contexts from which on intervals are clustered by them."""
+
+
+def may_cluster(data: Comparisons) -> bool:
+    """Whether there are enough contexts, also of each item, and few enough items for a matrix.
+
+    Items that belong to one context, such as pictures of a scene, are no sample of contexts.
+    """
+    if data.context is None or data.contexts is None or data.n_items > MAX_DENSE_ITEMS:
+        return False
+    if len(data.contexts) < MIN_CLUSTERS:
+        return False
+    items = np.concatenate([data.left, data.right]).astype(np.int64)
+    seen = np.unique(items * len(data.contexts) + np.tile(data.context, 2)) // len(data.contexts)
+    n_contexts = np.bincount(seen)
+    return bool(n_contexts[n_contexts > 0].min() >= MIN_CONTEXTS)
+
+
+def clustered_covariance(data: Comparisons, probability: Floats, covariance: Floats) -> Floats:
+    r"""Return the covariance of scores with contexts as the sample.
+
+    .. math:: \Sigma \Bigl( \frac{C}{C - 1} \sum_c s_c s_c^T \Bigr) \Sigma
+
+    with the covariance :math:`\Sigma` of independent votes and the slopes :math:`s_c` of the
+    log-likelihood of each of C contexts; ``probability`` is that of each vote's outcomes, votes x 3.
+    """
+    assert data.context is not None
+    n_contexts = int(data.context.max()) + 1
+    chosen = np.array([0.5, -0.5, 0.0])[data.outcome]
+    slope = chosen - (probability[:, LEFT] - probability[:, RIGHT]) / 2.0
+    slopes = np.zeros((n_contexts, data.n_items))
+    np.add.at(slopes, (data.context, data.left), slope)
+    np.add.at(slopes, (data.context, data.right), -slope)
+    projected = slopes @ covariance
+    clustered: Floats = projected.T @ projected * (n_contexts / (n_contexts - 1.0))
+    return clustered

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
-from annotruth.comparisons.canonical import in_canonical_order
-from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base_fit import Verdict, is_above
-from annotruth.models.pairs.directions import deviations_by_item, leading_directions
 from annotruth.models.pairs.pair_gpm.votes import standardised_covariates
-from annotruth.models.pairs.random_votes import RandomVotes, product
+from annotruth.observations.pairs.canonical import in_canonical_order
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
 
 _MIN_COMPARISONS = 100
 _MIN_RISE = 1.0  # of the log-likelihood ratio: less is rounding where only one order is possible
@@ -44,7 +42,7 @@ def judge_comparisons(data: Comparisons, seed: int, *, n_groups: int = 1) -> Ver
     of permuted outcomes. These are permuted among the comparisons of each annotator, or of all
     annotators with few, so that shares do not change; where sides are not known, items are exchanged
     at random as well. Cube roots of ratios, which are nearly normal, are compared as for labels
-    (`annotruth.models.robust_gpm.resampling.judge_agreement`). There are too few comparisons to tell
+    (`annotruth.models.evidence.chance.judge_agreement`). There are too few comparisons to tell
     if those drawn with scores of standard deviation 1.5 do not agree either, or if there are fewer
     than 100.
 
@@ -176,3 +174,100 @@ def _with_columns(
     from scipy.sparse import hstack
 
     return csr_array(hstack([matrix, csr_array(columns)])) if columns.size else matrix
+
+
+_MIN_OWN_SHARES = 10  # comparisons; annotators with fewer have the shares of all such annotators
+_SCORE_SD = 1.5  # of the scores that serious comparisons are drawn with
+
+
+class RandomVotes:
+    """Outcomes of the same comparisons that are drawn at random; tables are comparisons x draws."""
+
+    def __init__(self, data: Comparisons, seed: int) -> None:
+        n = data.n_comparisons
+        self._data = data
+        self._rng = np.random.default_rng(seed)
+        self.outcome = np.array([1.0, -1.0, 0.0])[data.outcome]
+        """1 for left, -1 for right, 0 for a tie."""
+        has_own = data.comparisons_per_annotator >= _MIN_OWN_SHARES
+        group = np.where(has_own, np.cumsum(has_own) - 1, has_own.sum())
+        self.group = group[data.annotator_of_comparison()]
+        """For each comparison, the number of those annotators who have the same shares."""
+        self.by_group = csr_array(
+            (np.ones(n), (self.group, np.arange(n))), shape=(int(has_own.sum()) + 1, n)
+        )
+        """Adds up comparisons by these groups: groups x comparisons."""
+        self.n_votes = product(self.by_group, np.ones((n, 1)))
+        """The number of comparisons of each group."""
+
+    def permute(self, n_draws: int) -> Floats:
+        """Return outcomes permuted within groups; where sides are not known, also exchanged."""
+        drawn = np.empty((len(self.outcome), n_draws))
+        place = np.argsort(self.group, kind="stable")
+        for r in range(n_draws):
+            order = np.lexsort((self._rng.random(len(place)), self.group))
+            drawn[place, r] = self.outcome[order]
+        if not self._data.sides_known:
+            drawn *= self._rng.choice([-1.0, 1.0], drawn.shape)
+        return drawn
+
+    def draw_serious(self, n_draws: int, n_tastes: int = 1) -> Floats:
+        """Return outcomes that depend on scores drawn at random, each annotator's on those of a taste."""
+        data = self._data
+        scores = _SCORE_SD * self._rng.standard_normal((n_tastes, data.n_items, n_draws))
+        taste = self._rng.integers(n_tastes, size=data.n_annotators)[data.annotator_of_comparison()]
+        odds = np.exp((scores[taste, data.left] - scores[taste, data.right]) / 2.0)
+        shares = self.shares(self.outcome[:, np.newaxis])
+        left, right = shares[LEFT] * odds, shares[RIGHT] / odds
+        place = self._rng.random(odds.shape) * (left + right + shares[TIE])
+        return np.where(place < left, 1.0, np.where(place < left + right, -1.0, 0.0))
+
+    def shares(self, y: Floats) -> list[Floats]:
+        """Return the groups' shares of left, right and tie among outcomes, each comparisons x draws.
+
+        Smoothed by one pseudo-count with the crowd's shares.
+        """
+        counts = [
+            product(self.by_group, (y == value).astype(np.float64)) for value in (1.0, -1.0, 0.0)
+        ]
+        if not self._data.sides_known:
+            counts[LEFT] = counts[RIGHT] = (counts[LEFT] + counts[RIGHT]) / 2.0
+        return [
+            ((count + count.sum(axis=0) / len(y)) / (self.n_votes + 1.0))[self.group]
+            for count in counts
+        ]
+
+
+def product(matrix: csr_array[np.float64], values: Floats) -> Floats:
+    """Return the product of a sparse and a dense matrix."""
+    return np.asarray(matrix @ values)
+
+
+_POWER_STEPS = 12  # enough for directions that stand out, and no others matter
+
+
+def deviations_by_item(data: Comparisons, deviation: Floats) -> csr_array[np.float64]:
+    """Return the sums of one number per comparison: annotators x items.
+
+    It counts for the left item, and with the opposite sign for the right one.
+    """
+    annotator = data.annotator_of_comparison()
+    rows, columns = np.tile(annotator, 2), np.concatenate([data.left, data.right])
+    values = np.concatenate([deviation, -deviation])
+    shape = (data.n_annotators, data.n_items)
+    return coo_array((values, (rows, columns)), shape=shape).tocsr()
+
+
+def leading_directions(
+    matrix: csr_array[np.float64], n_directions: int, rng: np.random.Generator
+) -> Floats:
+    """Return the leading right singular vectors, columns x directions.
+
+    By power iteration, which needs nothing but products with the sparse matrix.
+    """
+    n_columns = matrix.shape[1]
+    start = rng.standard_normal((n_columns, min(n_directions, n_columns)))
+    directions: Floats = np.linalg.qr(start)[0]
+    for _ in range(_POWER_STEPS):
+        directions = np.linalg.qr(np.asarray(matrix.T @ (matrix @ directions)))[0]
+    return directions

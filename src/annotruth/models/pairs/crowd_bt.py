@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from annotruth.comparisons.table import TIE, Comparisons
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
@@ -33,6 +32,7 @@ from annotruth.models.pairs.information import (
 )
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
@@ -71,7 +71,7 @@ class CrowdBT(PairEstimator):
 
     Examples
     --------
-    >>> from annotruth.comparisons import Comparisons
+    >>> from annotruth.observations import Comparisons
     >>> votes = Comparisons.from_codes(
     ...     [0, 0, 1] * 30, [1, 2, 2] * 30, [0] * 30 + [1] * 30 + [2] * 30, [0] * 60 + [1] * 30,
     ...     items=["a", "b", "c"], annotators=["x", "y", "z"],
@@ -139,13 +139,7 @@ class CrowdBT(PairEstimator):
 
 
 class CrowdBTParameters(NamedTuple):
-    """The parameters that all annotators share; eta is beside the data.
-
-    Examples
-    --------
-    >>> CrowdBTParameters(np.zeros(2), None).scores.tolist()
-    [0.0, 0.0]
-    """
+    """The parameters that all annotators share; eta is beside the data."""
 
     scores: Floats
     tie: float | None
@@ -162,17 +156,6 @@ class CrowdBTSteps:
         The comparisons, and the session they are open in.
     counts, of_pairs
         The counts of their pairs, and the session these are open in.
-
-    Examples
-    --------
-    >>> from annotruth.comparisons import Comparisons
-    >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
-    >>> engine = get_engine("memory")
-    >>> counts = count_pairs(votes.votes, engine)
-    >>> steps = CrowdBTSteps(CrowdBT(), votes, engine.open(votes), counts, engine.open(counts))
-    >>> after, monitor = steps.step(steps.start())
-    >>> after.scores.round(2).tolist(), round(monitor.log_likelihood, 3)
-    ([0.41, -0.41], -0.693)
     """
 
     objective_name = "the log posterior"

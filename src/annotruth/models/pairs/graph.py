@@ -14,12 +14,12 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT
-from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner, slices
-from annotruth.labels.layout import kernels_for
+from annotruth.observations.layout import kernels_for
+from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT
+from annotruth.observations.pairs.votes import UnsortedVotes
 
 MAX_DENSE_ITEMS = 3000
 """The number of items up to which matrices of items x items are computed."""
@@ -47,17 +47,6 @@ class PairCounts:
         The codes of the two items; each ordered pair occurs once.
     votes
         How often each outcome of a pair occurred: pairs x (left, right, tie).
-
-    Examples
-    --------
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.comparisons import Comparisons
-    >>> votes = Comparisons.from_codes(
-    ...     [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 2, 1], items=["a", "b"], annotators=["x", "y"]
-    ... )
-    >>> counts = count_pairs(votes.votes, get_engine("memory"))
-    >>> counts.left.tolist(), counts.right.tolist(), counts.votes.tolist()
-    ([0, 1], [1, 0], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
 
     n_items: int
@@ -140,11 +129,6 @@ def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> ND
 
     Scores of items in different parts cannot be compared. Of equal parts, that of the first item
     comes first. An item that was never compared is a part of its own.
-
-    Examples
-    --------
-    >>> connected_parts(5, np.array([1, 2]), np.array([2, 3])).tolist()
-    [1, 0, 0, 0, 2]
     """
     # If the graph of some pairs is connected, so is that of all, which takes longer to search.
     step = len(left) // (_SAMPLED_PAIRS * n_items + 1) + 1
@@ -201,15 +185,6 @@ class LaplacianSystem:
         The number r > 0.
     part
         The connected part that each item is in (`connected_parts`).
-
-    Examples
-    --------
-    >>> part = np.array([0, 0])
-    >>> one_pair = LaplacianSystem(np.array([0]), np.array([1]), np.array([2.0]), 1.0, part)
-    >>> one_pair.solve(np.array([1.0, -1.0])).round(2).tolist()  # A is [[3, -2], [-2, 3]]
-    [0.2, -0.2]
-    >>> one_pair.centered_inverse.round(2).tolist()
-    [[0.1, -0.1], [-0.1, 0.1]]
     """
 
     def __init__(
@@ -303,7 +278,7 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         weights = np.zeros((n_items, n_items))
         degree = np.full(n_items, self._ridge)
-        kernels_for(len(left), "pairs.laplacian").add_pairs(left, right, weight, weights, degree)
+        kernels_for(len(left), "pairs.counts").add_pairs(left, right, weight, weights, degree)
         matrix: Floats = weights + weights.T
         np.negative(matrix, out=matrix)
         matrix[np.diag_indices(n_items)] = degree

@@ -22,11 +22,6 @@ class Evaluation(NamedTuple):
 
     Parameters other than scores are, in this order, the side bias and the tie parameter, where there
     are such. Information is the second derivative with the sign changed.
-
-    Examples
-    --------
-    >>> Evaluation(-0.69, np.array([0.5, -0.5]), np.empty(0), *np.empty((3, 0))).slope.tolist()
-    [0.5, -0.5]
     """
 
     log_likelihood: float
@@ -62,14 +57,6 @@ class ScoreInformation:
         The connected part that each item is in.
     variance
         The variance of the scores' prior.
-
-    Examples
-    --------
-    >>> part = np.array([0, 0])
-    >>> system = LaplacianSystem(np.array([0]), np.array([1]), np.array([0.5]), 1.0, part)
-    >>> alone = ScoreInformation(system, np.empty((2, 0)), np.empty((0, 0)), part, 1.0)
-    >>> alone.score_covariance(np.zeros(2), 1.0).round(2).tolist()  # of centred scores
-    [[0.25, -0.25], [-0.25, 0.25]]
     """
 
     system: LaplacianSystem

@@ -27,14 +27,6 @@ class ScorePosterior:
         One score per item.
     covariance
         Items x items; or one variance per item, where there are too many items for a matrix.
-
-    Examples
-    --------
-    >>> posterior = ScorePosterior(np.array([1.0, 0.0, -1.0]), np.eye(3) / 100)
-    >>> posterior.rank.tolist(), posterior.p_best.round(2).tolist()
-    ([1, 2, 3], [1.0, 0.0, 0.0])
-    >>> ScorePosterior(np.array([0.1, 0.0]), np.eye(2)).rank_interval.tolist()
-    [[1, 2], [1, 2]]
     """
 
     mean: Floats
@@ -100,11 +92,6 @@ class DeferredScorePosterior(ScorePosterior):
         One score per item.
     compute
         Returns the covariance.
-
-    Examples
-    --------
-    >>> DeferredScorePosterior(np.zeros(2), lambda: np.eye(2)).sd.tolist()
-    [1.0, 1.0]
     """
 
     def __init__(self, mean: Floats, compute: Callable[[], Floats]) -> None:
@@ -118,25 +105,12 @@ class DeferredScorePosterior(ScorePosterior):
 
 
 def with_interval(value: float, sd: float) -> Floats:
-    """Return a number and the ends of its 95% interval.
-
-    Examples
-    --------
-    >>> with_interval(1.0, 0.5).round(2).tolist()
-    [1.0, 0.02, 1.98]
-    """
+    """Return a number and the ends of its 95% interval."""
     return np.array([value, value - Z_95 * sd, value + Z_95 * sd])
 
 
 class Ranking(NamedTuple):
-    """Ranks of items, 1 for the best, with the ends of their 95% intervals, and p_best.
-
-    Examples
-    --------
-    >>> posterior = ScorePosterior(np.array([1.0, -1.0]), np.eye(2) / 100)
-    >>> ranking_by_part(posterior, np.array([0, 0])).rank.tolist()
-    [1, 2]
-    """
+    """Ranks of items, 1 for the best, with the ends of their 95% intervals, and p_best."""
 
     rank: NDArray[np.int64]
     low: NDArray[np.int64]
@@ -159,14 +133,7 @@ def ranking_by_part(scores: ScorePosterior, part: NDArray[np.int64]) -> Ranking:
 
 
 def tied_ranking(part: NDArray[np.int64]) -> Ranking:
-    """Return the ranks of items of which nothing is known: tied within each part of the graph.
-
-    Examples
-    --------
-    >>> ranking = tied_ranking(np.array([0, 0, 1]))
-    >>> ranking.low.tolist(), ranking.high.tolist(), ranking.p_best.tolist()
-    ([1, 1, 1], [2, 2, 1], [0.5, 0.5, 1.0])
-    """
+    """Return the ranks of items of which nothing is known: tied within each part of the graph."""
     size = np.bincount(part)[part]
     first = np.ones_like(size)
     return Ranking(first, first, size, 1.0 / size)

@@ -32,6 +32,4 @@ def make_pair_estimator(model: str | PairEstimator, options: Mapping[str, Any]) 
     """Return an estimator of the named model; raise for options it does not have."""
     if isinstance(model, str):
         return make_named(get_pair_model(model), options)
-    from annotruth.models.pairs.base import PairEstimator
-
-    return check_given(model, options, PairEstimator, "of pair comparisons")
+    return check_given(model, options, "comparisons", "of pair comparisons")

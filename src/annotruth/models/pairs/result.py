@@ -13,16 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.errors import AnnotruthError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.base_fit import (
     FORMAT,
     SPAMMER_BELOW,
     AnnotatorResults,
     Column,
+    FitMethods,
     Verdict,
     table_of,
 )
@@ -36,6 +35,8 @@ from annotruth.models.pairs.posterior import (
     tied_ranking,
 )
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines
+from annotruth.observations.frames import as_arrow, from_arrow
+from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.report.charts.rank_charts import RankCharts
@@ -53,6 +54,7 @@ _PUBLIC = (
     "annotator_columns",
     "annotators",
     "behavior",
+    "boards",
     "chosen",
     "coefficients",
     "comparisons",
@@ -92,7 +94,7 @@ _PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankFit(AnnotatorResults):
+class RankFit(FitMethods, AnnotatorResults):
     """The results of a model of pair comparisons. Frozen.
 
     `items`, `annotators` and `comparisons` return tables in the caller's frame library. What a
@@ -144,7 +146,7 @@ class RankFit(AnnotatorResults):
 
     Examples
     --------
-    >>> from annotruth.comparisons import Comparisons
+    >>> from annotruth.observations import Comparisons
     >>> from annotruth.models.em import direct_history
     >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
     >>> posterior = ScorePosterior(np.array([0.5, -0.5]), np.eye(2))
@@ -183,9 +185,7 @@ class RankFit(AnnotatorResults):
         return _PUBLIC
 
     def _repr_html_(self) -> str:
-        from annotruth.report.pairs.notebook import rank_block
-
-        return rank_block(self)
+        return str(self._bound("notebook")(self))
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -332,6 +332,14 @@ class RankFit(AnnotatorResults):
         )
         return table_of(dict(zip(names, columns, strict=True)))
 
+    def boards(self) -> Any:
+        """Return one row per board and item, by the column that `annotruth.rank` was given as ``by``.
+
+        ``score`` has its 95% interval; ``difference`` is that from the score over all boards, and
+        ``compared`` whether the item was compared on the board at all.
+        """
+        return from_arrow(self.further_table("boards", "boards"), self.data.frame)
+
     def tables(self) -> dict[str, pa.Table | LazyTable]:
         """Return all tables by name, to be written to files.
 
@@ -349,24 +357,13 @@ class RankFit(AnnotatorResults):
             tables["groups"] = self.group_table()
         return {**tables, **self.further_tables()}
 
-    def keep(self) -> Any:
-        """Return one row per annotator: annotator, verdict, reason.
-
-        The verdict is "keep", "drop", "unsure" or "too few votes".
-        """
-        return from_arrow(self.verdict_table(), self.data.frame)
-
     def verdict_table(self) -> pa.Table:
         """Return the table of verdicts in Arrow."""
         if self.reliability is None:
             raise AnnotruthError(
                 f"{self.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
             )
-        from annotruth.advice.annotators import verdicts
-
-        verdict, reason = verdicts(self)
-        columns = {"verdict": verdict.tolist(), "reason": reason}
-        return table_of({"annotator": self.data.annotators, **columns})
+        return super().verdict_table()
 
     def summary(self) -> str:
         """Return a few lines: notices, the data, convergence, who leads, sides and annotators."""
@@ -406,9 +403,8 @@ class RankFit(AnnotatorResults):
     @property
     def plot(self) -> RankCharts:
         """Charts of this fit, such as ``fit.plot.ranking()``, which notebooks display."""
-        from annotruth.report.charts.rank_charts import RankCharts
-
-        return RankCharts(self)
+        charts: RankCharts = self._bound("plot")(self)
+        return charts
 
     def report(
         self,
@@ -434,14 +430,6 @@ class RankFit(AnnotatorResults):
         arguments
             What to type after ``annotruth next`` for advice on this fit, for the first screen.
         """
-        from annotruth.report.pairs.page import write_rank_report
-
-        write_rank_report(
+        self._bound("report")(
             self, path, source=source, truth=truth, command=command, arguments=arguments
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
-        from annotruth.models.storage import save
-
-        save(self, path)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.result import RankFit
@@ -69,13 +69,7 @@ def left_share(data: Comparisons) -> float:
 
 
 def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None = None) -> float:
-    """Return the rank correlation of two scores within the parts of the graph; 1 for few items.
-
-    Examples
-    --------
-    >>> rank_correlation(np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3]))
-    0.8
-    """
+    """Return the rank correlation of two scores within the parts of the graph; 1 for few items."""
     from scipy.stats import rankdata  # slow to import, and few commands compare ranks
 
     members = np.zeros(len(one), dtype=np.int64) if part is None else part

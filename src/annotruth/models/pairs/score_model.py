@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
@@ -57,6 +56,7 @@ from annotruth.models.pairs.information import (
 )
 from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
@@ -74,13 +74,7 @@ _MOST_TIES = 0.99
 
 
 class ScoreParameters(NamedTuple):
-    """The parameters of a step, and the log-likelihood there.
-
-    Examples
-    --------
-    >>> ScoreParameters(np.zeros(3), None, None, variance=1.0, n_determined=2.0).variance
-    1.0
-    """
+    """The parameters of a step, and the log-likelihood there."""
 
     scores: Floats
     side_bias: float | None
@@ -102,12 +96,6 @@ class ScoreModel(PairEstimator):
     """Base of models with one score per item, fitted to the counts of pairs by Newton's method.
 
     Its options are those of `PairEstimator`.
-
-    Examples
-    --------
-    >>> from annotruth.models.pairs.bradley_terry import BradleyTerry
-    >>> issubclass(BradleyTerry, ScoreModel)
-    True
     """
 
     tol: float = 1e-4
@@ -182,18 +170,7 @@ class ScoreModel(PairEstimator):
 
 
 class ScoreSteps:
-    """Newton's steps of a `ScoreModel`.
-
-    Examples
-    --------
-    >>> from annotruth.models.pairs.bradley_terry import BradleyTerry
-    >>> counts = PairCounts(2, np.array([0]), np.array([1]), np.array([[3.0, 1.0, 0.0]]))
-    >>> session = get_engine("memory").open(counts)
-    >>> steps = ScoreSteps(BradleyTerry(), counts, session, has_sides=False)
-    >>> after, monitor = steps.step(steps.start())
-    >>> after.scores.round(3).tolist(), round(monitor.log_likelihood, 3)
-    ([0.293, -0.293], -2.291)
-    """
+    """Newton's steps of a `ScoreModel`."""
 
     objective_name = "the log posterior"
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, listed, shorten, shown
-from annotruth.labels.scale import is_text
-from annotruth.labels.validate import find_spelling_variants
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.registry import get_pair_model
 from annotruth.models.pairs.sanity import contradictions
+from annotruth.observations.pairs.table import OUTCOMES, TIE, Comparisons
+from annotruth.observations.scale import is_text
+from annotruth.observations.validate import find_spelling_variants
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
@@ -212,11 +213,10 @@ def preference(fit: RankFit, difference: float) -> float:
     """Return how often the better of two items is preferred at a difference of scores, ties apart."""
     if not fit.is_thurstone:
         return float(1.0 / (1.0 + np.exp(-difference)))
-    from annotruth.models.pairs.thurstone import Thurstone
-
     tie = fit.parameters.get("tie")
     threshold = None if tie is None else float(tie[0])
-    better, worse, _ = Thurstone.probabilities(np.array([difference]), threshold)[0]
+    model: Any = get_pair_model(fit.model)
+    better, worse, _ = model.probabilities(np.array([difference]), threshold)[0]
     return float(better / (better + worse))
 
 
@@ -238,9 +238,9 @@ def context_lines(fit: RankFit) -> list[str]:
     """Return whether scores differ between contexts, and whether votes follow from rankings."""
     data, lines = fit.data, []
     spread = fit.parameters.get(SPREAD)
-    if data.contexts is None or spread is None or fit.verdict == "chance":
+    if spread is None or fit.verdict == "chance":
         return []
-    n = counted(len(data.contexts), "context")
+    n = counted(len(data.contexts or ()), "context")
     if spread[0] > 0.0:
         lines.append(
             f"{n}: which item is better depends on the context; scores are log odds in a new one, and "

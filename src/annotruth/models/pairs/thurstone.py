@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.pairs.graph import PairCounts, net_sums
 from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.score_model import ScoreModel
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
 _HALF_LOG_2PI = 0.9189385332046727
 
@@ -42,7 +42,7 @@ class Thurstone(ScoreModel):
 
     Examples
     --------
-    >>> from annotruth.comparisons import Comparisons
+    >>> from annotruth.observations import Comparisons
     >>> votes = Comparisons.from_codes(
     ...     [0, 0, 1, 0, 1], [1, 2, 2, 1, 2], [0, 0, 0, 1, 1], [0, 0, 0, 0, 2],
     ...     items=["a", "b", "c"], annotators=["x", "y"], sides_known=False,
@@ -94,13 +94,7 @@ class Thurstone(ScoreModel):
 
 
 class PairDerivatives(NamedTuple):
-    """The log-likelihood of pairs' counts, and its derivatives with respect to d and tau.
-
-    Examples
-    --------
-    >>> case_v(np.zeros(1), None, np.array([[1.0, 0.0, 0.0]])).slope.round(4).tolist()
-    [0.7979]
-    """
+    """The log-likelihood of pairs' counts, and its derivatives with respect to d and tau."""
 
     log_likelihood: float
     slope: Floats

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import (
     LOW_ACCURACY,
     NO_VERDICT,
@@ -23,6 +22,7 @@ from annotruth.models.people.passes import ItemStates, PeoplePasses
 from annotruth.models.people.posterior import PeoplePosterior, people_posterior
 from annotruth.models.people.strategies import BEHAVIORS, WRONG
 from annotruth.models.people.verdicts import Accuracy, Verdicts, accuracy_of, judge
+from annotruth.observations import LabelSummary
 
 SURE, CLEAR_EVIDENCE = 0.9, 1.0
 """The probability and the evidence (ten to one) from which what labels say about somebody is clear."""
@@ -41,11 +41,6 @@ class People(NamedTuple):
         Who is flagged or noticed.
     one_truth
         Whether every item has one right label.
-
-    Examples
-    --------
-    >>> People._fields
-    ('accuracy', 'posterior', 'verdicts', 'one_truth')
     """
 
     accuracy: Accuracy

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.shared import AGREEMENT_MOMENTS, CAVITY_MOMENTS
-from annotruth.labels import LabelSummary
+from annotruth.kernels.shared import AGREEMENT_MOMENTS, CAVITY_MOMENTS, LEAST_LABEL_PROBABILITY
+from annotruth.observations import LabelSummary
 
 _STATE_INPUTS = (
     *(Input("prior"), Input("known_truth")),
     *(Input("counts", annotator_axis=0), Input("pseudo_counts", annotator_axis=0)),
-    *(Input("correlation"), Input("weight", annotator_axis=0)),
+    *(
+        Input("log_share", annotator_axis=0),
+        Input("correlation"),
+        Input("weight", annotator_axis=0),
+    ),
 )
 
 
@@ -38,12 +42,6 @@ class ItemStates(NamedTuple):
         The distribution of the label that counts as right, states x categories.
     class_of
         The class of each state; None where opinions differ.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> ItemStates(one, one, one, one, 0.0, one, one, class_of=None).one_truth
-    False
     """
 
     prior: Floats
@@ -76,12 +74,6 @@ class Agreement(NamedTuple):
     corrected
         1 for labels that the others predict exactly, 0 for shuffled ones: on classes the agreement corrected
         for chance, on scales the correlation.
-
-    Examples
-    --------
-    >>> n, z = np.array([26.0]), np.array([5.0])
-    >>> Agreement(n, z, z, np.ones(1), np.zeros(1), z / np.sqrt(n - 1.0)).corrected
-    array([1.])
     """
 
     n_labels: Floats
@@ -106,11 +98,6 @@ class Cavities(NamedTuple):
         share of right labels.
     accuracy_by_others
         The mean probability that a label is right given the labels of others.
-
-    Examples
-    --------
-    >>> Cavities._fields[2:]
-    ('accuracy', 'variance', 'accuracy_by_others')
     """
 
     states: Floats
@@ -121,18 +108,15 @@ class Cavities(NamedTuple):
 
 
 class PeoplePasses:
-    """Runs the passes for people in a session, and returns their sums in memory.
-
-    Examples
-    --------
-    >>> [name for name in vars(PeoplePasses) if not name.startswith("_")]
-    ['cavities', 'agreement', 'log_likelihood']
-    """
+    """Runs the passes for people in a session, and returns their sums in memory."""
 
     def __init__(self, session: Session, labels: LabelSummary, states: ItemStates) -> None:
         self._session, self.labels, self.states = session, labels, states
         self._shape = (labels.n_annotators, labels.n_categories)
         n_annotators = labels.n_annotators
+        mass = states.counts + states.pseudo_counts
+        share = np.maximum(mass[:, :-1] / mass[:, -1:], LEAST_LABEL_PROBABILITY)
+        self._log_share = np.log(share, out=share)
         weight = labels.annotator_weight
         self._weight = np.ones(n_annotators) if weight is None else np.asarray(weight)
         self.compared = self._sums(
@@ -245,6 +229,7 @@ class PeoplePasses:
             known_truth=states.known_truth,
             counts=states.counts,
             pseudo_counts=states.pseudo_counts,
+            log_share=self._log_share,
             correlation=states.correlation,
             weight=weight,
             **inputs,

@@ -73,15 +73,6 @@ class PeoplePosterior:
         The probability of each careless behavior, if careless.
     careless
         Annotators' careless labels.
-
-    Examples
-    --------
-    >>> levels, groups = np.array([[0.0] * 7 + [1.0]]), np.array([[0.0, 0.0, 1.0, 0.0]])
-    >>> none = np.zeros(1)
-    >>> careless = Careless(none, none, none, none.astype(int))
-    >>> sure = PeoplePosterior(levels, groups, none, none, none, careless)
-    >>> sure.reliability.round(2), sure.p_careless
-    (array([1.]), array([0.]))
     """
 
     levels: Floats
@@ -137,24 +128,25 @@ def people_posterior(
     tempering = (1.0 - 1.0 / max(labels.n_annotators, 2)) / _INFLATION
     skills = skill_weights(0.0, SKILL_VARIANCE)
     follows = cavities.agreement.z > CLEARLY
-    deviation = TILT_DEVIATION
     # Others would confirm their own labels. Where nearly nobody has enough labels, all count.
     trusted = follows if counts[follows].sum() > _LEAST_FOLLOWED * counts.sum() else 1.0
-    for _ in range(_ROUNDS):
-        theta = _crowd_labels(passes, reliability * trusted)
-        if follows.sum() > 2:
-            deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
-        serious = serious_labels(theta, cavities.states, counts, deviation)
-        log_likelihood = tempering * passes.log_likelihood(
-            serious=serious.tables,
-            factor=serious.factor,
-            normaliser=serious.normaliser,
-            confused=confused,
-            careless=careless.distribution,
-            variant=STRATEGIES.variant,
-            behavior=STRATEGIES.behavior,
-            reliability=STRATEGIES.reliability,
-        )
+    deviation = TILT_DEVIATION
+    for number in range(_ROUNDS):
+        if number == 0 or states.one_truth:  # else the crowd's serious labels stay as they are
+            theta = _crowd_labels(passes, reliability * trusted)
+            if follows.sum() > 2:
+                deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
+            serious = serious_labels(theta, cavities.states, counts, deviation)
+            log_likelihood = tempering * passes.log_likelihood(
+                serious=serious.tables,
+                factor=serious.factor,
+                normaliser=serious.normaliser,
+                confused=confused,
+                careless=careless.distribution,
+                variant=STRATEGIES.variant,
+                behavior=STRATEGIES.behavior,
+                reliability=STRATEGIES.reliability,
+            )
         found = _posterior(log_likelihood, log_confused, serious, careless, skills, prior)
         reliability = found.reliability
         by_skill = _skill_posterior(log_likelihood, serious, careless, skills)

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from annotruth.kernels.arrays import Codes, Floats, map_slices
+from annotruth.kernels.arrays import Codes, Floats
 
 LEVELS = np.array([0.005, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.995])
 """The reliabilities of strategies."""
@@ -66,20 +66,13 @@ _SLIP = 0.02  # of labels of people who repeat one
 _WRONG_RELIABILITY = 0.95
 _NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING = 25, 1.0, 0.8
 _LEAST_SERIOUS = 1e-6
-_ENTRIES_AT_ONCE = 1 << 20
 
 # The serious variants: as the crowd; every skill with the own tilt; as the crowd with a broad tilt.
 AS_CROWD, BROAD, N_VARIANTS = 0, len(SKILLS) + 1, len(SKILLS) + 2
 
 
 class Strategies(NamedTuple):
-    """The list of strategies: variant of serious labels, behavior otherwise, level of reliability.
-
-    Examples
-    --------
-    >>> float(STRATEGIES.reliability[STRATEGIES.places(level=0)].max())
-    0.005
-    """
+    """The list of strategies: variant of serious labels, behavior otherwise, level of reliability."""
 
     variant: Codes
     behavior: Codes
@@ -131,11 +124,6 @@ class Careless(NamedTuple):
         What choosing the own shares of labels after the fact costs, in nats.
     repeated
         The label that an annotator repeats, if any.
-
-    Examples
-    --------
-    >>> careless_labels(np.array([[9.0, 0.0], [5.0, 5.0]])).repeated.tolist()
-    [0, 1]
     """
 
     distribution: Floats
@@ -185,12 +173,6 @@ class Serious:
         distributions, annotators x variants x states.
     log_prior
         The log-prior of each annotator's tilt with the volume of its posterior (Laplace), annotators x skills.
-
-    Examples
-    --------
-    >>> theta, states = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[5.0, 5.0]])
-    >>> serious_labels(theta, states, np.array([[5.0, 5.0]]), 0.5).tables.shape
-    (7, 2, 2)
     """
 
     tables: Floats
@@ -238,31 +220,24 @@ def fit_tilts(
     With :math:`W_z` the states of the annotator's items and N_n counts of labels, damped Newton steps
     solve :math:`N_n - \sum_z W_z \phi_z(n) - t_n / \tau^2 = 0` for each label.
     """
-    at_once = max(1, _ENTRIES_AT_ONCE // theta.size)
-
-    def solve(rows: slice) -> tuple[Floats, Floats]:
-        tilt = np.zeros_like(counts[rows])
-        for _ in range(_NEWTON_STEPS):
-            expected, variance = _tilted_moments(theta, states[rows], tilt)
-            slope = counts[rows] - expected - tilt / deviation**2
-            step = slope / (variance + 1.0 / deviation**2)
-            tilt += _DAMPING * np.clip(step, -_NEWTON_LIMIT, _NEWTON_LIMIT)
-        _, variance = _tilted_moments(theta, states[rows], tilt)
-        n = counts.shape[1]
-        volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
-        return tilt, -(tilt**2).sum(axis=1) / (2.0 * deviation**2) - volume
-
-    parts = map_slices(solve, len(counts), at_once)
-    tilts, log_priors = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return tilts, log_priors
+    tilt = np.zeros_like(counts)
+    for _ in range(_NEWTON_STEPS):
+        expected, variance = _tilted_moments(theta, states, tilt)
+        slope = counts - expected - tilt / deviation**2
+        step = slope / (variance + 1.0 / deviation**2)
+        tilt += _DAMPING * np.clip(step, -_NEWTON_LIMIT, _NEWTON_LIMIT)
+    _, variance = _tilted_moments(theta, states, tilt)
+    n = counts.shape[1]
+    volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
+    return tilt, -(tilt**2).sum(axis=1) / (2.0 * deviation**2) - volume
 
 
 def _tilted_moments(theta: Floats, states: Floats, tilt: Floats) -> tuple[Floats, Floats]:
     """Return expected counts of labels with a tilt, and their variances, annotators x categories."""
-    tilted = theta * np.exp(tilt)[:, :, np.newaxis]
-    tilted /= tilted.sum(axis=1, keepdims=True)
-    expected = np.einsum("sz,snz->sn", states, tilted)
-    variance: Floats = expected - np.einsum("sz,snz->sn", states, tilted**2)
+    factor = np.exp(tilt)
+    total = factor @ theta
+    expected = factor * ((states / total) @ theta.T)
+    variance: Floats = expected - factor**2 * ((states / total**2) @ (theta**2).T)
     return expected, variance
 
 

@@ -64,13 +64,7 @@ how much. Odds may be wrong by a factor of 1.8 either way.
 
 
 class Camp(NamedTuple):
-    """People who disagree with the crowd and agree with one another.
-
-    Examples
-    --------
-    >>> Camp._fields
-    ('members', 'among', 'outside', 'share')
-    """
+    """People who disagree with the crowd and agree with one another."""
 
     members: Mask
     among: Agreement  # how far everybody agrees with members
@@ -98,12 +92,6 @@ class Verdicts(NamedTuple):
         Whether nobody can be assessed, since it is open which of two sides is right.
     agreement
         Agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled ones.
-
-    Examples
-    --------
-    >>> none = np.zeros(3, dtype=np.bool_)
-    >>> Verdicts(none, none, none, none, none, none, False, np.zeros(3)).flagged.any().item()
-    False
     """
 
     flagged: Mask
@@ -117,14 +105,7 @@ class Verdicts(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """The probability that a label is right, with its 95% interval, and its standard error without `SHARED_ERROR`.
-
-    Examples
-    --------
-    >>> half = np.full(2, 0.5)
-    >>> Accuracy(half, half - 0.1, half + 0.1, half / 10).low
-    array([0.4, 0.4])
-    """
+    """The probability that a label is right, with its 95% interval, and its standard error without `SHARED_ERROR`."""
 
     mean: Floats
     low: Floats

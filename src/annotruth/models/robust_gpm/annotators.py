@@ -12,7 +12,7 @@ the state of an item is inferred without the annotator's own label.
 - Accuracies, behaviors and flags are those of `annotruth.models.people`.
 
 Where opinions differ, annotators whose labels depend on one another, as copies do, are left out together
-in intervals (`annotruth.models.robust_gpm.dependent_annotators`).
+in intervals (`annotruth.models.evidence.dependent_annotators`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats, map_slices
-from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import (
     ACCURACY_COLUMNS,
     FLAGGED,
@@ -42,6 +41,7 @@ from annotruth.models.robust_gpm.strategies import (
     ResponseStrategies,
     normalise_log_weights,
 )
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
     from annotruth.models.people import People
@@ -61,39 +61,14 @@ _LEAN = 0.25  # shift beyond the crowd's from which a serious annotator is gener
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorPosterior:
-    """The posterior over response strategies, from leave-one-out log-likelihoods.
+    """The posterior over response strategies, from leave-one-out log-likelihoods."""
 
-    Attributes
-    ----------
-    labels
-        The summary of the labels.
-    strategies
-        The strategies.
-    log_prior
-        The log-prior of the strategies of an unknown annotator.
-    own_log_prior
-        The same for each annotator, or one row for all of them.
-    loo_log_likelihood
-        Each annotator's leave-one-out log-likelihood in every strategy.
-    to_host
-        Returns an array of annotators in memory, where the last two are on an engine.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
-    >>> fit = at.fit(labels)
-    >>> posterior = final_model(labels, OpinionState.from_fit(fit)).posterior
-    >>> bool((abs(posterior.reliability - fit.reliability) < 1e-9).all())
-    True
-    """
-
-    labels: LabelSummary
-    strategies: ResponseStrategies
-    log_prior: Floats
-    own_log_prior: Floats
-    loo_log_likelihood: Floats
+    labels: LabelSummary  # the summary of the labels
+    strategies: ResponseStrategies  # the strategies
+    log_prior: Floats  # the log-prior of the strategies of an unknown annotator
+    own_log_prior: Floats  # the same for each annotator, or one row for all of them
+    loo_log_likelihood: Floats  # each annotator's leave-one-out log-likelihood in every strategy
+    # returns an array of annotators in memory, where the last two are on an engine
     to_host: Callable[[Any], NDArray[Any]] = np.asarray
 
     @cached_property

@@ -12,12 +12,12 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.shared import NEVER
-from annotruth.labels import LabelSummary
 from annotruth.models.em import run_em
+from annotruth.models.evidence.chance import Folds
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.resampling import Folds
+from annotruth.observations import LabelSummary
 
 N_SUBTYPES = 3
 """The number of subtypes per class that is compared with none."""
@@ -40,26 +40,12 @@ _TOL, _MAX_ITER = 1e-3, 100
 
 
 class Candidate(NamedTuple):
-    """A model of items with one right label that is compared with others by held-out labels.
+    """A model of items with one right label that is compared with others by held-out labels."""
 
-    Attributes
-    ----------
-    n_subtypes
-        The number of subtypes per class.
-    concentration
-        How many labels per state count as much as what an annotator's strategies expect.
-    learn_crowd
-        Whether the crowd's confusion matrix is learned; otherwise serious labels are right.
-
-    Examples
-    --------
-    >>> from annotruth.models.robust_gpm.choice import Candidate
-    >>> Candidate(n_subtypes=3, concentration=16.0, learn_crowd=True).n_subtypes
-    3
-    """
-
-    n_subtypes: int
+    n_subtypes: int  # the number of subtypes per class
+    # how many labels per state count as much as what an annotator's strategies expect
     concentration: float
+    # whether the crowd's confusion matrix is learned; otherwise serious labels are right
     learn_crowd: bool
 
     def items(self, labels: LabelSummary, known_truth: Floats | None = None) -> TrueClasses:
@@ -75,25 +61,10 @@ class Candidate(NamedTuple):
 
 
 class HeldOutChoice(NamedTuple):
-    """What held-out labels say.
+    """What held-out labels say."""
 
-    Attributes
-    ----------
-    candidate
-        The model.
-    correlation
-        The correlation of an item's labels, given its state.
-
-    Examples
-    --------
-    >>> from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
-    >>> choice = HeldOutChoice(Candidate(1, 1024.0, False), correlation=0.1)
-    >>> HeldOutChoice.from_array(choice.to_array()) == choice
-    True
-    """
-
-    candidate: Candidate
-    correlation: float
+    candidate: Candidate  # the model
+    correlation: float  # the correlation of an item's labels, given its state
 
     def to_array(self) -> Floats:
         """Return all of it as numbers, to be saved."""
@@ -107,52 +78,18 @@ class HeldOutChoice(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """The best candidate of the other sort: with a crowd that is learned, or whose serious labels are right.
+    """The best candidate of the other sort: with a crowd that is learned, or whose serious labels are right."""
 
-    Attributes
-    ----------
-    candidate
-        The model.
-    weight
-        The probability that it predicts labels better than the chosen one does.
-
-    Examples
-    --------
-    >>> from annotruth.models.robust_gpm.choice import Alternative, Candidate
-    >>> Alternative(Candidate(1, 16.0, learn_crowd=True), weight=0.3).candidate.learn_crowd
-    True
-    """
-
-    candidate: Candidate
-    weight: float
+    candidate: Candidate  # the model
+    weight: float  # the probability that it predicts labels better than the chosen one does
 
 
 class HeldOutScores(NamedTuple):
-    """Sums over held-out labels, by which predictors are compared: candidates with each correlation.
+    """Sums over held-out labels, by which predictors are compared: candidates with each correlation."""
 
-    Attributes
-    ----------
-    candidates
-        The candidates.
-    total
-        The number of labels, and the sum of their log-probabilities by each predictor.
-    products
-        Sums of products of the log-probabilities by two predictors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.choice import Candidate, HeldOutScores
-    >>> candidates = [Candidate(1, 1024.0, False), Candidate(3, 16.0, True)]
-    >>> log_p = np.random.default_rng(0).normal(-1.0, 0.1, (400, 16)) + np.repeat([0.0, 0.1], 8)
-    >>> scores = HeldOutScores(candidates, np.array([400, *log_p.sum(axis=0)]), log_p.T @ log_p)
-    >>> scores.choice()[0].candidate.n_subtypes, len(scores.without_clearly_worse().candidates)
-    (3, 1)
-    """
-
-    candidates: list[Candidate]
-    total: Floats
-    products: Floats
+    candidates: list[Candidate]  # the candidates
+    total: Floats  # the number of labels, and the sum of their log-probabilities by each predictor
+    products: Floats  # sums of products of the log-probabilities by two predictors
 
     @classmethod
     def none(cls, candidates: list[Candidate]) -> HeldOutScores:

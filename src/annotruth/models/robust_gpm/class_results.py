@@ -1,101 +1,63 @@
-"""From RobustGPM's final state to a fit, where every item has one right label."""
+"""The final state of `RightLabelModel`, and what is read out of it.
+
+Passes add up labels by item. What needs the labels one by one is computed in NumPy: what each adds to
+the odds of an item's label, and posteriors in which some annotators' labels count less than others'.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from annotruth.engines import Engine, Input, Pass, Session
-from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, reduce_rows
-from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.models.base_fit import BaseFit, Column, Verdict
-from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
-from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
-from annotruth.models.em import History
-from annotruth.models.fits.item_results import ItemResults, summarize_items
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
+from annotruth.models.base_fit import BaseFit, Verdict
+from annotruth.models.evidence.classifier import Calibration, KnownItems, known_items
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
-from annotruth.models.people import ItemStates, assess_people
+from annotruth.models.people import ItemStates
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.annotators import (
-    AnnotatorPosterior,
-    annotator_posterior,
-    annotator_results,
-    serious_weights,
+from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_posterior
+from annotruth.models.robust_gpm.choice import HeldOutChoice
+from annotruth.models.robust_gpm.class_steps import (
+    AnnotatorCounts,
+    ClassParameters,
+    ClassSteps,
 )
-from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
-from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.dependent_annotators import (
-    DependentPairs,
-    dependence_results,
-    find_dependent_pairs,
-    n_common_labels,
-)
-from annotruth.models.robust_gpm.resampling import label_shares
 from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
-
-_ITEM_ARRAYS = ("right", "opinion", "p_serious")
+from annotruth.observations import Labels, LabelSummary
 
 _LEAST_LIKELIHOOD = 1e-300  # of a strategy, relative to an annotator's others
+_MAX_NUMBERS = 4_000_000  # held at once for a partition of the items
+_MIN_SHARE = 1e-300  # so that shares of what cannot be have a sum
 
-_MAX_OPERATIONS = 1e9  # of comparing annotators with each other, about half a second
-_MIN_CORRELATION = 0.4  # of annotators who depend on one another
-
-_STATE_INPUTS = (
+STATE_INPUTS = (
     *(Input("prior"), Input("known_truth")),
     *(Input("counts", annotator_axis=0), Input("pseudo_counts", annotator_axis=0)),
     Input("correlation"),
 )
+"""The inputs of passes that compute items' posteriors without the item in the counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassState:
-    """Where EM ended: what results, predictions and warm starts are computed from.
-
-    Attributes
-    ----------
-    parameters
-        The parameters.
-    counts
-        Counts of annotators' labels in each state, and pseudo-counts.
-    choice
-        What held-out labels said.
-    verdict
-        Whether labels agree better than chance; None if there are too few to tell.
-    loo_log_likelihood
-        Each annotator's leave-one-out log-likelihood in every strategy.
-    repeated_label
-        The label that each annotator would repeat, or `NO_LABEL`.
-    calibration
-        What a classifier's probabilities say; None without a classifier.
-    averaged_log_likelihood
-        The log-likelihoods of strategies that intervals of reliabilities are from, and whether there are
-        too few labels to name a behavior, if they are means over this and another state; None if they are
-        ``loo_log_likelihood``. Everything else is from the latter, which agrees with the other parameters.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.class_results import ClassState
-    >>> labels = [(item, who, "ab"[item % 2]) for item in range(30) for who in range(4)]
-    >>> ClassState.from_fit(at.fit(labels)).choice.candidate.n_subtypes
-    1
-    """
+    """Where EM ended: what results and predictions are computed from."""
 
     parameters: ClassParameters
     counts: AnnotatorCounts
-    choice: HeldOutChoice
-    verdict: Verdict | None
-    loo_log_likelihood: Floats
-    repeated_label: Codes
-    calibration: Calibration | None = None
+    choice: HeldOutChoice  # what held-out labels said
+    verdict: Verdict | None  # whether labels agree better than chance; None: too few to tell
+    loo_log_likelihood: Floats  # leave-one-out, annotators x strategies
+    repeated_label: Codes  # the label that each annotator would repeat, or NO_LABEL
+    calibration: Calibration | None = None  # what a classifier's probabilities say
+    # What intervals of reliabilities are from, if that is a mean over this and another state. All else is
+    # from loo_log_likelihood, which agrees with the other parameters.
     averaged_log_likelihood: Floats | None = None
 
     def averaged(self, other: ClassState, weight: float) -> ClassState:
@@ -177,45 +139,22 @@ class ClassState:
         )
 
 
+def is_class_fit(fit: BaseFit) -> bool:
+    """Whether every item has one right label in a fit of RobustGPM."""
+    return "state_prior" in fit.parameters
+
+
 def final_state(
     steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice, verdict: Verdict | None
 ) -> ClassState:
     """Return the state that EM ended in, where the engine computes, after passes for the annotators."""
     counts = steps.annotator_counts(parameters)
-    return _with_annotators(
+    return with_annotators(
         steps, parameters._replace(confusion=counts.confusion()), counts, choice, verdict
     )
 
 
-def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, ClassState]:
-    """Return the steps and the state for labels that agree no better than chance.
-
-    Nothing is learned from them. An item's labels count as one label of an annotator who is right
-    half of the time and guesses otherwise, and annotators are compared with the others' labels.
-    """
-    candidate = Candidate(1, 1.0, learn_crowd=False)
-    steps = candidate.steps(labels, session)
-    parameters = steps.start_without_labels()
-    counts = AnnotatorCounts.of(np.zeros_like(parameters.confusion), parameters.confusion)
-    choice = HeldOutChoice(candidate, correlation=1.0)
-    state = _with_annotators(steps, parameters, counts, choice, "chance")
-    calibration = None if labels.classifier is None else not_used(labels.n_categories)
-    return steps, replace(state, calibration=calibration)
-
-
-def chance_history(labels: LabelSummary) -> History:
-    """Return the history of a fit that learned nothing, with the log-likelihood of chance."""
-    counts = labels.labels_per_category.astype(np.float64)
-    log_likelihood = (counts * np.log(label_shares(counts))).sum()
-    return History(
-        np.array([log_likelihood]),
-        np.empty(0),
-        converged=True,
-        stop_reason="labels agree no better than chance, so nothing is learned from them",
-    )
-
-
-def _with_annotators(
+def with_annotators(
     steps: ClassSteps,
     parameters: ClassParameters,
     counts: AnnotatorCounts,
@@ -264,34 +203,15 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
         opinions=np.eye(labels.n_categories),
         one_truth=True,
         label_weight=label_weight,
-        score_variance=merged.score_variance(),
         # A label weight below 1 inflates variances as well.
         score_inflation=variance_inflation(labels) * label_weight,
         item_likelihood=state.item_likelihood(labels),
     )
 
 
-def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
-    """Return the probability of each category, one row per pair of item and annotator.
-
-    These are annotators' confusion matrices, averaged over the posterior of the item's state. If
-    labels agree no better than chance, they are the annotators' shares of labels, whatever the item.
-    """
-    state = ClassState.from_fit(fit)
-    if state.verdict == "chance":
-        return label_shares(fit.data.labels_per_category.astype(np.float64))[annotator]
-    labels, place, annotators = fit.data.subset_items(item)
-    counts = AnnotatorCounts(*(table[annotators] for table in state.counts))
-    posterior = item_posterior(labels, engine, replace(state, counts=counts))
-    confusion = state.parameters.confusion.transpose(2, 0, 1)
-    return mixed_confusion(posterior[place], confusion, annotator)
-
-
 def item_posterior(labels: Labels, engine: Engine, state: ClassState) -> Floats:
     """Return each item's posterior over the states, items x states."""
     if labels.annotator_weight is not None:
-        from annotruth.models.robust_gpm.label_likelihoods import weighted_posterior
-
         return weighted_posterior(labels, state)
     known = state.known_items(labels)
     with closing(engine.open(known.labels)) as session:
@@ -302,50 +222,13 @@ def state_posterior(session: Session, state: ClassState, known_truth: Floats) ->
     """Return each item's posterior over the states, the item taken out of the counts."""
     session.allocate("posterior", per="items", shape=state.parameters.state_prior.shape)
     session.run_pass(
-        Pass("item_states.posterior", ("posterior",), _STATE_INPUTS),
+        Pass("item_states.posterior", ("posterior",), STATE_INPUTS),
         prior=state.parameters.state_prior,
         known_truth=known_truth,
         **state.counts._asdict(),
         correlation=state.choice.correlation,
     )
     return session.collect("posterior")
-
-
-def make_class_fit(
-    steps: ClassSteps, state: ClassState, *, model: str, settings: dict[str, Any], history: History
-) -> BaseFit:
-    """Return the fit of a final state, which is where the steps' engine computes."""
-    labels, session = steps.labels, steps.session
-    posterior = class_posterior(labels, state, session)
-    people = None
-    if state.verdict != "chance":
-        states = class_states(steps.items, state, session)
-        people = assess_people(session, labels, states, posterior.reliability)
-    _summarize_items(steps, state, posterior, serious_weights(posterior, people))
-    averaged = state.averaged_log_likelihood
-    inflation = variance_inflation(labels)
-    return make_fit(
-        labels,
-        session,
-        _ITEM_ARRAYS,
-        partial(item_results, inflation),
-        model=model,
-        settings=settings,
-        history=history,
-        parameters=state.to_host(session).to_arrays(),
-        verdict="camps" if people is not None and people.verdicts.undecided else state.verdict,
-        further=dependence_results(_find_dependent_pairs(steps, state)),
-        **annotator_results(
-            steps.items,
-            posterior,
-            state.parameters.state_prior,
-            state.repeated_label,
-            people=people,
-            for_intervals=(
-                None if averaged is None else replace(posterior, loo_log_likelihood=averaged)
-            ),
-        ),
-    )
 
 
 def class_states(items: TrueClasses, state: ClassState, session: Session) -> ItemStates:
@@ -363,70 +246,6 @@ def class_states(items: TrueClasses, state: ClassState, session: Session) -> Ite
     )
 
 
-def _find_dependent_pairs(steps: ClassSteps, state: ClassState) -> DependentPairs | None:
-    """Return the pairs of annotators who depend on one another; None if they are not compared.
-
-    What is expected is by each annotator's own labels in the states, with one pseudo-count: by what
-    strategies expect, the best annotators would agree with each other too often. Independent annotators
-    also share wrong labels of items that are mistaken for others, so that weaker dependence than
-    `_MIN_CORRELATION` is none.
-    """
-    labels, (counts, pseudo_counts) = steps.labels, state.counts
-    n_operations = n_common_labels(labels) * counts.shape[1] * counts.shape[2]
-    if state.verdict == "chance" or n_operations > _MAX_OPERATIONS:
-        return None
-    own = AnnotatorCounts(counts, pseudo_counts / pseudo_counts[:, -1:])
-    return find_dependent_pairs(
-        steps.session,
-        labels,
-        prior=state.parameters.state_prior,
-        known_truth=steps.items.known_truth,
-        confusion=own.confusion(),
-        min_correlation=_MIN_CORRELATION,
-    )
-
-
-def _summarize_items(
-    steps: ClassSteps, state: ClassState, posterior: AnnotatorPosterior, weights: Floats
-) -> None:
-    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`.
-
-    ``weights`` of annotators' strategies say which labels are serious.
-    """
-    session, items, parameters = steps.session, steps.items, state.parameters
-    n_categories = steps.labels.n_categories
-    for name in ("right", "opinion"):
-        session.allocate(name, per="items", shape=(n_categories,))
-    session.allocate("p_serious", per="labels")
-    if isinstance(steps.labels, Labels) and steps.labels.annotator_weight is not None:
-        from annotruth.models.robust_gpm.label_likelihoods import summarize_weighted_items
-
-        summarize_weighted_items(steps.labels, session, items, state, posterior)
-        return
-    summarize = Pass(
-        "item_states.summarize",
-        _ITEM_ARRAYS,
-        (
-            *_STATE_INPUTS,
-            *(Input("right_labels"), Input("opinions")),
-            Input("serious", annotator_axis=0),
-        ),
-    )
-    reliability, repeated_label = map(
-        session.to_engine, (posterior.reliability, state.repeated_label)
-    )
-    session.run_pass(
-        summarize,
-        prior=parameters.state_prior,
-        known_truth=items.known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
-        right_labels=items.right_labels(parameters.serious),
-        opinions=state_opinions(state, reliability),
-        serious=posterior.strategies.label_is_serious(weights, repeated_label),
-    )
-
-
 def state_opinions(state: ClassState, reliability: Floats) -> Floats:
     """Return the distribution of opinion in each state: labels weighted by reliability."""
     counts, serious = state.counts.counts, state.parameters.serious
@@ -437,33 +256,115 @@ def state_opinions(state: ClassState, reliability: Floats) -> Floats:
     return opinions
 
 
-def item_results(
-    inflation: float, labels: Labels, arrays: Mapping[str, NDArray[Any]]
-) -> ItemResults:
-    """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
-    right, opinion, p_serious = arrays.values()
+def class_log_odds(fit: Fit, first: Codes, second: Codes) -> Floats:
+    r"""Return what each label adds to the log-odds of one category of its item over another.
 
-    def columns(items: slice, shares: Floats, _: Floats) -> dict[str, Column]:
-        return _item_columns(labels.scale, inflation, shares, labels.known[items])
+    As in `annotruth.kernels.item_states`, the item is taken out of the annotators' counts and its
+    labels are tempered. With subtypes, a label's log-likelihood in a class is the mean over the
+    subtypes z by their posterior :math:`q_z` within the class, since
 
-    return summarize_items(right, opinion, p_serious, columns)
+    .. math:: \log \sum_z e^{x_z} = \sum_z q_z x_z - \sum_z q_z \log q_z .
+
+    The sum over an item's labels is what the posterior of the class gained, except where the right
+    label of a subtype is not its class (`TrueClasses.right_labels`).
+    """
+    state, labels = ClassState.from_fit(fit), fit.data
+    n_states = len(state.parameters.state_prior)
+    odds = np.empty(labels.n_labels)
+    bounds = labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS)
+    for lo, hi in pairwise(np.unique(bounds).tolist()):
+        some = slice(*labels.cell_ptr[labels.item_ptr[[lo, hi]]])
+        logs, posterior = _label_likelihoods(labels, state, lo, hi)
+        item = np.repeat(np.arange(hi - lo), labels.labels_per_item[lo:hi])
+        class_of = np.arange(n_states) // (n_states // labels.n_categories)
+        sides = []
+        for category in (first, second):
+            share = posterior * (class_of == category[lo:hi, np.newaxis]) + _MIN_SHARE
+            share /= share.sum(axis=1, keepdims=True)
+            sides.append((share[item] * logs).sum(axis=1))
+        odds[some] = sides[0] - sides[1]
+    return odds
 
 
-def _item_columns(
-    scale: Scale, inflation: float, right: Floats, known: NDArray[np.int32]
-) -> dict[str, Column]:
-    """Return the model's own columns of the items' table."""
-    columns: dict[str, Column] = {}
-    if scale.is_ordinal:
-        values = scale.values
-        score = right @ values
-        variance = np.maximum(right @ values**2 - score**2, 0.0)
-        margin = np.where(known < 0, Z_95 * np.sqrt(inflation * variance), 0.0)
-        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
-        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
-    columns["p_leads"] = reduce_rows(np.maximum, right)
-    # Without an order of their own, categories are in that of the alphabet, as labels are fitted in
-    # any order of categories.
-    listed = sorted(range(len(scale)), key=None if scale.is_ordinal else scale.names.__getitem__)
-    columns["may_lead"] = likely_sets(right[:, listed], [scale.names[n] for n in listed])
-    return columns
+def _label_likelihoods(
+    labels: Labels, state: ClassState, lo: int, hi: int, known_truth: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return the tempered log-likelihoods of items lo:hi's labels, labels x states, and posteriors.
+
+    Known truths count if their likelihood in each state is given.
+    """
+    some = slice(*labels.cell_ptr[labels.item_ptr[[lo, hi]]])
+    annotator, label = labels.annotator[some], labels.category_of_label()[some]
+    n_labels = labels.labels_per_item[lo:hi]
+    starts = np.cumsum(n_labels) - n_labels
+    log_prior = np.log(state.parameters.state_prior)
+    likelihood = state.item_likelihood(labels, slice(lo, hi))
+    if likelihood is not None:
+        n_subtypes = len(log_prior) // labels.n_categories
+        log_prior = log_prior + np.repeat(np.log(likelihood), n_subtypes, axis=1)
+    if known_truth is not None:
+        known = labels.known[lo:hi, np.newaxis]
+        with np.errstate(divide="ignore"):
+            log_prior = log_prior + np.where(known < 0, 0.0, np.log(known_truth)[known[:, 0]])
+    with_item = np.log(state.parameters.confusion[annotator, label])
+    counted, weight = n_labels, None
+    if labels.annotator_weight is not None:
+        weight = labels.annotator_weight[annotator]
+        with_item *= weight[:, np.newaxis]
+        counted = np.maximum(np.add.reduceat(weight, starts), 1.0)
+    own = softmax(log_prior + np.add.reduceat(with_item, starts), axis=1)
+    own = np.repeat(own, n_labels, axis=0)
+    counts, pseudo_counts = state.counts
+    given, every = (
+        np.maximum(counts[annotator, n] - own, 0.0) + pseudo_counts[annotator, n]
+        for n in (label, -1)
+    )
+    tempering = np.repeat(1.0 / (1.0 + (counted - 1) * state.choice.correlation), n_labels)
+    if weight is not None:
+        tempering *= weight
+    logs = tempering[:, np.newaxis] * np.log(given / every)
+    posterior: Floats = softmax(log_prior + np.add.reduceat(logs, starts), axis=1)
+    return logs, posterior
+
+
+def weighted_posterior(labels: Labels, state: ClassState) -> Floats:
+    """Return each item's posterior where some annotators' labels count less than others'.
+
+    With :math:`u_s` the weights, the log-likelihood of `annotruth.kernels.item_states` is a sum of
+    :math:`u_s` times each label's, and the number of labels m is the sum of their weights.
+    """
+    confusion = state.counts.confusion()
+    state = replace(state, parameters=state.parameters._replace(confusion=confusion))
+    known_truth = state.choice.candidate.items(labels).known_truth
+    n_states = len(state.parameters.state_prior)
+    bounds = np.unique(labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS))
+    return np.concatenate(
+        [
+            _label_likelihoods(labels, state, lo, hi, known_truth)[1]
+            for lo, hi in pairwise(bounds.tolist())
+        ]
+    )
+
+
+def summarize_weighted_items(
+    labels: Labels,
+    session: Session,
+    items: TrueClasses,
+    state: ClassState,
+    posterior: AnnotatorPosterior,
+) -> None:
+    """Compute what `annotruth.kernels.item_states.summarize` does, with weights of annotators."""
+    weights = weighted_posterior(labels, state)
+    right = weights @ items.right_labels(state.parameters.serious)
+    given = np.zeros(right.shape, dtype=np.bool_)
+    given[labels.item_of_label(), labels.category_of_label()] = True
+    top = np.where(given, right, 0.0).max(axis=1, keepdims=True)
+    capped = np.where(given, right, np.minimum(right, top * (1.0 - 1e-9)))
+    known = labels.known[:, np.newaxis]
+    right = np.where(known < 0, capped, np.eye(right.shape[1])[labels.known])
+    reliability = labels.weighted(posterior.reliability)
+    p_serious = posterior.strategies.label_is_serious(posterior.weights, state.repeated_label)
+    rows = p_serious[labels.annotator, labels.category_of_label()]
+    session.put("right", right / right.sum(axis=1, keepdims=True), per="items")
+    session.put("opinion", weights @ state_opinions(state, reliability), per="items")
+    session.put("p_serious", (weights[labels.item_of_label()] * rows).sum(axis=1), per="labels")

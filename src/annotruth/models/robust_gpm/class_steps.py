@@ -1,6 +1,6 @@
 """EM of RobustGPM where every item has one right label, and the counts it ends with.
 
-The equations are in the docstring of `annotruth.models.robust_gpm.model.RobustGPM`.
+The equations are in the docstring of `annotruth.models.robust_gpm.class_model.RightLabelModel`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
-from annotruth.labels import LabelSummary
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts, one_coin_confusion
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.opinions import leave_one_out, weighted_likelihood
+from annotruth.models.robust_gpm.opinions import leave_one_out, weighted_confusion
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     NO_LABEL,
@@ -26,6 +25,7 @@ from annotruth.models.robust_gpm.strategies import (
 )
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
+from annotruth.observations import LabelSummary
 
 _PSEUDO_ITEMS = 1.0  # spread over the states
 _PSEUDO_ANNOTATORS = 1.0  # spread over the strategies
@@ -43,55 +43,19 @@ Further steps do not improve predictions of held-out labels.
 
 
 class ClassParameters(NamedTuple):
-    """The parameters where every item has one right label.
+    """The parameters where every item has one right label."""
 
-    Attributes
-    ----------
-    state_prior
-        The share of items in each state.
-    confusion
-        P(label | state) of each annotator: annotators x categories x states.
-    serious
-        The crowd's confusion matrix, categories x states.
-    strategy_prior
-        The share of annotators in each response strategy.
-    log_prior
-        By how much steps have raised the log-prior so far (`ClassSteps`).
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.models.robust_gpm.class_steps import ClassSteps
-    >>> from annotruth.models.robust_gpm.classes import TrueClasses
-    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
-    >>> with closing(get_engine("reference").open(labels)) as session:
-    ...     session.allocate("fold", per="labels")
-    ...     start = ClassSteps(TrueClasses(labels), session).start()
-    >>> start.confusion.shape  # annotators x categories x states
-    (2, 2, 2)
-    """
-
-    state_prior: Floats
-    confusion: Floats
-    serious: Floats
-    strategy_prior: Floats
-    log_prior: float = 0.0
+    state_prior: Floats  # the share of items in each state
+    confusion: Floats  # P(label | state) of each annotator: annotators x categories x states
+    serious: Floats  # the crowd's confusion matrix, categories x states
+    strategy_prior: Floats  # the share of annotators in each response strategy
+    log_prior: float = 0.0  # by how much steps have raised the log-prior so far (`ClassSteps`)
 
 
 class AnnotatorCounts(NamedTuple):
     """Counts of annotators' labels in each state, and pseudo-counts.
 
     Both are annotators x (categories + 1) x states, with totals after the last category.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.class_steps import AnnotatorCounts
-    >>> counts = AnnotatorCounts.of(np.ones((4, 2, 2)), np.full((4, 2, 2), 0.5))
-    >>> counts.confusion().shape, float(counts.pseudo_counts[0, 2, 0])
-    ((4, 2, 2), 1.0)
     """
 
     counts: Floats
@@ -114,26 +78,12 @@ class AnnotatorCounts(NamedTuple):
 
 
 class UpdatedAnnotators(NamedTuple):
-    """What `AnnotatorUpdate` returns.
+    """What `AnnotatorUpdate` returns."""
 
-    Attributes
-    ----------
-    confusion
-        P(label | state) of each annotator.
-    annotators, labels
-        How many annotators and labels are in each strategy.
-    log_prior_rise
-        By how much the new confusion raises its log-prior, given the new pseudo-counts.
-
-    Examples
-    --------
-    >>> UpdatedAnnotators._fields
-    ('confusion', 'annotators', 'labels', 'log_prior_rise')
-    """
-
-    confusion: Floats
-    annotators: Floats
+    confusion: Floats  # P(label | state) of each annotator
+    annotators: Floats  # how many annotators and labels are in each strategy
     labels: LabelTable
+    # by how much the new confusion raises its log-prior, given the new pseudo-counts
     log_prior_rise: float
 
 
@@ -141,20 +91,6 @@ class AnnotatorUpdate:
     """Computes annotators' strategies from their counts, and their confusion from the strategies.
 
     Annotators who would repeat the same label are computed together, as their tables are alike.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import get_engine
-    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
-    >>> strategies = TrueClasses(labels).strategies(np.eye(2))
-    >>> log_prior = np.zeros((1, strategies.n_strategies))
-    >>> with closing(get_engine("reference").open(labels)) as session:
-    ...     update = AnnotatorUpdate(session, labels, np.array([0, NO_LABEL]), concentration=2.0)
-    ...     pseudo_counts = update.pseudo_counts(strategies, log_prior, np.ones((2, 2, 2)))
-    >>> pseudo_counts.sum(axis=1).round(6).tolist()
-    [[2.0, 2.0], [2.0, 2.0]]
     """
 
     def __init__(
@@ -269,7 +205,7 @@ class ClassSteps:
     A step computes the items' posteriors over the states, each annotator's posterior over the strategies
     and from it their confusion matrix (`AnnotatorUpdate`), the crowd's confusion matrix
     (`TrueClasses.update_serious`), and the shares of states and of strategies. With symbols as in
-    `RobustGPM`, S states, G strategies, N categories and the expected counts C of annotators' labels, it
+    `RightLabelModel`, S states, G strategies, N categories and the expected counts C of annotators' labels, it
     has two halves:
 
     - *Annotators' confusion v and the shares of states p*, given their pseudo-counts
@@ -301,30 +237,11 @@ class ClassSteps:
     constant at a fixed point only. It depends on the path, and is no measure of fit between two runs; that
     is the log-likelihood, whose change stops the loop.
 
-    Parameters
-    ----------
-    items, session
-        The latent states of items, and the session that the labels are open in. It has the array
-        "fold" (`annotruth.models.robust_gpm.resampling.assign_folds`).
-    concentration
-        How many labels per state count as much as what an annotator's strategies expect.
-    held
-        The fold of labels that are left out, if any.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.models.robust_gpm.class_steps import ClassSteps
-    >>> from annotruth.models.robust_gpm.classes import TrueClasses
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, n_categories=3, seed=0).labels
-    >>> with closing(get_engine("reference").open(labels)) as session:
-    ...     session.allocate("fold", per="labels")
-    ...     steps = ClassSteps(TrueClasses(labels, n_subtypes=3), session)
-    ...     parameters, monitor = steps.step(steps.start())
-    >>> parameters.serious.shape  # categories x states
-    (3, 9)
+    ``items``, ``session``: The latent states of items, and the session that the labels are open in.
+      It has the array "fold" (`annotruth.models.evidence.chance.assign_folds`).
+    ``concentration``: How many labels per state count as much as what an annotator's strategies
+      expect.
+    ``held``: The fold of labels that are left out, if any.
     """
 
     objective_name = "the log-likelihood per label"
@@ -354,7 +271,7 @@ class ClassSteps:
         self._held = held
         shape = (labels.n_annotators, labels.n_categories, items.n_classes)
         counts = (
-            Sum("labels", shape, annotator_axis=0),
+            Sum("counts", shape, annotator_axis=0),
             Sum("classes", (items.n_classes,)),
         )
         self.count_sums = (*counts, Sum("log_likelihood", (1,)))
@@ -385,8 +302,8 @@ class ClassSteps:
 
     def start(self, observed: ExpectedCounts | None = None) -> ClassParameters:
         """Return the parameters that follow from the observed counts, which are computed if not given."""
-        counts = self.observed_counts() if observed is None else observed
-        serious = self.items.serious_from_counts(sum_over_annotators(counts.labels))
+        expected = self.observed_counts() if observed is None else observed
+        serious = self.items.serious_from_counts(sum_over_annotators(expected.counts))
         n_strategies = self.items.strategies(serious).n_strategies
         blank = ClassParameters(
             np.empty(0),
@@ -394,7 +311,7 @@ class ClassSteps:
             serious,
             np.full(n_strategies, 1.0 / n_strategies),
         )
-        return self.m_step(blank, counts)
+        return self.m_step(blank, expected)
 
     def start_without_labels(self) -> ClassParameters:
         """Return parameters that the labels say nothing about, except for how often each is given.
@@ -443,17 +360,17 @@ class ClassSteps:
             **held,
             prior=parameters.state_prior,
             known_truth=self.items.known_truth,
-            likelihood=weighted_likelihood(self.labels, parameters.confusion),
+            confusion=weighted_confusion(self.labels, parameters.confusion),
         )
-        counts = ExpectedCounts(sums["labels"], sums["classes"])
+        counts = ExpectedCounts(sums["counts"], sums["classes"])
         return counts, float(sums["log_likelihood"][0])
 
-    def m_step(self, old: ClassParameters, counts: ExpectedCounts) -> ClassParameters:
+    def m_step(self, old: ClassParameters, expected: ExpectedCounts) -> ClassParameters:
         """Update all parameters."""
         strategies = self.items.strategies(old.serious)
         log_prior = self._log_prior(old, strategies)
-        updated = self._update.confusion(strategies, log_prior, counts.labels, old.confusion)
-        state_prior = counts.classes + _PSEUDO_ITEMS / len(counts.classes)
+        updated = self._update.confusion(strategies, log_prior, expected.counts, old.confusion)
+        state_prior = expected.classes + _PSEUDO_ITEMS / len(expected.classes)
         state_prior /= state_prior.sum()
         strategy_prior = updated.annotators + _PSEUDO_ANNOTATORS / strategies.n_strategies
         rise = updated.log_prior_rise
@@ -467,11 +384,11 @@ class ClassSteps:
             old.log_prior + rise,
         )
 
-    def strategy_evidence(self, parameters: ClassParameters, counts: ExpectedCounts) -> float:
+    def strategy_evidence(self, parameters: ClassParameters, expected: ExpectedCounts) -> float:
         """Return K, the log-posterior of the crowd's confusion and of the shares of strategies."""
         serious, shares = parameters.serious, parameters.strategy_prior
         strategies = self.items.strategies(serious)
-        joint = strategies.log_probability.total(counts.labels, self._repeated_label)
+        joint = strategies.log_probability.total(expected.counts, self._repeated_label)
         joint = joint + self._log_prior(parameters, strategies)
         evidence = self.labels.weighted(np.logaddexp.reduce(joint, axis=1)).sum()
         of_shares = _PSEUDO_ANNOTATORS * np.log(shares).mean()
@@ -491,7 +408,7 @@ class ClassSteps:
         final, self._final = self._final, None
         if final is None or final[0] is not parameters:
             final = parameters, self.e_step(parameters)[0]
-        counts = final[1].labels
+        counts = final[1].counts
         strategies = self.items.strategies(parameters.serious)
         log_prior = self._log_prior(parameters, strategies)
         return AnnotatorCounts.of(counts, self._update.pseudo_counts(strategies, log_prior, counts))
@@ -516,5 +433,5 @@ class ClassSteps:
             strategies,
             self._repeated_label,
             prior=state_prior,
-            likelihood=confusion,
+            confusion=confusion,
         )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import LabelSummary
-from annotruth.models.latent_classes import pool_to_class, variance_inflation
+from annotruth.models.latent_classes import pool_to_class
 from annotruth.models.robust_gpm.opinions import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
@@ -16,9 +15,9 @@ from annotruth.models.robust_gpm.strategies import (
     ResponseStrategies,
     tabulate_strategies,
 )
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
-    from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
     from annotruth.models.robust_gpm.class_steps import ClassParameters
 
 # Pseudo-counts of labels per class: on the class, and spread over all labels.
@@ -34,17 +33,7 @@ class TrueClasses(ItemModel):
 
     State z is of class z // M, with M subtypes per class. The crowd's confusion matrix,
     P(serious label | state), is learned.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.classes import TrueClasses
-    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]), n_subtypes=3)
-    >>> items.one_truth, items.n_classes, items.class_of.tolist()
-    (True, 6, [0, 0, 0, 1, 1, 1])
     """
-
-    one_truth = True
 
     def __init__(
         self, labels: LabelSummary, n_subtypes: int = 1, *, learn_crowd: bool = True
@@ -135,14 +124,6 @@ class TrueClasses(ItemModel):
         right[self.class_of, states] = 1.0 - right.sum(axis=0)
         labels: Floats = np.ascontiguousarray(right.T)
         return labels
-
-    def score_variance(self) -> float:
-        """Return 0: the score of a class is the value of its category."""
-        return 0.0
-
-    def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
-        """Return the factor by which the variances of scores are multiplied."""
-        return variance_inflation(self.labels)
 
     def max_adjacent_ratio(self, parameters: ClassParameters) -> float:
         """Return how many serious labels are at most next to the class per one on it; 0 if nominal.

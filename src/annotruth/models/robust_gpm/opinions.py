@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import POSTERIOR_INPUTS
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,
     tabulate_strategies,
 )
+from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
     from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
@@ -62,27 +61,8 @@ STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", an
 """Further inputs of passes that compute leave-one-out log-likelihoods."""
 
 
-class ItemModel(ABC):
-    """The latent classes of items.
-
-    Attributes
-    ----------
-    labels
-        The summary of the labels.
-    known_truth
-        The likelihood of a known truth, categories x classes.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes
-    >>> items = OpinionShapes(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
-    >>> items.one_truth, items.n_classes  # latent classes are shapes of opinion over the scale
-    (False, 32)
-    """
-
-    one_truth: ClassVar[bool]
-    """Whether every item has one right label."""
+class ItemModel:
+    """The latent classes of items, and the likelihood of a known truth, categories x classes."""
 
     def __init__(self, labels: LabelSummary, known_truth: Floats) -> None:
         self.labels = labels
@@ -93,18 +73,6 @@ class ItemModel(ABC):
         """How many latent classes there are."""
         return len(self.known_truth[0])
 
-    @abstractmethod
-    def score_variance(self) -> float:
-        """Return the variance of an item's score within a class."""
-
-    @abstractmethod
-    def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
-        """Return the factor by which the variances of items' results are multiplied.
-
-        An item's posterior takes the annotators' strategies as known and as independent of one
-        another.
-        """
-
 
 def leave_one_out(
     session: Session,
@@ -113,13 +81,12 @@ def leave_one_out(
     repeated_label: Codes,
     *,
     prior: Floats,
-    likelihood: Floats,
+    confusion: Floats,
 ) -> Floats:
     """Return each annotator's log-likelihood in every strategy, annotators x strategies.
 
-    The posterior of an item is computed from the labels of the other annotators. ``likelihood`` of
-    each label given the class is annotators x categories x classes. Annotators whose labels count
-    less than others' depend on one another: they are left out together.
+    The posterior of an item is computed from the labels of the other annotators. Annotators whose labels
+    count less than others' depend on one another: they are left out together.
     """
     shape = (items.labels.n_annotators, strategies.n_strategies)
     one = Pass(
@@ -131,31 +98,31 @@ def leave_one_out(
         np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
     )
 
-    def run(likelihood: Floats) -> Floats:
+    def run(confusion: Floats) -> Floats:
         return session.run_pass(
             one,
             prior=prior,
             known_truth=items.known_truth,
-            likelihood=likelihood,
+            confusion=confusion,
             other=other,
             repeated=repeated,
             repeated_label=repeated_label,
         )["log_likelihood"]
 
     weight = items.labels.annotator_weight
-    log_likelihood = run(likelihood)
+    log_likelihood = run(confusion)
     if weight is not None and (weight < 1.0).any():
         dependent = (weight < 1.0)[:, np.newaxis]
-        without = np.where(dependent[:, :, np.newaxis], 1.0, likelihood)
+        without = np.where(dependent[:, :, np.newaxis], 1.0, confusion)
         log_likelihood = np.where(dependent, run(without), log_likelihood)
     return log_likelihood
 
 
-def weighted_likelihood(labels: LabelSummary, likelihood: Floats) -> Floats:
-    """Return likelihoods of labels, annotators x categories x classes, to the power of their weight."""
+def weighted_confusion(labels: LabelSummary, confusion: Floats) -> Floats:
+    """Return probabilities of labels, annotators x categories x classes, to the power of their weight."""
     if labels.annotator_weight is None:
-        return likelihood
-    powers: Floats = likelihood ** labels.annotator_weight[:, np.newaxis, np.newaxis]
+        return confusion
+    powers: Floats = confusion ** labels.annotator_weight[:, np.newaxis, np.newaxis]
     return powers
 
 
@@ -167,20 +134,7 @@ class ShapeShares:
     concentration are Gaussian, with mean 0 and the standard deviation :math:`0.5 \, (16 / n)^{3/2}`,
     which is the same curvature for any n. This prior leaves the mean of the shares free, and that of
     a concentration; 0.2 pseudo-items per shape keep shares away from 0.
-
-    Parameters
-    ----------
-    n_means
-        How many means the shapes of each concentration have, in the order of the shapes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.opinions import ShapeShares
-    >>> counts = np.array([0.0, 0.0, 30.0, 0.0, 0.0, 0.0])
-    >>> shares = ShapeShares([6]).estimate(counts, np.full(6, 1 / 6))
-    >>> shares.round(2)
-    array([0.  , 0.05, 0.88, 0.05, 0.01, 0.  ])
+    ``n_means`` is how many means the shapes of each concentration have, in the order of the shapes.
     """
 
     def __init__(self, n_means: Sequence[int]) -> None:
@@ -249,17 +203,7 @@ class OpinionShapes(ItemModel):
     of shifts are then as much finer, and annotators who are always serious have a sharpness of their own:
     the concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
     A shift with a sharpness is one entry of ``shifts``; the middle one is no shift, and sharpness 1.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes
-    >>> items = OpinionShapes(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
-    >>> items.serious.shape  # shifts x categories x classes
-    (5, 5, 32)
     """
-
-    one_truth = False
 
     def __init__(self, labels: LabelSummary) -> None:
         concentrations = scale_concentrations(labels.n_categories)

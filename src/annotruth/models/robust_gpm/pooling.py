@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.labels.frames import as_arrow
 from annotruth.models.distribution import Distribution, likely_sets
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.opinions import count_shapes
+from annotruth.observations import Labels, LabelSummary, Scale
+from annotruth.observations.frames import as_arrow
 
 MAX_CATEGORIES = 128
 """The largest number of categories that the model is fitted to."""
@@ -148,30 +148,12 @@ def _merge_classes(labels: Labels, n: int) -> Codes:
 
 
 class PooledLabels(NamedTuple):
-    """Labels with merged categories.
+    """Labels with merged categories."""
 
-    Attributes
-    ----------
-    original, labels
-        The labels as they are, and with merged categories.
-    group
-        The merged category of each category.
-    position
-        Which of the original labels each label is.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> rows = [("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "z")]
-    >>> pooled = PooledLabels.of(at.Labels.of(rows), np.array([0, 1, 0]))
-    >>> pooled.labels.scale.names, pooled.spread(np.array([[0.8, 0.2], [0.9, 0.1]])).tolist()
-    (['x', 'y'], [[0.8, 0.2, 0.0], [0.0, 0.1, 0.9]])
-    """
-
-    original: Labels
+    original: Labels  # the labels as they are, and with merged categories
     labels: Labels
-    group: Codes
-    position: Codes
+    group: Codes  # the merged category of each category
+    position: Codes  # which of the original labels each label is
 
     @classmethod
     def of(cls, labels: Labels, group: Codes) -> PooledLabels:

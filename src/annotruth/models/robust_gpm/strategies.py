@@ -48,47 +48,20 @@ LabelDistribution: TypeAlias = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Behavior:
-    """An irregular behavior: how labels are distributed that are not serious.
+    """An irregular behavior: how labels are distributed that are not serious."""
 
-    Attributes
-    ----------
-    name
-        The name in the annotators' table.
-    prior_weight
-        The prior probability, up to a factor.
-    distribution
-        The probability of each label, given the distribution of serious labels.
-    repeated_label
-        The probability of the label that the annotator repeats, where it differs from that in
-        ``distribution``. An annotator may repeat any of the N labels, and the model considers one of
-        them, so the prior weight is then divided by N.
-    inverted_share
-        The share of labels that are serious ones counted from the other end of the scale.
-    ordinal_only
-        Whether it needs categories that have an order.
-    shows_label
-        Whether the table shows the repeated label behind the name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.strategies import Behavior
-    >>> def extremes(serious):
-    ...     ends = np.zeros_like(serious)
-    ...     ends[[0, -1]] = 0.5
-    ...     return ends
-    >>> behavior = Behavior("extremes", 0.05, extremes, ordinal_only=True)
-    >>> behavior.distribution(np.full((4, 1), 0.25)).ravel()
-    array([0.5, 0. , 0. , 0.5])
-    """
-
-    name: str
-    prior_weight: float
+    name: str  # the name in the annotators' table
+    prior_weight: float  # the prior probability, up to a factor
+    # the probability of each label, given the distribution of serious labels
     distribution: LabelDistribution
+    # the probability of the label that the annotator repeats, where it differs from that in
+    # ``distribution``. An annotator may repeat any of the N labels, and the model considers one of
+    # them, so the prior weight is then divided by N.
     repeated_label: LabelDistribution | None = None
+    # the share of labels that are serious ones counted from the other end of the scale
     inverted_share: float = 0.0
-    ordinal_only: bool = False
-    shows_label: bool = False
+    ordinal_only: bool = False  # whether it needs categories that have an order
+    shows_label: bool = False  # whether the table shows the repeated label behind the name
 
 
 def _random(serious: Floats) -> Floats:
@@ -124,14 +97,6 @@ class LabelTable(NamedTuple):
 
     Each annotator has one label that they repeat in some strategies, or `NO_LABEL`; its values are
     apart.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.strategies import LabelTable
-    >>> table = LabelTable(other=np.zeros((2, 3, 1)), repeated=np.ones((2, 3, 1)))
-    >>> table.average(np.array([[0.5, 0.5]]), repeated_label=np.array([1])).ravel()
-    array([0., 1., 0.])
     """
 
     other: Floats  # of labels other than the repeated one
@@ -171,41 +136,17 @@ def _rows_by_label(repeated_label: Codes, n_categories: int) -> Iterator[tuple[i
 
 @dataclass(frozen=True, eq=False)
 class ResponseStrategies:
-    """All strategies, and the labels that each makes likely.
+    """All strategies, and the labels that each makes likely."""
 
-    Attributes
-    ----------
-    behaviors
-        The irregular behaviors that the strategies have.
-    behavior, shift, reliability
-        Of each strategy: a place in ``behaviors``, a place among the shifts, a probability.
-    inverted_share
-        The share of each strategy's labels that are inverted.
-    probability, log_probability
-        P(label | latent class) in each strategy, and its logarithm.
-    p_serious
-        The probability that such a label is serious.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.classes import TrueClasses
-    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]))
-    >>> strategies = items.strategies(items.serious_from_counts(np.eye(2)))
-    >>> sorted({behavior.name for behavior in strategies.behaviors})
-    ['random', 'repeated']
-    >>> bool(strategies.always_serious.any())
-    True
-    """
-
-    behaviors: tuple[Behavior, ...]
+    behaviors: tuple[Behavior, ...]  # the irregular behaviors that the strategies have
+    # of each strategy: a place in ``behaviors``, a place among the shifts, a probability
     behavior: Codes
     shift: Codes
     reliability: Floats
-    inverted_share: Floats
-    probability: LabelTable
+    inverted_share: Floats  # the share of each strategy's labels that are inverted
+    probability: LabelTable  # P(label | latent class) in each strategy, and its logarithm
     log_probability: LabelTable
-    p_serious: LabelTable
+    p_serious: LabelTable  # the probability that such a label is serious
     _log_weight: Floats  # of behavior and shift
     _level_weight: Floats  # of the reliability, among annotators who are not always serious
 
@@ -280,16 +221,10 @@ def tabulate_strategies(
 ) -> ResponseStrategies:
     """Return all strategies over latent classes with the given distributions of serious labels.
 
-    Parameters
-    ----------
-    serious
-        Shifts x categories x classes; the middle shift is none.
-    shift_weights
-        The prior probability of each shift.
-    ordinal
-        Whether the categories have an order.
-    always_only
-        Which shifts only annotators have who are always serious; by default none.
+    ``serious``: Shifts x categories x classes; the middle shift is none.
+    ``shift_weights``: The prior probability of each shift.
+    ``ordinal``: Whether the categories have an order.
+    ``always_only``: Which shifts only annotators have who are always serious; by default none.
     """
     n_shifts, n_categories, _ = serious.shape
     n_levels = len(_LEVEL_WEIGHTS)

@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.labels.frames import default_frame
-from annotruth.labels.layout import check_index, check_pointers
-from annotruth.labels.scale import is_text
 from annotruth.models.base_fit import Column
 from annotruth.models.em import History
+from annotruth.observations.frames import default_frame
+from annotruth.observations.layout import check_index, check_pointers
+from annotruth.observations.scale import is_text
 
 MAX_VALUE = 1e150
 """The largest number of a column, so that squares are finite."""
@@ -74,11 +74,6 @@ class ModelColumns(dict[str, Column]):
     """The model-specific columns of a table, without the prefix; a missing one is an `InputError`.
 
     ``types`` are the types of columns that are not of type float64.
-
-    Examples
-    --------
-    >>> dict(ModelColumns(pa.table({"item": ["a"], "model:bias": [0.5]}), {}))
-    {'bias': array([0.5])}
     """
 
     def __init__(self, table: pa.Table, types: Mapping[str, pa.DataType]) -> None:

@@ -6,15 +6,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
+from annotruth.bindings import bound
 from annotruth.errors import InputError, shown
-from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import SETS, Readout, Verdict
 from annotruth.models.fits.further import FURTHER_TABLES
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.pairs.result import RANKING
 from annotruth.models.registry import MODELS, get_model
+from annotruth.observations.validate import check_option
 
 if TYPE_CHECKING:
     from annotruth.models.options import OptionsBase
@@ -57,9 +58,7 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
 def _model_class(kind: str | None, model: str) -> type[OptionsBase]:
     """Return the class of a model that fits of the kind have."""
     if kind == SETS:
-        from annotruth.sets.model import SetModel
-
-        return SetModel
+        return cast("type[OptionsBase]", bound("SetFit.model"))
     return get_pair_model(model) if kind == RANKING else get_model(model)
 
 

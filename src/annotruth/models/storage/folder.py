@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
+from annotruth.bindings import bound
 from annotruth.errors import InputError, check_path, shown, system_errors_reported
 from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
 from annotruth.io.atomic.workspace import remove_leftovers
@@ -323,9 +324,8 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit | SetFit:
         return replace(make_rank_fit(entries, tables, parameters, covariance), further=further)
     tables = {name: _read_table(contents[name]) for name in TABLES}
     if entries.get("kind") == SETS:
-        from annotruth.sets.storage import make_set_fit
-
-        return make_set_fit(entries, tables, parameters)
+        made: SetFit = bound("SetFit.load")(entries, tables, parameters)
+        return made
     more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
     for name in [*more, *({PAST_FITS} & contents.keys())]:
         tables[name] = _read_table(contents[name])

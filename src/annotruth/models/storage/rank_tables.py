@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import OUTCOMES, Comparisons
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.layout import check_index
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.storage.columns import (
@@ -33,6 +31,8 @@ from annotruth.models.storage.columns import (
     read_shares,
     read_texts,
 )
+from annotruth.observations.layout import check_index
+from annotruth.observations.pairs.table import OUTCOMES, Comparisons
 
 RANK_TABLES = ("items", "annotators", "comparisons")
 """The tables that every saved fit of comparisons has."""
@@ -46,6 +46,7 @@ COVARIANCE = "covariance"
 _ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
 _OUTCOME = (pa.int8(),)
 _PART = (pa.int64(),)
+_FURTHER = "further:"  # before the names of further columns of comparisons
 # Model-specific columns that are not of type float64, and the types of parameters.
 _COLUMN_TYPES = {"evidence": pa.string(), "group": pa.int64()}
 _ITEM_CODES = {"favoured"}  # parameters that are codes of items, or -1
@@ -71,7 +72,13 @@ def make_rank_tables(fit: RankFit) -> dict[str, pa.Table]:
         "annotators": make_table(
             {"annotator": data.annotators, **annotators}, fit.annotator_columns
         ),
-        "comparisons": make_table({**comparisons, **prefixed(data.covariates)}),
+        "comparisons": make_table(
+            {
+                **comparisons,
+                **prefixed(data.covariates),
+                **{f"{_FURTHER}{name}": column for name, column in data.further.items()},
+            }
+        ),
     }
     if data.contexts is not None:
         tables[CONTEXTS] = pa.table({"context": data.contexts})
@@ -153,6 +160,11 @@ def _comparisons(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> 
         read_as=entries["read_as"] or "",
         left_out=entries["left_out"] or "",
         annotator_weight=read_shares(annotators, "annotator_weight"),
+        further={
+            name.removeprefix(_FURTHER): read_ids(comparisons, name, may_be_missing=True)
+            for name in comparisons.column_names
+            if name.startswith(_FURTHER)
+        },
     )
 
 

@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.labels import Labels, Scale
-from annotruth.labels.arrays import Covariates
 from annotruth.models.base_fit import FLAGGED, Readout
 from annotruth.models.distribution import Distribution
-from annotruth.models.fits.past_fits import check_past_fits
+from annotruth.models.fits.past_fits import check_past_fits, with_new_columns
 from annotruth.models.result import Fit
 from annotruth.models.storage.columns import (
     MAX_VALUE,
@@ -38,6 +36,8 @@ from annotruth.models.storage.columns import (
     read_shares,
     read_texts,
 )
+from annotruth.observations import Labels, Scale
+from annotruth.observations.arrays import Covariates
 
 TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
 """The tables that every saved fit has."""
@@ -166,7 +166,7 @@ def make_fit(
         readout=entries.get("readout") or _old_readout(entries["model"], items),
         verdict=entries.get("verdict"),
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),
-        earlier_fits=tables.get(PAST_FITS),
+        earlier_fits=with_new_columns(tables[PAST_FITS]) if PAST_FITS in tables else None,
     )
     if fit.earlier_fits is not None:
         check_past_fits(fit.earlier_fits)

@@ -12,7 +12,7 @@ from typing import Any
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.atomic import atomic_write
-from annotruth.labels import Scale
+from annotruth.observations import Scale
 from annotruth.report.charts.drawing import Drawing, escaped
 
 NORMAL_WIDTH, NARROW_WIDTH = 560.0, 340.0
@@ -72,15 +72,6 @@ class Chart:
         The colors of categories or series, if the chart has any.
     width
         The width it looks best at.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
-    >>> chart = fit.plot.workload()
-    >>> list(chart.data)
-    ['from', 'to', 'annotators']
-    >>> chart.save("workload.svg")  # doctest: +SKIP
     """
 
     name: str

@@ -25,13 +25,6 @@ class Drawing:
     """An SVG drawing in the making.
 
     Colors come from CSS classes, so that a page can switch between light and dark.
-
-    Examples
-    --------
-    >>> drawing = Drawing(100, 20)
-    >>> drawing.rect(0, 0, 50, 20, "at-mark")
-    >>> drawing.parts
-    ['<rect class="at-mark" x="0" y="0" width="50" height="20"/>']
     """
 
     width: float
@@ -117,14 +110,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear scale from data to the drawing.
-
-    Examples
-    --------
-    >>> axis = Axis(0.0, 2.0, 10.0, 110.0)
-    >>> axis(1.0), axis.ticks(4)
-    (60.0, [0.0, 0.5, 1.0, 1.5, 2.0])
-    """
+    """A linear scale from data to the drawing."""
 
     low: float
     high: float
@@ -194,7 +180,12 @@ def draw_y_axis(
 
 def escaped(text: object) -> str:
     """Return text escaped for HTML and SVG, on one line; U+FFFD replaces what XML cannot hold."""
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(text).split())))
+    return escape(without_control(" ".join(str(text).split())))
+
+
+def without_control(text: str) -> str:
+    """Return text with U+FFFD instead of what XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def short_number(value: float) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.advice.annotators import verdicts
-from annotruth.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import verdicts
+from annotruth.analyses.advice.flags import has_flags
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
@@ -50,15 +50,7 @@ CHARTS = (
 
 
 class FitCharts:
-    """The charts of one fit; each method returns a `Chart`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
-    >>> fit.plot.accuracy()
-    Chart('Accuracy of annotators')
-    """
+    """The charts of one fit; each method returns a `Chart`."""
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit

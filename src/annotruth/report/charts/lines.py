@@ -31,11 +31,6 @@ class LineAxes:
         Whether x is shown in percent.
     log
         Whether both axes are logarithmic.
-
-    Examples
-    --------
-    >>> LineAxes("labels", "seconds", log=True).log
-    True
     """
 
     x_title: str

@@ -28,15 +28,7 @@ _DAY = 24 * 3600.0
 
 
 class TimeLine(NamedTuple):
-    """Values by time with the ends of their intervals, which are NaN where they are not known.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> when = datetime(2026, 5, 1, tzinfo=UTC)
-    >>> TimeLine.without_intervals([when], [0.5]).value.tolist()
-    [0.5]
-    """
+    """Values by time with the ends of their intervals, which are NaN where they are not known."""
 
     time: Sequence[datetime]
     value: Floats

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.annotators import verdicts
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import score_line
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
@@ -22,7 +22,7 @@ from annotruth.report.charts.fit_charts import (
 )
 from annotruth.report.charts.shapes import Intervals, dumbbells
 from annotruth.report.charts.win_matrix import matrix_data, win_matrix
-from annotruth.report.html import as_sentence
+from annotruth.report.render import as_sentence
 
 MAX_NAMED = 60
 """How many items are drawn with their names; of more, the win matrix has the best `BEST`."""
@@ -36,15 +36,7 @@ RANK_CHARTS = ("groups", "history", "ranking", "ranks", "reliability", "side_bia
 
 
 class RankCharts:
-    """The charts of one fit of comparisons; each method returns a `Chart`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> votes = [("a", "b", "ann", "left"), ("b", "c", "ann", "left"), ("a", "c", "bob", "tie")]
-    >>> at.rank(votes, "bradley-terry").plot.ranking()
-    Chart('Scores of items')
-    """
+    """The charts of one fit of comparisons; each method returns a `Chart`."""
 
     def __init__(self, fit: RankFit) -> None:
         self._fit = fit
@@ -78,7 +70,8 @@ class RankCharts:
         wins, ties = win_counts(self._fit, self._order[:n])
         caption = (
             "Blue: the item of the row was preferred to that of the column, orange: the other, "
-            "pale: about as often; empty: never compared. Numbers are ranks in this list."
+            "pale: about as often; empty: never compared. In a square: the percentage of votes for the row's "
+            "item, ties half. Beside names: ranks in this list."
         )
         if n < n_items:
             caption += f" The first {n:,} of {n_items:,} items."

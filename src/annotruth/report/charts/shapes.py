@@ -39,12 +39,6 @@ class Intervals:
         Where to draw a dashed line.
     digits
         How many decimals tips have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Intervals(["ann"], np.array([0.9]), None, None, [False], (0, 1), "reliability").tip(0)
-    'ann: 0.90'
     """
 
     names: Sequence[str]

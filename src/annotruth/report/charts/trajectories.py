@@ -28,13 +28,6 @@ class Trajectory(NamedTuple):
         What is said of each value.
     ends
         What stands under the first and the last value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([1.0, 2.0])
-    >>> Trajectory("ann", x, x / 2, x / 4, x / 2, [2.0], ["", ""], ("1", "2")).changes
-    [2.0]
     """
 
     name: str

@@ -50,7 +50,7 @@ def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -
         share = (wins[k, g] + ties[k, g] / 2.0) / votes[k, g]
         tip = _tip(names[k], names[g], wins[k, g], wins[g, k], ties[k, g])
         x, y = left + side * g + 0.5, top + side * k + 0.5
-        drawing.balance(x, y, side - 1, float(share), tip, _count(votes[k, g], side))
+        drawing.balance(x, y, side - 1, float(share), tip, _percentage(float(share), side))
     drawing.rect(left, top, side * n, side * n, "at-frame")
     return drawing
 
@@ -64,6 +64,10 @@ def matrix_data(names: Sequence[str], wins: Floats, ties: Floats) -> dict[str, l
         "wins": [int(wins[k, g]) for k, g in above],
         "losses": [int(wins[g, k]) for k, g in above],
         "ties": [int(ties[k, g]) for k, g in above],
+        "share": [
+            float((wins[k, g] + ties[k, g] / 2.0) / (wins[k, g] + wins[g, k] + ties[k, g]))
+            for k, g in above
+        ],
     }
 
 
@@ -77,7 +81,7 @@ def _tip(name: str, other: str, wins: float, losses: float, ties: float) -> str:
     return f"{text}, {ties:.0f} tied" if ties else text
 
 
-def _count(votes: float, side: float) -> str:
-    """Return the number of votes where the square has room for it."""
-    text = f"{votes:.0f}"
+def _percentage(share: float, side: float) -> str:
+    """Return the percentage of votes for the item of the row where the square has room for it."""
+    text = f"{100.0 * share:.0f}"
     return text if side >= 22 and len(text) * _DIGIT <= side - 4 else ""

@@ -8,33 +8,39 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from markupsafe import Markup
 
 from annotruth.errors import shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import color_indices
-from annotruth.report.charts.drawing import Drawing, escaped
-from annotruth.report.further import FurtherSection
-from annotruth.report.html import Cell, Markup, chips, plain_table, section
+from annotruth.report.charts.drawing import Drawing
+from annotruth.report.render import (
+    Chips,
+    Heading,
+    Opener,
+    Part,
+    Section,
+    SmallTable,
+    Text,
+    as_sentence,
+)
 
 _MAX_ITEMS = 25
 _MAX_GROUPS = 4  # of more groups, an item shows the two that differ most
 _WIDTH, _HEIGHT = 120.0, 12.0  # of the bar of a distribution
 
 
-def make_section(fit: Fit, results: FurtherResults) -> FurtherSection:
+def make_section(fit: Fit, results: FurtherResults) -> Section:
     """Return the section: groups overall, and the items on which they differ most."""
-    lead = "".join(f"<p>{escaped(line[:1].upper() + line[1:])}.</p>" for line in results.lines)
-    parts = [lead, "<h3>Groups overall</h3>", _overall(results.tables["group_summary"])]
-    table, title = _items(fit, results.tables)
-    if table:
-        names = chips(fit.data.scale.names, color_indices(fit.data.scale))
-        parts += [f"<h3>{escaped(title)}</h3>", names, table]
-    return FurtherSection(section("groups", "Groups", *parts))
+    parts: list[Part] = [Text(as_sentence(line)) for line in results.lines]
+    parts += [Heading("Groups overall"), _overall(results.tables["group_summary"])]
+    parts += _items(fit, results.tables)
+    return Section("groups", "Groups", parts)
 
 
-def _overall(summary: pa.Table) -> str:
+def _overall(summary: pa.Table) -> SmallTable:
     """Return the table of groups with their reliability, and whether they differ."""
     titles = {
         "n_annotators": "Annotators",
@@ -51,7 +57,7 @@ def _overall(summary: pa.Table) -> str:
         [shorten(row["group"]), *(_text(name, row[name]) for name in shown)]
         for row in summary.to_pylist()
     ]
-    return plain_table(["Group", *(titles[name] for name in shown)], rows)
+    return SmallTable(["Group", *(titles[name] for name in shown)], rows)
 
 
 def _text(name: str, value: Any) -> str:
@@ -69,8 +75,8 @@ def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _items(fit: Fit, tables: Mapping[str, pa.Table]) -> tuple[str, str]:
-    """Return the table of items with the groups' distributions side by side, and its title."""
+def _items(fit: Fit, tables: Mapping[str, pa.Table]) -> list[Part]:
+    """Return the table of items with the groups' distributions side by side, under its heading."""
     found, opinions = tables["group_differences"], tables["groups"]
     shares = [f"p_{name}" for name in fit.data.scale.names]
     columns = [opinions[name] for name in shares if name in opinions.column_names]
@@ -79,10 +85,10 @@ def _items(fit: Fit, tables: Mapping[str, pa.Table]) -> tuple[str, str]:
         or len(columns) < len(shares)
         or not all(pa.types.is_floating(column.type) for column in columns)
     ):
-        return "", ""
+        return []
     found = found.take(pc.sort_indices(found, [("p_value", "ascending")])[:_MAX_ITEMS])
-    names = tables["group_summary"]["group"].to_pylist()
-    side_by_side = names if len(names) <= _MAX_GROUPS else []
+    groups = tables["group_summary"]["group"].to_pylist()
+    side_by_side = groups if len(groups) <= _MAX_GROUPS else []
     rows = []
     for row in found.to_pylist():
         of_item = opinions.filter(pc.equal(opinions["item"], pa.scalar(row["item"])))
@@ -90,22 +96,24 @@ def _items(fit: Fit, tables: Mapping[str, pa.Table]) -> tuple[str, str]:
     header = [shorten(name) for name in side_by_side] or ["Group", "Other group"]
     is_any = found["differs"][0].as_py()
     title = "Items on which groups differ most" if is_any else "Items with the smallest p-values"
-    return plain_table(["Item", *header, "P-value", "Q-value", "Differs"], rows), title
+    names = Chips(fit.data.scale.names, color_indices(fit.data.scale))
+    table = SmallTable(["Item", *header, "P-value", "Q-value", "Differs"], rows)
+    return [Heading(title), names, table]
 
 
 def _item_row(
     fit: Fit, row: Mapping[str, Any], opinions: pa.Table, groups: Sequence[str]
-) -> list[str | Cell | Markup]:
+) -> list[Part]:
     """Return the row of an item: a bar for each group, or for the two that differ most."""
     of_group = {each.pop("group"): np.array(list(each.values())) for each in opinions.to_pylist()}
-    item = Cell(shorten(str(row["item"]), 40), opens="items", row=str(row["item"]))
-    cells: list[str | Cell | Markup] = [item]
+    item = Opener(shorten(str(row["item"]), 40), "items", str(row["item"]))
+    cells: list[Part] = [item]
     for name in groups or (row["group"], row["other"]):
         cells.append(_bar(fit, name, of_group.get(name), named=not groups))
     return [*cells, _p(row["p_value"]), _p(row["q_value"]), "yes" if row["differs"] else "no"]
 
 
-def _bar(fit: Fit, name: str, shares: Floats | None, *, named: bool) -> str | Markup:
+def _bar(fit: Fit, name: str, shares: Floats | None, *, named: bool) -> Part:
     """Return a distribution as a bar with one part per category."""
     if shares is None or not np.isfinite(shares).all():
         return "\N{EN DASH}"
@@ -116,5 +124,5 @@ def _bar(fit: Fit, name: str, shares: Floats | None, *, named: bool) -> str | Ma
         tip = f"{shorten(name)}: {shorten(category)} {share:.0%}"
         drawing.rect(left, 0.0, width, _HEIGHT, f"at-k{color}", tip=tip)
         left += width
-    label = f"{escaped(shorten(name, 24))} " if named else ""
-    return Markup(f"{label}{drawing.svg(f'Opinion of {shorten(name)}')}")
+    svg = Markup(drawing.svg(f"Opinion of {shorten(name)}"))
+    return [f"{shorten(name, 24)} ", svg] if named else svg

@@ -12,9 +12,7 @@ from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import escaped
-from annotruth.report.further import FurtherSection
-from annotruth.report.html import figure, plain_table, section, side_by_side
+from annotruth.report.render import Heading, Part, Section, SideBySide, SmallTable, Text
 
 _MAX_PAIRS = 20
 _MAX_MATRICES = 6
@@ -34,25 +32,25 @@ _TOGETHER = (
 )
 
 
-def make_section(fit: AnnotatorResults, results: FurtherResults) -> FurtherSection:
+def make_section(fit: AnnotatorResults, results: FurtherResults) -> Section:
     """Return the section: machines beside people, their dependence, and their confusion."""
     tables = {name: table.to_pylist() for name, table in results.tables.items()}
     charts = _confusion_charts(tables["machine_confusion"])
     meaning = _MEANING.format(margin=results.facts.get("margin", 0.1))
     warnings = [line.removeprefix("WARNING: ") for line in results.lines if "WARNING" in line]
-    parts = [
-        f"<p>{escaped(meaning)}</p>",
-        *(f'<p class="note">{escaped(line)}</p>' for line in warnings),
+    parts: list[Part] = [
+        Text(meaning),
+        *(Text(line, "note") for line in warnings),
         _machine_table(tables["machines"]),
         *_bias_table(tables["machines"]),
         *_pair_table(tables["dependence"]),
     ]
     if charts:
-        parts.append(side_by_side(*(figure(chart) for chart in charts.values())))
-    return FurtherSection(section("machines", "Machines", *parts), charts)
+        parts.append(SideBySide(charts))
+    return Section("machines", "Machines", parts)
 
 
-def _machine_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def _machine_table(rows: Sequence[Mapping[str, Any]]) -> SmallTable:
     """Return the table of agreement, weight and replacement."""
     header = (
         *("Machine", "Labels", "Agrees with people", "People with each other"),
@@ -75,10 +73,10 @@ def _machine_table(rows: Sequence[Mapping[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return plain_table(header, lines)
+    return SmallTable(header, lines)
 
 
-def _bias_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _bias_table(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Return what sways machines that compare pairs, if they do."""
     if "consistency" not in rows[0]:
         return []
@@ -97,10 +95,10 @@ def _bias_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         cells += [_number(row["consistency"], "{:.0%}"), f"{row['n_both_orders']:,}"]
         lines.append(cells)
     note = "Biases are log-odds of left over right for items of equal score; above 0 is left."
-    return [plain_table(header, lines), f'<p class="quiet">{escaped(note)}</p>']
+    return [SmallTable(header, lines), Text(note, "quiet")]
 
 
-def _pair_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _pair_table(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Return the table of pairs of machines, strongest correlation first."""
     if not rows:
         return []
@@ -124,27 +122,28 @@ def _pair_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     more = len(rows) - _MAX_PAIRS
     note = f"And {counted(more, 'further pair')}: see dependence.csv of --out."
     return [
-        f"<h3>Machines that err together</h3><p>{escaped(_TOGETHER)}</p>",
-        plain_table(header, lines),
-        *([f'<p class="note">{note}</p>'] if more > 0 else []),
+        Heading("Machines that err together"),
+        Text(_TOGETHER),
+        SmallTable(header, lines),
+        Text(note, "note") if more > 0 else "",
     ]
 
 
-def _confusion_charts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Chart]:
+def _confusion_charts(rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     """Return the confusion matrix of each machine, of the first ones."""
     names = list(dict.fromkeys(str(row["consensus"]) for row in rows))
     machines = list(dict.fromkeys(row["machine"] for row in rows))
     if not 1 < len(names) <= _MAX_CATEGORIES:
-        return {}
-    return {
-        f"machine-{k + 1}": _confusion_chart(
+        return []
+    return [
+        _confusion_chart(
             f"machine-{k + 1}",
             _name(machine),
             names,
             [row for row in rows if row["machine"] == machine],
         )
         for k, machine in enumerate(machines[:_MAX_MATRICES])
-    }
+    ]
 
 
 def _confusion_chart(

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.advice.over_time import describe_time
+from annotruth.analyses.advice.over_time import describe_time
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.trajectories import Trajectory, draw_trajectories
-from annotruth.report.further import FurtherSection
-from annotruth.report.html import figure, plain_table, section
+from annotruth.report.render import Bullets, Part, Section, SmallTable, Text
 
 _MAX_PANELS = 12
 _MAX_ROWS = 20
@@ -24,20 +22,19 @@ _WIDTH = 840.0
 _SECONDS_BINS = ("fastest fifth", "second", "third", "fourth", "slowest fifth")
 
 
-def make_section(fit: AnnotatorResults, results: FurtherResults) -> FurtherSection:
+def make_section(fit: AnnotatorResults, results: FurtherResults) -> Section:
     """Return the section: who changed, reliability over time, the crowd, seconds per answer."""
-    charts = {}
+    charts: list[Chart] = []
     changes, rows = results.tables["changes_over_time"], results.tables["over_time"]
     if len(rows):
-        charts["over-time"] = _annotator_chart(rows, changes)
-        charts["crowd-over-time"] = _crowd_chart(results.tables["crowd_over_time"])
+        charts.append(_annotator_chart(rows, changes))
+        charts.append(_crowd_chart(results.tables["crowd_over_time"]))
     lines = [line.strip() for line in _lines(results)]
-    said = "".join(f"<li>{escaped(line[:1].upper() + line[1:])}</li>" for line in lines)
-    parts = [f"<ul>{said}</ul>", _change_table(changes)]
-    parts += [figure(chart) for chart in charts.values()]
+    said = Bullets([line[:1].upper() + line[1:] for line in lines])
+    parts: list[Part] = [said, *_change_table(changes), *charts]
     if "seconds" in results.facts:
         parts.append(_seconds_table(results.facts["seconds"]))
-    return FurtherSection(section("over_time", "Over time", *parts), charts)
+    return Section("over_time", "Over time", parts)
 
 
 def _lines(results: FurtherResults) -> list[str]:
@@ -45,11 +42,11 @@ def _lines(results: FurtherResults) -> list[str]:
     return [line for line in results.lines if not line.startswith(("  annotator ", "  and "))]
 
 
-def _change_table(changes: pa.Table) -> str:
+def _change_table(changes: pa.Table) -> list[Part]:
     """Return a table of those who changed, the largest fall first."""
     rows = sorted(changes.to_pylist(), key=lambda row: row["after"] - row["before"])
     if not rows:
-        return ""
+        return []
     header = ("Annotator", "Changed at", "Labels before", "Reliability before", "After")
     cells = [
         (
@@ -61,9 +58,9 @@ def _change_table(changes: pa.Table) -> str:
         )
         for row in rows[:_MAX_ROWS]
     ]
-    more = len(rows) - len(cells)
-    note = f'<p class="quiet">and {counted(more, "more change")}: see changes_over_time</p>'
-    return plain_table(header, cells) + (note if more else "")
+    table, more = SmallTable(header, cells), len(rows) - len(cells)
+    note = f"and {counted(more, 'more change')}: see changes_over_time"
+    return [table, Text(note, "quiet")] if more else [table]
 
 
 def _annotator_chart(rows: pa.Table, changes: pa.Table) -> Chart:
@@ -171,7 +168,7 @@ def _crowd_chart(crowd: pa.Table) -> Chart:
     )
 
 
-def _seconds_table(facts: Mapping[str, Any]) -> str:
+def _seconds_table(facts: Mapping[str, Any]) -> SmallTable:
     """Return a table of what seconds per answer say."""
     rows = [
         (name, f"{median:.3g}", f"{np.exp(ratio):.2f}")
@@ -185,4 +182,4 @@ def _seconds_table(facts: Mapping[str, Any]) -> str:
         "Median seconds",
         "Odds of a serious label times",
     )
-    return plain_table(header, rows)
+    return SmallTable(header, rows)

@@ -8,33 +8,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from annotruth.advice.annotators import verdict_rules, verdicts
-from annotruth.comparisons.table import LEFT, OUTCOMES
+from annotruth.analyses.advice.annotators import verdict_rules, verdicts
+from annotruth.analyses.advice.pairs.advice import top_items
+from annotruth.analyses.advice.pairs.annotators import typical_voter
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import group_leaders, leaders, score_line, side_line
+from annotruth.observations.pairs.table import LEFT, OUTCOMES
 from annotruth.report.charts.chart import Chart, drawable
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
-from annotruth.report.html import (
-    as_sentence,
-    facts,
-    figure,
-    plain_table,
-    section,
-    side_by_side,
-    table_placeholder,
-)
 from annotruth.report.pairs.verdict import SURE_ORDER, RankVerdict
+from annotruth.report.render import (
+    Answer,
+    Beside,
+    CodeText,
+    DataTable,
+    Fact,
+    Facts,
+    Heading,
+    NamedRows,
+    Part,
+    Section,
+    SideBySide,
+    SmallTable,
+    Strong,
+    Text,
+    as_sentence,
+)
 from annotruth.report.sections import (
-    answer_block,
     count_line,
     first_screen,
     name_list,
-    named_rows,
     next_command,
     rows_left_out,
     short_id,
@@ -59,14 +66,14 @@ def rank_charts_of(fit: RankFit) -> dict[str, Chart]:
     return drawable(wanted)
 
 
-def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, arguments: str) -> str:
+def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, arguments: str) -> Section:
     """Return the first screen; ``arguments`` are those of ``annotruth next`` and ``plan``."""
     blocks = (_leaders(fit), _people(fit, verdict), _next(fit, verdict, arguments))
     question = "Can this ranking be trusted?"
     return first_screen(question, verdict.trust, _facts(fit, verdict), blocks, _rules(fit))
 
 
-def _facts(fit: RankFit, verdict: RankVerdict) -> list[tuple[str, object, str]]:
+def _facts(fit: RankFit, verdict: RankVerdict) -> list[Fact]:
     dash, data = "\N{EN DASH}", fit.data
     above = agreement = dash
     if not math.isnan(verdict.same):
@@ -104,42 +111,46 @@ def _facts(fit: RankFit, verdict: RankVerdict) -> list[tuple[str, object, str]]:
     ]
 
 
-def _leaders(fit: RankFit) -> str:
+def _leaders(fit: RankFit) -> Answer:
     """Return who is first, or tied for first, in the largest parts."""
-    lines = []
+    lines: list[Part] = []
     sizes = np.bincount(fit.part)
     for part in np.argsort(-sizes, kind="stable")[:3].tolist():
         first = leaders(fit, part)
-        named = named_rows(
-            (
-                short_id(fit.data.items, k),
-                f"score {fit.scores.mean[k]:.2f}, P best {fit.ranking.p_best[k]:.2f}",
-            )
-            for k in first[:_N_NAMED].tolist()
+        named = NamedRows(
+            [
+                (
+                    short_id(fit.data.items, k),
+                    f"score {fit.scores.mean[k]:.2f}, P best {fit.ranking.p_best[k]:.2f}",
+                )
+                for k in first[:_N_NAMED].tolist()
+            ]
         )
         where = f" in part {part + 1}" if fit.n_parts > 1 else ""
-        head = "Clear first" if len(first) == 1 else f"<b>{len(first):,}</b> tied for first"
-        lines.append(f"<li>{head}{where}{named}</li>")
+        tied = [Strong(f"{len(first):,}"), " tied for first"]
+        lines.append([tied if len(first) > 1 else "Clear first", where, named])
     if fit.n_parts > 1:
-        lines.append(
-            f"<li><b>{fit.n_parts:,}</b> parts that were never compared with each other: scores "
-            "and ranks hold within a part</li>"
+        text = (
+            " parts that were never compared with each other: scores and ranks hold within a part"
         )
-    return answer_block("Who is first?", lines)
+        lines.append([Strong(f"{fit.n_parts:,}"), text])
+    return Answer("Who is first?", lines)
 
 
-def _people(fit: RankFit, verdict: RankVerdict) -> str:
+def _people(fit: RankFit, verdict: RankVerdict) -> Answer:
     if fit.reliability is None:
-        line = f"<li>{escaped(fit.model)} says nothing about annotators: rank with pair-gpm</li>"
-        return answer_block("Whom to act on?", [line])
+        line = f"{fit.model} says nothing about annotators: rank with pair-gpm"
+        return Answer("Whom to act on?", [line])
     words, ids = verdicts(fit)[0], fit.data.annotators
     dropped = np.flatnonzero(words == "drop")
     dropped = dropped[np.argsort(fit.reliability[dropped], kind="stable")]
     unsure = np.flatnonzero(words == "unsure")
     behavior = fit.behavior or [""] * len(words)
-    about = named_rows(
-        (short_id(ids, s), f"{behavior[s]}, reliability {fit.reliability[s]:.2f}")
-        for s in dropped[:_N_NAMED].tolist()
+    about = NamedRows(
+        [
+            (short_id(ids, s), f"{behavior[s]}, reliability {fit.reliability[s]:.2f}")
+            for s in dropped[:_N_NAMED].tolist()
+        ]
     )
     is_chance = f": votes {CHANCE}" if fit.verdict == "chance" else ""
     votes = fit.data.comparisons_per_annotator[dropped].sum() / fit.data.n_comparisons
@@ -150,7 +161,7 @@ def _people(fit: RankFit, verdict: RankVerdict) -> str:
             f"to drop, with {votes:.0%} of the votes",
             about,
         )
-        or f"<li>Nobody to drop{is_chance}.</li>",
+        or f"Nobody to drop{is_chance}.",
         count_line(
             "annotators|verdict|unsure",
             len(unsure),
@@ -164,29 +175,29 @@ def _people(fit: RankFit, verdict: RankVerdict) -> str:
         ),
     ]
     if line := side_line(fit):
-        lines.append(f"<li>{escaped(line[0].upper() + line[1:])}</li>")
-    return answer_block("Whom to act on?", lines)
+        lines.append(line[0].upper() + line[1:])
+    return Answer("Whom to act on?", lines)
 
 
-def _next(fit: RankFit, verdict: RankVerdict, arguments: str) -> str:
+def _next(fit: RankFit, verdict: RankVerdict, arguments: str) -> Answer:
     """Return what to do next."""
     plan = f"annotruth plan {arguments} --target tau=0.9"
     n_open = verdict.n_neighbours - verdict.n_separated
-    lines = []
+    lines: list[Part] = []
     if n_open:
-        lines.append(
-            f"<li><b>{n_open:,}</b> of {verdict.n_neighbours:,} neighbours in the ranking are not "
-            "separated yet</li>"
-        )
+        rest = f" of {verdict.n_neighbours:,} neighbours in the ranking are not separated yet"
+        lines.append([Strong(f"{n_open:,}"), rest])
     else:
-        lines.append("<li>All neighbours in the ranking are separated.</li>")
+        lines.append("All neighbours in the ranking are separated.")
+    if (
+        top := top_items(fit, typical_voter(fit, np.ones(fit.data.n_annotators, np.bool_)))
+    ) is not None:
+        lines.append(as_sentence(top.line()))
     if fit.n_parts > 1:
-        lines.append("<li>Compare items of different parts, which joins them.</li>")
-    lines.append(
-        f"<li>Which pairs to ask: {next_command(arguments)}</li>"
-        f"<li>How many votes it takes: <code>{escaped(plan)}</code></li>"
-    )
-    return answer_block("What next?", lines)
+        lines.append("Compare items of different parts, which joins them.")
+    lines.append(["Which pairs to ask: ", next_command(arguments)])
+    lines.append(["How many votes it takes: ", CodeText(plan)])
+    return Answer("What next?", lines)
 
 
 def _rules(fit: RankFit) -> list[tuple[str, str]]:
@@ -205,57 +216,48 @@ def _rules(fit: RankFit) -> list[tuple[str, str]]:
     ]
 
 
-def ranking_section(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> str:
+def ranking_section(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> Section:
     """Return scores and ranks of items with their intervals."""
     lead = f"{as_sentence(score_line(fit))} They have mean 0"
     lead += " within each part." if fit.n_parts > 1 else "."
-    return section(
-        "ranking",
-        "Ranking",
-        f'<p class="lead">{lead}</p>',
-        side_by_side(figure(charts["ranking"]), figure(charts["ranks"])),
+    parts = [
+        Text(lead, "lead"),
+        SideBySide([charts["ranking"], charts["ranks"]]),
         rows_left_out(table, "items", "best", "rank"),
-        table_placeholder("items", "Items"),
-        long=True,
-    )
+        DataTable("items", "Items", table),
+    ]
+    return Section("ranking", "Ranking", parts, long=True)
 
 
-def wins_section(charts: Mapping[str, Chart]) -> str:
+def wins_section(charts: Mapping[str, Chart]) -> Section:
     """Return the win matrix."""
-    return section("wins", "Win matrix", figure(charts["wins"]))
+    return Section("wins", "Win matrix", [charts["wins"]])
 
 
-def comparer_section(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> str:
+def comparer_section(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> Section:
     """Return how reliable annotators are."""
     if fit.reliability is None:
-        lead = f"{fit.model} gives no reliability of annotators: pair-gpm does."
-        return section(
-            "annotators",
-            "Annotators",
-            f'<p class="lead">{escaped(lead)}</p>',
-            table_placeholder("annotators", "Annotators"),
-            long=True,
-        )
-    words = verdicts(fit)[0]
-    rules = verdict_rules(fit)
-    counts = {word: int(np.count_nonzero(words == word)) for word in rules}
-    return section(
-        "annotators",
-        "Annotators",
-        f'<p class="lead">The median reliability is {np.median(fit.reliability):.2f}.</p>',
-        side_by_side(figure(charts["reliability"]), verdict_counts("Verdicts", counts, rules)),
-        rows_left_out(table, "annotators", "least reliable", "rank"),
-        table_placeholder("annotators", "Annotators"),
-        long=True,
-    )
+        parts: list[Part] = [
+            Text(f"{fit.model} gives no reliability of annotators: pair-gpm does.", "lead")
+        ]
+    else:
+        words, rules = verdicts(fit)[0], verdict_rules(fit)
+        counts = {word: int(np.count_nonzero(words == word)) for word in rules}
+        parts = [
+            Text(f"The median reliability is {np.median(fit.reliability):.2f}.", "lead"),
+            SideBySide([charts["reliability"], verdict_counts("Verdicts", counts, rules)]),
+            rows_left_out(table, "annotators", "least reliable", "rank"),
+        ]
+    parts.append(DataTable("annotators", "Annotators", table))
+    return Section("annotators", "Annotators", parts, long=True)
 
 
-def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
+def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
     """Return the crowd's and the annotators' side bias; nothing where sides are not known."""
     if not fit.data.sides_known or (fit.side_bias is None and "side-bias" not in charts):
-        return ""
+        return Section("sides", "Side bias", [])
     data = fit.data
-    rows: list[tuple[str, object, str]] = [
+    rows: list[Fact] = [
         (f"Voted {name}", f"{np.mean(data.outcome == k):.0%}", "of all votes")
         for k, name in enumerate(OUTCOMES)
         if k == LEFT or (data.outcome == k).any()
@@ -265,21 +267,17 @@ def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
         note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
         rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
     line = side_line(fit)
-    lead = f'<p class="lead">{escaped(as_sentence(line))}</p>' if line else ""
-    parts = [facts(rows)]
+    lead = Text(as_sentence(line), "lead") if line else ""
+    shown: Part = Facts(rows)
     if "side-bias" in charts:
-        parts = [
-            side_by_side(figure(charts["side-bias"]), f'<div class="beside">{facts(rows)}</div>')
-        ]
-    return section("sides", "Side bias", lead, *parts)
+        shown = SideBySide([charts["side-bias"], Beside([shown])])
+    return Section("sides", "Side bias", [lead, shown])
 
 
-def grade_section(
-    grades: KnownGrades, metrics: Mapping[str, float], charts: Mapping[str, Chart]
-) -> str:
+def grade_section(grades: KnownGrades, metrics: Mapping[str, float], chart: Chart) -> Section:
     """Return how the ranking compares with known grades."""
     n = len(grades.item)
-    rows: list[tuple[str, object, str]] = [
+    rows: list[Fact] = [
         (
             "Concordance",
             f"{metrics['concordance']:.3f}",
@@ -288,14 +286,13 @@ def grade_section(
         ("Kendall's tau-b", f"{metrics['kendall_tau']:.3f}", "1 is the same order, 0 is none"),
         ("Items with a grade", f"{n:,}", ""),
     ]
-    beside = f'<div class="beside">{facts(rows)}</div>'
-    return section("truth", "Against known grades", side_by_side(figure(charts["grades"]), beside))
+    return Section("truth", "Against known grades", [SideBySide([chart, Beside([Facts(rows)])])])
 
 
-def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
+def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
     """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
     if fit.n_groups == 1 or fit.verdict == "chance":
-        return ""
+        return Section("groups", "Taste groups", [])
     n = fit.data.n_items
     rows = [
         (f"Group {number}", f"{share:.0%}", f"of annotators; {best}")
@@ -309,18 +306,13 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     )
     if fit.chosen:
         lead += f" {as_sentence(fit.chosen)}"
-    beside = f'<div class="beside">{facts(rows)}</div>'
-    return section(
-        "groups",
-        "Taste groups",
-        f'<p class="lead">{escaped(lead)}</p>',
-        side_by_side(figure(charts["groups"]), beside),
-    )
+    shown = SideBySide([charts["groups"], Beside([Facts(rows)])])
+    return Section("groups", "Taste groups", [Text(lead, "lead"), shown])
 
 
-def votes_section(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> str:
+def votes_section(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> Section:
     """Return the votes that are probably not serious, and the pairs on which votes are divided."""
-    parts = []
+    parts: list[Part] = []
     if votes is not None and fit.p_serious is not None:
         n = int(np.count_nonzero(fit.p_serious < SPAMMER_BELOW))
         lead = (
@@ -328,28 +320,28 @@ def votes_section(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> st
             f"probably not serious: p serious is below {SPAMMER_BELOW}. Votes of annotators to "
             "drop go with them and are left out below."
         )
-        parts.append(f'<p class="lead">{escaped(lead)}</p>')
+        parts.append(Text(lead, "lead"))
         if votes.rows:
             parts += [
-                "<h3>Doubtful votes</h3>",
+                Heading("Doubtful votes"),
                 rows_left_out(votes, "doubtful votes", "most doubtful", "rank"),
-                table_placeholder("votes", "Doubtful votes"),
+                DataTable("votes", "Doubtful votes", votes),
             ]
-    parts.append("<h3>Pairs on which votes are divided</h3>")
+    parts.append(Heading("Pairs on which votes are divided"))
     if pairs.rows:
         parts += [
             rows_left_out(pairs, "such pairs", "most divided", "rank"),
-            table_placeholder("pairs", "Divided pairs"),
+            DataTable("pairs", "Divided pairs", pairs),
         ]
     else:
-        parts.append("<p>No pair has votes for both items.</p>")
-    return section("votes", "Doubtful votes", *parts, long=True)
+        parts.append(Text("No pair has votes for both items."))
+    return Section("votes", "Doubtful votes", parts, long=True)
 
 
-def parts_section(fit: RankFit) -> str:
+def parts_section(fit: RankFit) -> Section:
     """Return the connected parts of the graph of comparisons; nothing if there is one."""
     if fit.n_parts == 1:
-        return ""
+        return Section("parts", "Parts of the graph", [])
     sizes = np.bincount(fit.part)
     votes = np.bincount(fit.part[fit.data.left], minlength=fit.n_parts)
     largest = np.argsort(-sizes, kind="stable")[:_MAX_PARTS].tolist()
@@ -367,10 +359,9 @@ def parts_section(fit: RankFit) -> str:
         "No comparison joins items of different parts, so their scores and ranks cannot be "
         "compared. A few comparisons between the parts would join them."
     )
-    return section(
-        "parts",
-        "Parts of the graph",
-        f'<p class="lead">{escaped(text)}</p>',
-        plain_table(["", "items", "votes", "first"], rows),
-        f"<p>And {counted(more, 'further part')}.</p>" if more else "",
-    )
+    shown = [
+        Text(text, "lead"),
+        SmallTable(["", "items", "votes", "first"], rows),
+        Text(f"And {counted(more, 'further part')}.") if more else "",
+    ]
+    return Section("parts", "Parts of the graph", shown, link="Parts")

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from annotruth.advice.annotators import verdicts
-from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.frames import as_arrow
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.charts.rank_charts import outcome_counts
 from annotruth.report.headings import RANK_HEADINGS
@@ -38,13 +38,7 @@ _HIDDEN = {"low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_h
 
 
 class PageRows(NamedTuple):
-    """Which annotators and items have a row on the page: their codes, in the order of the rows.
-
-    Examples
-    --------
-    >>> PageRows(np.arange(3), np.arange(2)).items.tolist()
-    [0, 1]
-    """
+    """Which annotators and items have a row on the page: their codes, in the order of the rows."""
 
     annotators: Codes
     items: Codes
@@ -94,6 +88,8 @@ def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
         table = table.drop_columns("spammer")
     columns = _with_headings(columns_of(table, rows))
     for column in columns:
+        if column["key"] == "accuracy":
+            column["domain"] = [0, 1]
         if column["key"] == "reliability":
             column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
         if column["key"] == "side_bias" and "side_bias_low" in table.column_names:

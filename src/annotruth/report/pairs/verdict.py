@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from annotruth.advice.annotators import RANK_VERDICTS, verdicts
-from annotruth.comparisons.table import TIE, Comparisons
-from annotruth.comparisons.votes import in_order_of_codes
+from annotruth.analyses.advice.annotators import RANK_VERDICTS, verdicts
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.sanity import contradictions
 from annotruth.models.pairs.summary import ONE_ANNOTATOR, only_outcome
-from annotruth.report.html import as_sentence
+from annotruth.observations.pairs.table import TIE, Comparisons
+from annotruth.observations.pairs.votes import in_order_of_codes
+from annotruth.report.render import as_sentence
 from annotruth.report.verdict import Trust, chance_rule, chance_trust, ranked_trust, steps_text
 
 ORDER_FROM = (0.95, 0.85, 0.7)
@@ -43,13 +43,6 @@ class RankVerdict:
         How often two votes on a pair agree, and how often they would by chance; nan without.
     annotators
         How many annotators have each verdict; empty for models without reliabilities.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> votes = [("a", "b", f"p{s}", "left") for s in range(9)] * 3
-    >>> rank_verdict(at.rank(votes, "bradley-terry")).n_neighbours
-    1
     """
 
     trust: Trust

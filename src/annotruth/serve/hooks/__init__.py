@@ -1,5 +1,5 @@
 """Labels from labelling tools: webhooks that arrive, polling, and predictions that go back.
 
-One file per platform reads its messages; `annotruth.serve.hooks.router` receives them, and
-`annotruth.serve.hooks.poller` asks the platforms for what was lost.
+One file per platform reads its messages and its API; `annotruth.serve.hooks.router` receives messages,
+and `annotruth.serve.hooks.polling` asks the platforms for what was lost.
 """

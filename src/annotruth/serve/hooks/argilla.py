@@ -7,9 +7,7 @@ its time. Argilla sends the events of all datasets to every webhook.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from annotruth.errors import InputError
 from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
@@ -26,31 +24,30 @@ from annotruth.serve.hooks.message import (
     time_of,
 )
 from annotruth.serve.hooks.signatures import standard_key, verify_standard
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
 
 
-def verify(secret: str, message: HookMessage) -> None:
-    """Refuse a message with a wrong signature, or an old one."""
-    verify_standard(standard_key(secret), message.headers, message.body, message.received)
+class Argilla(Platform):
+    """Argilla; messages of other datasets than the connection's are not about labels."""
 
+    title, action, only_labels = "Argilla", "type", "responses"
+    settings = ("question", "dataset")
+    actions = ("response.created", "response.updated", "response.deleted")
 
-def read(payload: Any, project: HookProject) -> HookEvents:
-    """Return what a message of Argilla says; those of other datasets are not about labels."""
-    payload = object_of(payload, "object")
-    kind = payload.get("type")
-    if not isinstance(kind, str):
-        raise InputError("the message has no type: is it one of Argilla's webhooks?")
-    if kind not in ("response.created", "response.updated", "response.deleted"):
-        return UNKNOWN
-    if project.kind == "comparisons":
-        raise InputError("Argilla's responses are labels, not comparisons: use a project of labels")
-    response = object_of(payload.get("data"), "data")
-    sent = time_of(payload.get("timestamp"))
-    if kind == "response.deleted":
-        return HookEvents([_deletion(response, sent)])
-    if not _is_of_dataset(response, project):
-        return UNKNOWN
-    return HookEvents([_event(response, project, sent)])
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Refuse a message with a wrong signature, or an old one."""
+        verify_standard(standard_key(secret), message.headers, message.body, message.received)
+
+    def events(self, action: str, payload: Fields, project: HookProject) -> HookEvents:
+        """Return the event of a response."""
+        self.refuse_comparisons(project)
+        response = object_of(payload.get("data"), "data")
+        sent = time_of(payload.get("timestamp"))
+        if action == "response.deleted":
+            return HookEvents([_deletion(response, sent)])
+        if not _is_of_dataset(response, project):
+            return UNKNOWN
+        return HookEvents([_event(response, project, sent)])
 
 
 def _deletion(response: Fields, sent: datetime | None) -> LabelEvent:
@@ -96,6 +93,3 @@ def _label(response: Fields, project: HookProject) -> str:
     question = project.question or chosen(given, None, "question")
     label = category_of(given.get(question))
     return "" if label is None else text_of(label, "label")
-
-
-PLATFORM = Platform("Argilla", verify, read)

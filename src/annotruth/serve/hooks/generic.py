@@ -26,38 +26,37 @@ from annotruth.serve.hooks.signatures import (
     verify_secret,
     verify_standard,
 )
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.web.errors import message_of
 from annotruth.serve.web.schemas import NewComparison, NewLabel
 
-_LABELS = TypeAdapter(list[NewLabel])
-_COMPARISONS = TypeAdapter(list[NewComparison])
+_LABELS: TypeAdapter[Any] = TypeAdapter(list[NewLabel])
+_COMPARISONS: TypeAdapter[Any] = TypeAdapter(list[NewComparison])
 
 
-def verify(secret: str, message: HookMessage) -> None:
-    """Refuse a message with neither the secret nor a right signature."""
-    if message.header("webhook-signature"):
-        verify_standard(standard_key(secret), message.headers, message.body, message.received)
-    elif message.header(SIGNATURE_HEADER):
-        verify_hex(secret, message.header(SIGNATURE_HEADER), message.body)
-    else:
-        verify_secret(message.header(SECRET_HEADER), secret)
+class Generic(Platform):
+    """Any other program."""
 
+    title = "another program"
 
-def read(payload: Any, project: HookProject) -> HookEvents:
-    """Return the labels or comparisons of a message: one object, or a list of them."""
-    given = payload if isinstance(payload, list) else [payload]
-    try:
-        sent = (
-            _LABELS.validate_python(given)
-            if project.kind == "labels"
-            else _COMPARISONS.validate_python(given)
-        )
-    except ValidationError as error:
-        raise InputError(
-            message_of(error.errors(include_url=False, include_context=False, include_input=False))
-        ) from None
-    return HookEvents([_identified(one.to_event()) for one in sent])
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Refuse a message with neither the secret nor a right signature."""
+        if message.header("webhook-signature"):
+            verify_standard(standard_key(secret), message.headers, message.body, message.received)
+        elif message.header(SIGNATURE_HEADER):
+            verify_hex(secret, message.header(SIGNATURE_HEADER), message.body)
+        else:
+            verify_secret(message.header(SECRET_HEADER), secret)
+
+    def read(self, payload: Any, project: HookProject) -> HookEvents:
+        """Return the labels or comparisons of a message: one object, or a list of them."""
+        given = payload if isinstance(payload, list) else [payload]
+        model = _LABELS if project.kind == "labels" else _COMPARISONS
+        try:
+            sent = model.validate_python(given)
+        except ValidationError as error:
+            raise InputError(message_of(error)) from None
+        return HookEvents([_identified(one.to_event()) for one in sent])
 
 
 def _identified(event: LabelEvent) -> LabelEvent:
@@ -68,6 +67,3 @@ def _identified(event: LabelEvent) -> LabelEvent:
     if event.event_id is not None or event.submitted is None:
         return event
     return event._replace(event_id=event_id(*event))
-
-
-PLATFORM = Platform("another program", verify, read)

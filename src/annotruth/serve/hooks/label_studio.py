@@ -1,24 +1,35 @@
-"""Label Studio's webhooks: annotations created, updated and deleted.
+"""Label Studio: its webhooks, and its API as far as polling and predictions need it.
 
 Label Studio signs nothing and sends nothing again. The secret is in a header of the webhook's
-settings, and `annotruth.serve.hooks.polling` finds what was lost.
+settings, and polling finds what was lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from annotruth.comparisons.formats.label_studio import comparison_of
-from annotruth.errors import InputError
-from annotruth.io.formats.label_studio import annotator_of, item_of, label_of
+import httpx2
+
+from annotruth.errors import InputError, shown
+from annotruth.io.formats.label_studio import (
+    annotations_of,
+    annotator_of,
+    comparison_of,
+    item_of,
+    label_of,
+)
+from annotruth.serve.hooks.client import PlatformClient, PlatformError, TokenAuth
 from annotruth.serve.hooks.message import (
-    UNKNOWN,
+    API,
     Fields,
     HookEvents,
     HookMessage,
     HookProject,
     Platform,
+    PlatformState,
+    PolledAnnotation,
     event_id,
     object_of,
     outcome_of,
@@ -28,11 +39,125 @@ from annotruth.serve.hooks.message import (
     time_of,
 )
 from annotruth.serve.hooks.signatures import verify_secret
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
+
+_TITLE = "Label Studio"
+_TASKS_AT_ONCE = 100
+_REFRESH = "/api/token/refresh/"
 
 SECRET_HEADER = "X-Annotruth-Secret"
 """The header of Label Studio's webhook that holds the secret."""
 _GIVEN = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
+
+
+class AccessTokenAuth(httpx2.Auth):
+    """Authentication by a personal access token.
+
+    It is exchanged for an access token, which Label Studio accepts for some minutes; after a 401, for
+    a new one.
+    """
+
+    requires_response_body = True
+
+    def __init__(self, token: str, url: str) -> None:
+        self._token = token
+        self._url = url.rstrip("/")
+        self._access = ""
+
+    def auth_flow(
+        self, request: httpx2.Request
+    ) -> Generator[httpx2.Request, httpx2.Response, None]:
+        """Add the access token to a request, and get a new one if there is none that is accepted."""
+        for _ in range(2):
+            if not self._access:
+                content = {"refresh": self._token}
+                answer = yield httpx2.Request("POST", self._url + _REFRESH, json=content)
+                self._access = _access_token(answer)
+            request.headers["Authorization"] = f"Bearer {self._access}"
+            response = yield request
+            if response.status_code != 401:
+                return
+            self._access = ""
+
+
+def _access_token(answer: httpx2.Response) -> str:
+    try:
+        content = answer.json() if answer.status_code == 200 else None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("access"), str):
+        raise PlatformError(
+            f"{_TITLE} refuses the personal access token ({answer.status_code}): give the "
+            "connection a valid one"
+        )
+    return str(content["access"])
+
+
+class LabelStudioProject(PlatformClient):
+    """A project of Label Studio: ``url``, ``project`` (a number) and ``token`` of the settings.
+
+    The token is a legacy token or a personal access token.
+    """
+
+    def __init__(self, settings: Fields, **options: Any) -> None:
+        url, token = str(settings["url"]), str(settings["token"])
+        is_personal = token.count(".") == 2  # a JSON web token
+        auth = AccessTokenAuth(token, url) if is_personal else TokenAuth(f"Token {token}")
+        self.number = int(settings["project"])
+        super().__init__(_TITLE, url, auth, **options)
+
+    def tasks(self) -> Iterator[dict[str, Any]]:
+        """Return all tasks, with annotations and predictions, page by page in order of their ids.
+
+        Tasks that are deleted meanwhile move the pages, so that a task may be missed.
+        """
+        page, n_read = 1, 0
+        while True:
+            content = self.get(
+                "/api/tasks",
+                project=self.number,
+                page=page,
+                page_size=_TASKS_AT_ONCE,
+                fields="all",
+            )
+            tasks = content.get("tasks") if isinstance(content, dict) else None
+            if not isinstance(tasks, list) or not all(isinstance(each, dict) for each in tasks):
+                raise PlatformError(f"{_TITLE} returned no list of tasks ({shown(content)})")
+            yield from tasks
+            n_read += len(tasks)
+            if not tasks or n_read >= content.get("total", 0):
+                return
+            page += 1
+
+    def has_annotation(self, number: str) -> bool:
+        """Return whether an annotation still exists."""
+        return self.exists(f"/api/annotations/{number}/")
+
+    def project(self) -> dict[str, Any]:
+        """Return the settings of the project."""
+        content = self.get(f"/api/projects/{self.number}/")
+        if not isinstance(content, dict):
+            raise PlatformError(f"{_TITLE} returned no project ({shown(content)})")
+        return content
+
+    def choose_model(self, version: str) -> None:
+        """Make the Data Manager show the scores of a model's predictions."""
+        self.patch(f"/api/projects/{self.number}/", {"model_version": version})
+
+    def add_predictions(self, predictions: Sequence[Fields]) -> int:
+        """Add predictions, and return how many Label Studio took; it leaves out invalid ones."""
+        path = f"/api/projects/{self.number}/import/predictions"
+        content = self.post(path, list(predictions))
+        created = content.get("created") if isinstance(content, dict) else None
+        return created if isinstance(created, int) else len(predictions)
+
+    def change_prediction(self, number: int, changes: Fields) -> None:
+        """Change a prediction."""
+        self.patch(f"/api/predictions/{number}/", dict(changes))
+
+    def delete_prediction(self, number: int) -> None:
+        """Delete a prediction."""
+        self.delete(f"/api/predictions/{number}/")
 
 
 class _Answer(NamedTuple):
@@ -44,27 +169,37 @@ class _Answer(NamedTuple):
     label: str
 
 
-def verify(secret: str, message: HookMessage) -> None:
-    """Refuse a message without the secret."""
-    verify_secret(message.header(SECRET_HEADER), secret)
+class LabelStudio(Platform):
+    """Label Studio."""
 
+    title, action = "Label Studio", "action"
+    settings = ("question", "left", "right", *API, "predictions")
+    actions = (*_GIVEN, "ANNOTATIONS_DELETED", "TASKS_DELETED")
 
-def read(payload: Any, project: HookProject) -> HookEvents:
-    """Return what a message of Label Studio says.
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Refuse a message without the secret."""
+        verify_secret(message.header(SECRET_HEADER), secret)
 
-    The deletion of a task names neither its annotations nor its item, so the project is polled.
-    """
-    payload = object_of(payload, "object")
-    action = payload.get("action")
-    if action in _GIVEN:
-        return _given(payload, project)
-    if action == "ANNOTATIONS_DELETED":
-        return HookEvents([_deletion(number) for number in _ids(payload.get("annotations"))])
-    if action == "TASKS_DELETED":
+    def events(self, action: str, payload: Fields, project: HookProject) -> HookEvents:
+        """Return what a message of Label Studio says.
+
+        The deletion of a task names neither its annotations nor its item, so the project is polled.
+        """
+        if action in _GIVEN:
+            return _given(payload, project)
+        if action == "ANNOTATIONS_DELETED":
+            return HookEvents([_deletion(number) for number in _ids(payload.get("annotations"))])
         return HookEvents([], needs_poll=True)
-    if not isinstance(action, str):
-        raise InputError("the message has no action: is it one of Label Studio's webhooks?")
-    return UNKNOWN
+
+    @contextmanager
+    def open(self, project: HookProject, **options: Any) -> Iterator[PlatformState]:
+        """Return the annotations of a project of Label Studio.
+
+        One that is not among them counts as deleted only if Label Studio says so when asked for it,
+        because pages move while they are read.
+        """
+        with LabelStudioProject(project.settings, **options) as client:
+            yield PlatformState(_annotations(client.tasks(), project), client.has_annotation)
 
 
 def _deletion(annotation: str) -> LabelEvent:
@@ -171,4 +306,14 @@ def _answer(task: Fields, annotation: Fields, project: HookProject) -> _Answer:
     )
 
 
-PLATFORM = Platform("Label Studio", verify, read)
+def _annotations(tasks: Iterable[Fields], project: HookProject) -> Iterator[PolledAnnotation]:
+    for task in tasks:
+        for annotation in annotations_of(dict(task)):
+            number = str(annotation.get("id"))
+            try:
+                event = annotation_event(task, annotation, project)
+                gold = known_truth(task, annotation, project)
+            except InputError as error:
+                yield PolledAnnotation(number, None, problem=str(error))
+            else:
+                yield PolledAnnotation(number, event, gold)

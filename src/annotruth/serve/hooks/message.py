@@ -5,30 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from annotruth.comparisons.outcomes import outcome_of_word
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import InputError, shown
-from annotruth.serve.store.records import LabelEvent, ProjectKind
+from annotruth.observations.pairs.outcomes import outcome_of_word
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
+from annotruth.serve.store.tables import LabelEvent, ProjectKind
 
 Fields = Mapping[str, Any]
 """An object of JSON."""
+API = ("url", "project", "token")
+"""The settings that polling and predictions need."""
 _OUTCOMES = {LEFT: "left", RIGHT: "right", TIE: "tie"}
 _MAX_SECONDS = 30 * 24 * 3600  # beyond, a time of work is a tab that stayed open, or nonsense
 
 
 class HookMessage(NamedTuple):
-    """A request that a platform sent: its headers by name in lower case, and its body.
-
-    Examples
-    --------
-    >>> message = HookMessage({"x-annotruth-secret": "..."}, b"{}", datetime(2026, 1, 1, tzinfo=UTC))
-    >>> message.header("X-Annotruth-Secret")
-    '...'
-    """
+    """A request that a platform sent: its headers by name in lower case, and its body."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -40,29 +36,12 @@ class HookMessage(NamedTuple):
 
 
 class HookEvents(NamedTuple):
-    """What a message says.
-
-    Attributes
-    ----------
-    events
-        Labels that were given, edited or deleted.
-    gold
-        Known truths by item.
-    is_known
-        Whether the message is about labels; others are answered and counted.
-    needs_poll
-        Whether the message says that labels changed, but not which: the platform must be read.
-
-    Examples
-    --------
-    >>> HookEvents([LabelEvent("film 1", "ann", "good")]).needs_poll
-    False
-    """
+    """What a message says: labels that were given, edited or deleted, and known truths by item."""
 
     events: list[LabelEvent]
     gold: Mapping[str, str] = {}
-    is_known: bool = True
-    needs_poll: bool = False
+    is_known: bool = True  # whether it is about labels; others are answered and counted
+    needs_poll: bool = False  # labels changed, but it does not say which: the platform must be read
 
 
 UNKNOWN = HookEvents([], is_known=False)
@@ -70,15 +49,7 @@ UNKNOWN = HookEvents([], is_known=False)
 
 
 class HookProject(NamedTuple):
-    """What a hook must know of the project that its labels go to.
-
-    ``settings`` are those of the connection.
-
-    Examples
-    --------
-    >>> HookProject("labels", {"question": "sentiment"}).question
-    'sentiment'
-    """
+    """The kind of the project that labels go to, and the settings of the connection."""
 
     kind: ProjectKind
     settings: Fields
@@ -95,22 +66,66 @@ class HookProject(NamedTuple):
         return {side: self.settings[side] for side in ("left", "right") if side in self.settings}
 
 
-class Platform(NamedTuple):
-    """A labelling tool: how its messages are verified and read.
+class PolledAnnotation(NamedTuple):
+    """An annotation as a platform has it now: its event, and a known truth if it is one."""
 
-    ``verify`` takes the secret and the message, and raises a `SignatureError`; ``read`` takes the
-    content of the message and the project.
+    annotation: str
+    event: LabelEvent | None  # None where it cannot be read; `problem` says why
+    gold: Mapping[str, str] = {}
+    problem: str = ""
 
-    Examples
-    --------
-    >>> from annotruth.serve.hooks.platforms import PLATFORMS
-    >>> PLATFORMS["cvat"].title
-    'CVAT'
+
+class PlatformState(NamedTuple):
+    """What a platform says now: its annotations, and whether one that is not among them exists."""
+
+    annotations: Iterable[PolledAnnotation]
+    still_exists: Callable[[str], bool]
+
+
+class Platform:
+    """A labelling tool: how its messages are verified and read, and how it is polled.
+
+    A platform's class says what differs: the field of a message with the action, which actions are
+    about labels, the names of the settings of its connections, and what one of its answers is called.
     """
 
-    title: str
-    verify: Callable[[str, HookMessage], None]
-    read: Callable[[Any, HookProject], HookEvents]
+    title = ""
+    settings: tuple[str, ...] = ()
+    action = "event"
+    actions: tuple[str, ...] = ()
+    only_labels = ""  # what is refused in projects of comparisons
+
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Raise a `SignatureError` for a message with a wrong signature, or an old one."""
+        raise NotImplementedError
+
+    def read(self, payload: Any, project: HookProject) -> HookEvents:
+        """Return what the content of a message says."""
+        payload = object_of(payload, "object")
+        action = payload.get(self.action)
+        if not isinstance(action, str):
+            raise InputError(
+                f"the message has no {self.action}: is it one of {self.title}'s webhooks?"
+            )
+        return self.events(action, payload, project) if action in self.actions else UNKNOWN
+
+    def events(self, action: str, payload: Fields, project: HookProject) -> HookEvents:
+        """Return what a message says whose action is about labels."""
+        raise NotImplementedError
+
+    @contextmanager
+    def open(self, project: HookProject, **options: Any) -> Iterator[PlatformState]:
+        """Return what the platform says now; the options are those of `PlatformClient`."""
+        raise InputError(f"{self.title} is not polled")
+        yield
+
+    def refuse_comparisons(self, project: HookProject) -> None:
+        """Refuse a project of comparisons, where answers of the platform are labels."""
+        if project.kind == "comparisons":
+            raise InputError(
+                f"{self.title}'s {self.only_labels} are labels, not comparisons: use a project of "
+                "labels"
+            )
 
 
 def event_id(*parts: Any) -> str:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotruth.errors import InputError
 from annotruth.io.formats.potato import BETWEEN, choice_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
-    UNKNOWN,
     Fields,
     HookEvents,
     HookMessage,
@@ -23,48 +21,40 @@ from annotruth.serve.hooks.message import (
     time_of,
 )
 from annotruth.serve.hooks.signatures import verify_standard
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
 
-_ACTIONS = ("annotation.created", "annotation.updated")
 _TICKED = "on"  # what a form sends for an option without a value of its own
 _EMPTY = (None, "", False, "false")
 
 
-def verify(secret: str, message: HookMessage) -> None:
-    """Refuse a message with a wrong signature, or an old one."""
-    verify_standard(secret.encode(), message.headers, message.body, message.received)
+class Potato(Platform):
+    """Potato; an annotation is that of a user on an instance."""
 
+    title, only_labels = "Potato", "annotations"
+    settings = ("question",)
+    actions = ("annotation.created", "annotation.updated")
 
-def read(payload: Any, project: HookProject) -> HookEvents:
-    """Return what a message of Potato says.
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Refuse a message with a wrong signature, or an old one."""
+        verify_standard(secret.encode(), message.headers, message.body, message.received)
 
-    An annotation is that of a user on an instance; one without an answer to the question counts as
-    deleted.
-    """
-    payload = object_of(payload, "object")
-    action = payload.get("event")
-    if not isinstance(action, str):
-        raise InputError("the message has no event: is it one of Potato's webhooks?")
-    if action not in _ACTIONS:
-        return UNKNOWN
-    if project.kind == "comparisons":
-        raise InputError(
-            "Potato's annotations are labels, not comparisons: use a project of labels"
+    def events(self, action: str, payload: Fields, project: HookProject) -> HookEvents:
+        """Return the event; one without an answer to the question counts as deleted."""
+        self.refuse_comparisons(project)
+        data = object_of(payload.get("data"), "data")
+        item = text_of(data.get("instance_id"), "instance_id")
+        user = text_of(data.get("user_id"), "user_id")
+        submitted = time_of(payload.get("timestamp"))
+        label = _label(object_of(data.get("annotations"), "annotations"), project)
+        event = LabelEvent(
+            item,
+            user,
+            label,
+            event_id=event_id(item, user, submitted, label),
+            submitted=submitted,
+            deleted=not label,
         )
-    data = object_of(payload.get("data"), "data")
-    item = text_of(data.get("instance_id"), "instance_id")
-    user = text_of(data.get("user_id"), "user_id")
-    submitted = time_of(payload.get("timestamp"))
-    label = _label(object_of(data.get("annotations"), "annotations"), project)
-    event = LabelEvent(
-        item,
-        user,
-        label,
-        event_id=event_id(item, user, submitted, label),
-        submitted=submitted,
-        deleted=not label,
-    )
-    return HookEvents([event])
+        return HookEvents([event])
 
 
 def _label(annotations: Fields, project: HookProject) -> str:
@@ -104,6 +94,3 @@ def _split(name: str, wanted: str | None) -> tuple[str, str | None]:
             question, _, option = name.partition(between)
             return question, option
     return name, None
-
-
-PLATFORM = Platform("Potato", verify, read)

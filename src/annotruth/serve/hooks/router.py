@@ -18,16 +18,15 @@ from starlette.concurrency import run_in_threadpool
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject
 from annotruth.serve.hooks.platforms import PLATFORMS
-from annotruth.serve.hooks.poller import REQUESTED
+from annotruth.serve.hooks.polling import REQUESTED
 from annotruth.serve.hooks.signatures import SignatureError
-from annotruth.serve.store.connections import PlatformConnection, get_connection, keep_contact
-from annotruth.serve.store.content import set_gold
-from annotruth.serve.store.projects import list_projects
-from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now
-from annotruth.serve.web.api.parameters import ERRORS
+from annotruth.serve.store.columns import utc_now
+from annotruth.serve.store.projects import keep_contact, list_projects, set_gold
+from annotruth.serve.store.rows import find_one
+from annotruth.serve.store.tables import PlatformConnection, Project
 from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.limits import RateLimit, too_many
+from annotruth.serve.web.guard import RateLimit, too_many
+from annotruth.serve.web.parameters import ERRORS
 
 _CONTACT_EVERY = timedelta(minutes=1)
 _REFUSALS_PER_SECOND, _REFUSALS_AT_ONCE = 5.0, 50.0
@@ -35,13 +34,7 @@ _MAX_NUMBER = 9  # digits of a connection's number
 
 
 class Received(NamedTuple):
-    """What became of a message.
-
-    Examples
-    --------
-    >>> Received(stored=1)._asdict()
-    {'stored': 1, 'repeated': 0, 'known': True}
-    """
+    """What became of a message."""
 
     stored: int = 0
     repeated: int = 0
@@ -67,22 +60,7 @@ def make_hooks(context: ServeContext) -> APIRouter:
 
 
 class HookReceiver:
-    """Verifies messages, and hands their labels to the same ingestion as the API's.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> from pathlib import Path
-    >>> from annotruth.serve.config import ServeConfig
-    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
-    >>> context = ServeContext.open(config)
-    >>> context.database.upgrade()
-    >>> message = HookMessage({}, b"{}", utc_now())
-    >>> asyncio.run(HookReceiver(context).receive("7", message, "127.0.0.1"))
-    Traceback (most recent call last):
-    fastapi.exceptions.HTTPException: 401: there is no such connection, or the signature is wrong
-    >>> context.close()
-    """
+    """Verifies messages, and hands their labels to the same ingestion as the API's."""
 
     def __init__(self, context: ServeContext) -> None:
         self._context = context
@@ -98,11 +76,8 @@ class HookReceiver:
     async def receive(self, number: str, message: HookMessage, address: str) -> Received:
         """Return what became of a message to a connection.
 
-        Raises
-        ------
-        HTTPException
-            With 401 if there is no such connection or the signature is wrong, with 400 if the
-            message cannot be read. Nothing is stored.
+        Raise status 401 if there is no such connection or the signature is wrong, and 400 if the
+        message cannot be read; then nothing is stored.
         """
         found = await run_in_threadpool(self._find, number)
         if found is None or not _is_signed(found[0], message):
@@ -129,7 +104,7 @@ class HookReceiver:
         if not (number.isascii() and number.isdigit() and len(number) <= _MAX_NUMBER):
             return None
         with self._context.database.connect() as connection:
-            sender = get_connection(connection, int(number))
+            sender = find_one(connection, PlatformConnection, id=int(number))
             if sender is None:
                 return None
             projects = {each.id: each for each in list_projects(connection)}

@@ -27,14 +27,7 @@ TOLERANCE = 300
 
 
 class SignatureError(AnnotruthError):
-    """A message is not signed by the secret, or was signed too long ago.
-
-    Examples
-    --------
-    >>> verify_secret("one", "another")
-    Traceback (most recent call last):
-    annotruth.serve.hooks.signatures.SignatureError: the secret is wrong or missing
-    """
+    """A message is not signed by the secret, or was signed too long ago."""
 
 
 def new_secret() -> str:
@@ -68,17 +61,8 @@ def sign(secret: str, message_id: str, timestamp: datetime, body: bytes) -> dict
 def verify_standard(key: bytes, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
     """Refuse a message whose signature of Standard Webhooks is wrong, missing or too old.
 
-    Parameters
-    ----------
-    key
-        The key: `standard_key` of the secret, or the bytes of the secret itself where a sender
-        does not decode it.
-    headers
-        The headers, with names in lower case.
-    body
-        The body as it was sent.
-    now
-        The time.
+    The key is `standard_key` of the secret, or the bytes of the secret itself where a sender does not
+    decode it. Names of headers are in lower case.
     """
     message_id, seconds = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     expected = _standard(key, message_id, seconds, body)

@@ -6,15 +6,16 @@ already has the predictions of the last time: only what changed is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.label_studio import item_of
-from annotruth.io.predictions import ControlType, LabelControl, make_predictions
-from annotruth.labels.scale import Scale
+from annotruth.io.tasks import ControlType, LabelControl, make_predictions
+from annotruth.observations.scale import Scale
+from annotruth.serve.hooks.label_studio import LabelStudioProject
 from annotruth.serve.hooks.message import Fields
 
 MODEL_VERSION = "annotruth"
@@ -25,13 +26,7 @@ _TYPES: Mapping[str, ControlType] = {"choices": "choices", "rating": "rating", "
 
 
 class WrittenBack(NamedTuple):
-    """How many predictions were added, changed, left as they were, and refused by Label Studio.
-
-    Examples
-    --------
-    >>> WrittenBack(n_added=2, n_changed=1, n_unchanged=7, n_refused=0).summary
-    '2 added, 1 changed, 7 unchanged'
-    """
+    """How many predictions were added, changed, left as they were, and refused by Label Studio."""
 
     n_added: int
     n_changed: int
@@ -48,22 +43,6 @@ class WrittenBack(NamedTuple):
         )
 
 
-class _Project(Protocol):
-    """What is asked of Label Studio."""
-
-    def project(self) -> Fields: ...
-
-    def tasks(self) -> Iterator[Fields]: ...
-
-    def choose_model(self, version: str) -> None: ...
-
-    def add_predictions(self, predictions: Sequence[Fields]) -> int: ...
-
-    def change_prediction(self, number: int, changes: Fields) -> None: ...
-
-    def delete_prediction(self, number: int) -> None: ...
-
-
 class _Existing(NamedTuple):
     """A task, and the predictions that were written to it before."""
 
@@ -72,23 +51,13 @@ class _Existing(NamedTuple):
 
 
 def write_back(
-    client: _Project, items: pa.Table, scale: Scale, *, question: str | None = None
+    client: LabelStudioProject, items: pa.Table, scale: Scale, *, question: str | None = None
 ) -> WrittenBack:
     """Write predictions to Label Studio, for the items that are tasks there.
 
     Where the project shows the predictions of no model, it shows these from now on. Otherwise the
-    Data Manager has no score of them.
-
-    Parameters
-    ----------
-    client
-        The project of Label Studio.
-    items
-        The table of items of a fit.
-    scale
-        The scale of the labels.
-    question
-        The tag that takes the labels; by default the only one.
+    Data Manager has no score of them. ``question`` is the tag that takes the labels; by default the
+    only one.
     """
     settings = client.project()
     control = find_control(settings, question)
@@ -136,7 +105,7 @@ def find_control(settings: Fields, question: str | None) -> LabelControl:
     )
 
 
-def _tasks_by_item(tasks: Iterator[Fields]) -> dict[str, list[_Existing]]:
+def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
     found: dict[str, list[_Existing]] = {}
     for task in tasks:
         predictions = task.get("predictions")

@@ -14,18 +14,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import InputError
 from annotruth.serve.administration import Administration
-from annotruth.serve.hooks.settings import parse_settings
-from annotruth.serve.pages.layout import PROJECTS, Frame
-from annotruth.serve.pages.projects import login_page
+from annotruth.serve.hooks.platforms import parse_settings
+from annotruth.serve.pages.overview import login_page
+from annotruth.serve.pages.parts import PROJECTS, Frame
 from annotruth.serve.pages.routes import PageRoute, Reader, frame_of
 from annotruth.serve.pages.settings import ALERT_KINDS, SettingsData, settings_page
 from annotruth.serve.store import alerts as alert_store
-from annotruth.serve.store import connections as connection_store
-from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.columns import utc_now
+from annotruth.serve.store.rows import change, find
+from annotruth.serve.store.tables import Alert, PlatformConnection, Project, Webhook
 from annotruth.serve.store.tokens import list_tokens
-from annotruth.serve.web.access import Access
-from annotruth.serve.web.auth import check_same_origin, form_of, require
+from annotruth.serve.web.auth import Access, check_same_origin, form_of, require
 from annotruth.serve.web.context import ServeContext, context_of
 from annotruth.serve.web.errors import message_of
 from annotruth.serve.web.schemas import (
@@ -101,7 +100,7 @@ async def _mark_alerts(request: Request, access: Writer) -> Response:
 
     def mark() -> None:
         with context.database.begin() as connection:
-            alert_store.mark_seen(connection, access.project.id)
+            change(connection, Alert, {"seen": True}, project=access.project.id, seen=False)
 
     await run_in_threadpool(mark)
     return RedirectResponse(Frame(project=access.project.name).address("alerts"), 303)
@@ -126,14 +125,14 @@ def _settings(
     project = access.project
     with context.database.connect() as connection:
         is_admin = access.token.allows("admin", project.id)
-        webhooks = alert_store.list_webhooks(connection, project.id) if is_admin else []
+        webhooks = find(connection, Webhook, project=project.id) if is_admin else []
         data = SettingsData(
             project=project,
             now=utc_now(),
             tokens=list_tokens(connection, project.id) if is_admin else (),
             webhooks=webhooks,
             last_deliveries=alert_store.last_deliveries(connection, webhooks),
-            connections=connection_store.list_connections(connection, project.id)
+            connections=find(connection, PlatformConnection, project=project.id)
             if is_admin
             else (),
             secret=secret,
@@ -246,7 +245,7 @@ def _checked(model: Any, values: dict[str, Any]) -> Any:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise InputError(message_of(error.errors(include_url=False))) from None
+        raise InputError(message_of(error)) from None
 
 
 _CHANGES: dict[str, Callable[[_Change], _Secret | None]] = {

@@ -1,4 +1,4 @@
-"""The overview of a project: how far it is, how well annotators agree, and what to do now."""
+"""The overview of a project, the list of projects, the form that logs in, and messages."""
 
 from __future__ import annotations
 
@@ -6,21 +6,34 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from annotruth.errors import counted
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.over_time import (
     TIME_LINES_WIDTH,
     TimeLine,
     draw_counts,
     draw_time_lines,
 )
-from annotruth.report.html import facts, figure, section, side_by_side
-from annotruth.serve.pages.cells import link, moment, moment_text
-from annotruth.serve.pages.layout import Frame, render
-from annotruth.serve.store.records import Alert, Project, Snapshot, WorkerState
-from annotruth.serve.store.schema import utc_now
+from annotruth.report.render import CodeText, Fact, Facts, Part, Section, SideBySide, Strong, Text
+from annotruth.serve.pages.parts import (
+    PROJECTS,
+    ChoiceField,
+    Field,
+    First,
+    Form,
+    FormBox,
+    Frame,
+    Joined,
+    Moment,
+    PageLink,
+    Tasks,
+    render,
+)
+from annotruth.serve.pages.table import Column, TableQuery, paged_table
+from annotruth.serve.store.columns import utc_now
+from annotruth.serve.store.tables import Alert, Project, Snapshot, WorkerState
 
 MAX_POINTS = 120
 """How many snapshots a line of a chart has at most."""
@@ -34,45 +47,29 @@ MAX_HOURS_READ = _MAX_DAYS * 24
 """How many hours with labels the chart needs at most."""
 
 _MAX_NAMED = 8
+_COLUMNS = [
+    Column("name", "Project", sorts=False),
+    Column("kind", "Kind", sorts=False, rank=1),
+    Column("n_labels", "Labels", right=True, sorts=False),
+    Column("agreement", "Agreement", right=True, sorts=False, rank=1),
+    Column("finished", "Finished", "items that need no more labels", right=True, sorts=False),
+    Column("updated", "Updated", "time of the last snapshot, in UTC", sorts=False, rank=1),
+]
+_KINDS = {"labels": "labels of items", "comparisons": "comparisons of pairs of items"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewData:
-    """What the overview shows.
-
-    Attributes
-    ----------
-    project
-        The project.
-    snapshots
-        Its snapshots, oldest first.
-    per_hour
-        Labels per hour.
-    state
-        What the worker last said.
-    alerts
-        The latest alerts that nobody has seen and that ask for something.
-    to_drop
-        The annotators that the advice is to drop.
-    n_received
-        How many labels were received, where there is no snapshot yet.
-    now
-        The time.
-
-    Examples
-    --------
-    >>> project = Project(1, "films", "labels", {}, datetime(2026, 1, 1, tzinfo=UTC))
-    >>> OverviewData(project=project).summary
-    {}
-    """
+    """What the overview shows."""
 
     project: Project
-    snapshots: Sequence[Snapshot] = ()
-    per_hour: Mapping[datetime, int] | None = None
-    state: WorkerState | None = None
+    snapshots: Sequence[Snapshot] = ()  # its snapshots, oldest first
+    per_hour: Mapping[datetime, int] | None = None  # labels per hour
+    state: WorkerState | None = None  # what the worker last said
+    # The latest alerts that nobody has seen and that ask for something.
     alerts: Sequence[Alert] = ()
-    to_drop: Sequence[str] = ()
-    n_received: int = 0
+    to_drop: Sequence[str] = ()  # the annotators that the advice is to drop
+    n_received: int = 0  # how many labels were received, where there is no snapshot yet
     now: datetime = field(default_factory=utc_now)
 
     @property
@@ -85,31 +82,34 @@ def overview_page(frame: Frame, data: OverviewData) -> str:
     """Return the overview of a project."""
     error = data.state.error if data.state is not None else ""
     if not data.snapshots:
-        content = _first_fit(frame, data.n_received) if data.n_received else _waiting(frame)
+        first = First(_first_fit(frame, data.n_received) if data.n_received else _waiting(frame))
         return render(
-            frame, frame.project, content, tab="", notice=error, live=True, every_label=True
+            frame, frame.project, first, tab="", notice=error, live=True, every_label=True
         )
     last = data.snapshots[-1]
-    under = f"{last.model} · {moment_text(last.created)} UTC · snapshot {last.version:,}"
-    charts = [figure(chart) for chart in _charts(frame, data)]
+    under = f"{last.model} · {Moment(last.created).text} UTC · snapshot {last.version:,}"
+    charts = _charts(frame, data)
     parts = [
-        f'<section class="first">{facts(_facts(frame, data))}</section>',
-        section("now", "What to do now", _tasks(frame, data)),
-        section("time", "Over time", side_by_side(*charts)) if charts else "",
+        First([Facts(_facts(frame, data))]),
+        Section("now", "What to do now", [_tasks(frame, data)]),
+        Section("time", "Over time", [SideBySide(charts)]) if charts else "",
     ]
     return render(frame, frame.project, *parts, tab="", under=under, notice=error, live=True)
 
 
-def _first_fit(frame: Frame, n_received: int) -> str:
+def _first_fit(frame: Frame, n_received: int) -> list[Part]:
     """Return what a project with labels but without snapshots shows."""
-    rows = facts([(f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")])
-    return (
-        f'<section class="first">{rows}<p class="lead">They are being fitted for the first time. In a '
-        "new installation this compiles code first, which takes up to a minute.</p></section>"
+    text = (
+        "They are being fitted for the first time. In a new installation this compiles code first, "
+        "which takes up to a minute."
     )
+    return [
+        Facts([(f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")]),
+        Text(text, "lead"),
+    ]
 
 
-def _waiting(frame: Frame) -> str:
+def _waiting(frame: Frame) -> list[Part]:
     """Return what a project without snapshots shows."""
     example = (
         '{"left": "a", "right": "b", "annotator": "ann", "outcome": "left"}'
@@ -120,18 +120,14 @@ def _waiting(frame: Frame) -> str:
         f"curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' -d '{example}' "
         f"http://HOST/api/v1{frame.address()}/{frame.unit}s"
     )
-    return (
-        f'<section class="first"><p class="lead">Waiting for the first {frame.unit}s. This page '
-        f"shows them as they arrive.</p><p><code>{escaped(command)}</code></p></section>"
-    )
+    lead = f"Waiting for the first {frame.unit}s. This page shows them as they arrive."
+    return [Text(lead, "lead"), Text(CodeText(command))]
 
 
-def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
+def _facts(frame: Frame, data: OverviewData) -> list[Fact]:
     summary, last = data.summary, data.snapshots[-1]
     n_items = _whole(summary.get("n_items"))
-    rows: list[tuple[str, object, str]] = [
-        (f"{frame.unit}s".capitalize(), f"{last.n_labels:,}", _rate(summary))
-    ]
+    rows: list[Fact] = [(f"{frame.unit}s".capitalize(), f"{last.n_labels:,}", _rate(summary))]
     if not frame.is_ranking:
         finished = _whole(summary.get("n_finished"))
         share = f"{finished / n_items:.0%} need no more labels" if n_items else ""
@@ -156,9 +152,7 @@ def _facts(frame: Frame, data: OverviewData) -> list[tuple[str, object, str]]:
     return rows
 
 
-def _expected(
-    frame: Frame, summary: Mapping[str, object], now: datetime
-) -> tuple[str, object, str]:
+def _expected(frame: Frame, summary: Mapping[str, object], now: datetime) -> Fact:
     """Return when the project is expected to need no more labels."""
     n_needed = _whole(summary.get("n_needed"))
     if not n_needed:
@@ -182,28 +176,24 @@ def _rate(summary: Mapping[str, object]) -> str:
     return f"{rate:,.0f} per hour on average, last 24 hours" if rate else ""
 
 
-def _tasks(frame: Frame, data: OverviewData) -> str:
+def _tasks(frame: Frame, data: OverviewData) -> Part:
     """Return what to do now: whom to look at, what to ask for, and alerts."""
     notes = data.summary.get("notes")
-    lines = [escaped(note) for note in notes] if isinstance(notes, list) else []
+    lines: list[Part] = list(notes) if isinstance(notes, list) else []
     if data.to_drop:
-        named = ", ".join(
-            link(frame.address("annotator", id=each), each) for each in data.to_drop[:_MAX_NAMED]
-        )
+        named = Joined([frame.annotator(a, "", 60) for a in data.to_drop[:_MAX_NAMED]], ", ")
         n_more = len(data.to_drop) - _MAX_NAMED
         more = f" and {n_more:,} more" if n_more > 0 else ""
-        lines.append(f"<b>{counted(len(data.to_drop), 'annotator')} to drop</b>: {named}{more}")
+        count = Strong(f"{counted(len(data.to_drop), 'annotator')} to drop")
+        lines.append([count, ": ", named, more])
     n_needed = data.summary.get("n_needed")
     if n_needed:
-        queue = link(frame.address("queue"), "queue")
-        lines.append(f"<b>{counted(_whole(n_needed), frame.unit)} to ask for</b>: {queue}")
+        asked = Strong(f"{counted(_whole(n_needed), frame.unit)} to ask for")
+        lines.append([asked, ": ", PageLink(frame.address("queue"), "queue")])
     elif n_needed == 0:
         lines.append(f"No more {frame.unit}s are needed now.")
-    for alert in data.alerts[:_MAX_NAMED]:
-        lines.append(f"{moment(alert.created)} {escaped(alert.text)}")
-    if not lines:
-        return '<p class="quiet">Nothing yet.</p>'
-    return f'<ul class="tasks">{"".join(f"<li>{line}</li>" for line in lines)}</ul>'
+    lines += [[Moment(alert.created), f" {alert.text}"] for alert in data.alerts[:_MAX_NAMED]]
+    return Tasks(lines) if lines else Text("Nothing yet.", "quiet")
 
 
 def _charts(frame: Frame, data: OverviewData) -> list[Chart]:
@@ -289,3 +279,66 @@ def _number(value: object) -> float | None:
 
 def _whole(value: object) -> int:
     return int(_number(value) or 0)
+
+
+class ProjectRow(NamedTuple):
+    """A project and its latest snapshot."""
+
+    project: Project
+    snapshot: Snapshot | None = None
+
+
+def projects_page(frame: Frame, rows: Sequence[ProjectRow], *, may_create: bool) -> str:
+    """Return the list of projects."""
+    query = TableQuery(path=PROJECTS, sort="")
+    table = paged_table(frame, "Projects", _COLUMNS, map(_row, rows), query, len(rows))
+    parts: list[Part] = [First([table])]
+    if may_create:
+        pattern = {"required": "", "pattern": "[a-z0-9\\-]{1,60}", "maxlength": 60}
+        fields = (
+            Field("name", "Name", tip="lower-case letters, digits and -", attributes=pattern),
+            ChoiceField("kind", "Kind", _KINDS),
+        )
+        made = Form(PROJECTS, fields, csrf=frame.csrf, button="Create")
+        parts.append(Section("new", "New project", [FormBox(made)]))
+    return render(frame, "Projects", *parts)
+
+
+def _row(each: ProjectRow) -> dict[str, Part]:
+    project, snapshot = each
+    name = PageLink(Frame(project=project.name).address(), project.name)
+    if snapshot is None:
+        return {"name": name, "kind": project.kind, "n_labels": 0}
+    summary = snapshot.summary
+    finished, n_items = summary.get("n_finished"), summary.get("n_items")
+    is_ranking = project.kind == "comparisons" or finished is None or not n_items
+    return {
+        "name": name,
+        "kind": project.kind,
+        "n_labels": snapshot.n_labels,
+        "agreement": summary.get("agreement"),
+        "finished": "" if is_ranking else f"{finished:,} of {n_items:,}",
+        "updated": Moment(snapshot.created),
+    }
+
+
+def login_page(*, wrong: bool = False) -> str:
+    """Return the form that logs in with a token.
+
+    A link that `annotruth serve` prints has the token behind ``#``, which browsers do not send;
+    the page's script puts it into the form.
+    """
+    attributes = {"required": "", "autocomplete": "off", "spellcheck": "false", "autofocus": ""}
+    tip = "made by: annotruth serve token create"
+    token = Field(
+        "token", "Token", kind="password", tip=tip, attributes={**attributes, "id": "token"}
+    )
+    form = Form("/login", [token], button="Log in", name="login")
+    notice = "This token is unknown, revoked or expired." if wrong else ""
+    return render(Frame(scope=""), "Log in", First([FormBox(form)]), notice=notice)
+
+
+def message_page(frame: Frame, title: str, text: str) -> str:
+    """Return a page with one message, such as that of an error."""
+    link = Text(PageLink(PROJECTS, "Projects"))
+    return render(frame, title, First([Text(text, "lead"), link]))

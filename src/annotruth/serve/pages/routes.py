@@ -3,61 +3,65 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
+from sqlalchemy import Connection, func, select
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import AnnotruthError
-from annotruth.serve.pages import alerts as alert_pages
-from annotruth.serve.pages import annotators as annotator_list
-from annotruth.serve.pages import items as item_list
-from annotruth.serve.pages import queue as queue_pages
-from annotruth.serve.pages import ranking as ranking_pages
-from annotruth.serve.pages import static
-from annotruth.serve.pages.annotator import (
-    AnnotatorData,
-    annotator_page,
-    label_query,
-    shown_labels,
+from annotruth.report.render import Text
+from annotruth.serve.pages import details, lists, settings, static
+from annotruth.serve.pages.lists import Activity
+from annotruth.serve.pages.overview import (
+    MAX_HOURS_READ,
+    OverviewData,
+    ProjectRow,
+    login_page,
+    message_page,
+    overview_page,
+    projects_page,
 )
-from annotruth.serve.pages.item import ItemData, content_sources, item_page
-from annotruth.serve.pages.layout import PROJECTS, Frame, render
-from annotruth.serve.pages.overview import MAX_HOURS_READ, OverviewData, overview_page
-from annotruth.serve.pages.projects import ProjectRow, login_page, message_page, projects_page
-from annotruth.serve.pages.queries import (
-    TO_ACT_ON,
-    activity_of,
-    median_seconds,
-    n_received,
-    n_unseen,
-    past_events,
-    to_drop,
-)
+from annotruth.serve.pages.parts import PROJECTS, First, Frame, render
 from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
 from annotruth.serve.pages.table import ROWS_PER_PAGE
-from annotruth.serve.store import alerts as alert_store
-from annotruth.serve.store import audit as audit_store
-from annotruth.serve.store import content as content_store
-from annotruth.serve.store import leases as lease_store
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels, current_of_slots
-from annotruth.serve.store.projects import list_projects
+from annotruth.serve.store.projects import (
+    active_leases,
+    get_content,
+    get_gold,
+    get_traits,
+    list_projects,
+)
+from annotruth.serve.store.rows import count, find
 from annotruth.serve.store.snapshots import (
     annotator_history,
     get_worker_state,
     hourly_counts,
+    latest_annotator_history,
     latest_snapshot,
     snapshot_history,
 )
-from annotruth.serve.web.access import Access
-from annotruth.serve.web.auth import require
+from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
+from annotruth.serve.web.auth import Access, require
 from annotruth.serve.web.context import ServeContext, context_of
-from annotruth.serve.web.security_headers import CONTENT_SECURITY_POLICY
+from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
+from annotruth.serve.web.schemas import AlertKind
+
+TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")
+"""Which alerts ask for something."""
+
+_RECENT = 100  # labels, for the speed of an annotator
+_TREND_POINTS = 40
+_MAX_PAST = 100
+# An expression, so that SQLite does not read all events of a project in this order.
+_LATEST_FIRST = -event.c.seq
 
 _LOGGER = logging.getLogger(__name__)
 _YEAR = 365 * 24 * 3600
@@ -67,14 +71,68 @@ _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
 Reader = Annotated[Access, Depends(require("read"))]
 
 
-class PageRoute(APIRoute):
-    """A route whose errors are pages: the form that logs in, or a message.
+def activity_of(
+    connection: Connection, project_id: int, annotators: Sequence[str]
+) -> dict[str, Activity]:
+    """Return the speed and the past reliability of some annotators."""
+    found = {}
+    for annotator in annotators:
+        past = annotator_history(connection, project_id, annotator)[-_TREND_POINTS:]
+        seconds = median_seconds(connection, project_id, annotator)
+        found[annotator] = Activity(seconds, [each.reliability for each in past])
+    return found
 
-    Examples
-    --------
-    >>> APIRouter(route_class=PageRoute).route_class.__name__
-    'PageRoute'
-    """
+
+def median_seconds(connection: Connection, project_id: int, annotator: str) -> float | None:
+    """Return the median time from start to submission of an annotator's latest labels."""
+    latest = (
+        select(event.c.started, event.c.submitted)
+        .where(
+            event.c.project == project_id,
+            event.c.annotator == annotator,
+            event.c.started.is_not(None),
+            ~event.c.deleted,
+        )
+        .order_by(_LATEST_FIRST)
+        .limit(_RECENT)
+    )
+    seconds = [(row.submitted - row.started).total_seconds() for row in connection.execute(latest)]
+    return median(seconds) if seconds else None
+
+
+def past_events(
+    connection: Connection, project_id: int, item: str, current: Sequence[StoredEvent]
+) -> list[StoredEvent]:
+    """Return the events of an item that are not its current labels, the latest first."""
+    query = select(event).where(event.c.project == project_id, event.c.item == item)
+    latest = query.order_by(_LATEST_FIRST).limit(_MAX_PAST + len(current))
+    kept = {each.seq for each in current}
+    return [StoredEvent(*row) for row in connection.execute(latest) if row.seq not in kept][
+        :_MAX_PAST
+    ]
+
+
+def n_received(connection: Connection, project_id: int) -> int:
+    """Return how many events a project has received."""
+    return connection.scalar(select(func.count()).where(event.c.project == project_id)) or 0
+
+
+def to_drop(connection: Connection, project_id: int) -> list[str]:
+    """Return the annotators whose last verdict is to drop them, by name."""
+    latest = latest_annotator_history(connection, project_id)
+    return sorted(name for name, row in latest.items() if row.verdict == "drop")
+
+
+def n_unseen(connection: Connection, project_id: int) -> int:
+    """Return how many alerts of a project that ask for something nobody has seen."""
+    unseen = select(func.count()).where(
+        alert.c.project == project_id, ~alert.c.seen, alert.c.kind.in_(TO_ACT_ON)
+    )
+    return connection.scalar(unseen) or 0
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages: the form that logs in, or a message."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what handles a request."""
@@ -156,8 +214,8 @@ def _tables(context: ServeContext, access: Access) -> SnapshotTables | None:
 
 
 def _waiting(frame: Frame, title: str, tab: str) -> Response:
-    content = '<section class="first"><p class="lead">There is no snapshot yet.</p></section>'
-    return HTMLResponse(render(frame, title, content, tab=tab, live=True))
+    wait = First([Text("There is no snapshot yet.", "lead")])
+    return HTMLResponse(render(frame, title, wait, tab=tab, live=True))
 
 
 def _projects(request: Request, access: Reader) -> Response:
@@ -182,8 +240,14 @@ def _overview(request: Request, access: Reader) -> Response:
             n_received=0 if snapshots else n_received(connection, project.id),
             per_hour=hourly_counts(connection, project.id, limit=MAX_HOURS_READ),
             state=get_worker_state(connection, project.id),
-            alerts=alert_store.list_alerts(
-                connection, project.id, seen=False, kinds=TO_ACT_ON, limit=_MAX_ALERTS
+            alerts=find(
+                connection,
+                Alert,
+                alert.c.kind.in_(TO_ACT_ON),
+                order=[alert.c.id.desc()],
+                limit=_MAX_ALERTS,
+                project=project.id,
+                seen=False,
             ),
             to_drop=to_drop(connection, project.id),
         )
@@ -196,14 +260,12 @@ def _annotators(request: Request, access: Reader) -> Response:
     frame = frame_of(context, access, tables)
     if tables is None:
         return _waiting(frame, "Annotators", "annotators")
-    query = annotator_list.annotator_query(
-        frame.address("annotators"), request.query_params, tables
-    )
-    rows, total = annotator_list.shown_annotators(tables, query)
+    query = lists.annotator_query(frame.address("annotators"), request.query_params, tables)
+    rows, total = lists.shown_annotators(tables, query)
     with context.database.connect() as connection:
         names = [row["annotator"] for row in rows]
         activity = activity_of(connection, access.project.id, names)
-    page = annotator_list.annotators_page(frame, tables, query, (rows, total), activity)
+    page = lists.annotators_page(frame, tables, query, (rows, total), activity)
     return HTMLResponse(page)
 
 
@@ -214,20 +276,20 @@ def _annotator(request: Request, access: Reader, id: str) -> Response:
     code = None if tables is None else tables.annotator_code(id)
     if tables is None or code is None:
         _refuse_unknown(context, project.id, annotator=id)
-        return HTMLResponse(annotator_page(frame, AnnotatorData(annotator=id)))
-    query = label_query(frame.address("annotator"), request.query_params, tables)
-    rows, total = shown_labels(tables, code, query)
+        return HTMLResponse(details.annotator_page(frame, details.AnnotatorData(annotator=id)))
+    query = details.label_query(frame.address("annotator"), request.query_params, tables)
+    rows, total = details.shown_labels(tables, code, query)
     with context.database.connect() as connection:
         slots = [(row["item"], id) for row in rows if "item" in row]
-        data = AnnotatorData(
+        data = details.AnnotatorData(
             annotator=id,
             tables=tables,
             history=annotator_history(connection, project.id, id),
-            traits=content_store.get_traits(connection, project.id, id),
+            traits=get_traits(connection, project.id, id),
             seconds=median_seconds(connection, project.id, id),
             events={each.item: each for each in current_of_slots(connection, project.id, slots)},
         )
-    return HTMLResponse(annotator_page(frame, data, query, (rows, total)))
+    return HTMLResponse(details.annotator_page(frame, data, query, (rows, total)))
 
 
 def _items(request: Request, access: Reader) -> Response:
@@ -236,12 +298,12 @@ def _items(request: Request, access: Reader) -> Response:
     frame = frame_of(context, access, tables)
     path = frame.address("items")
     if isinstance(tables, RankTables):
-        query = ranking_pages.ranking_query(path, request.query_params)
-        return HTMLResponse(ranking_pages.ranking_page(frame, tables, query))
+        query = lists.ranking_query(path, request.query_params)
+        return HTMLResponse(lists.ranking_page(frame, tables, query))
     if tables is None:
         return _waiting(frame, "Ranking" if frame.is_ranking else "Items", "items")
-    query = item_list.item_query(path, request.query_params, tables)
-    return HTMLResponse(item_list.items_page(frame, tables, query))
+    query = lists.item_query(path, request.query_params, tables)
+    return HTMLResponse(lists.items_page(frame, tables, query))
 
 
 def _item(request: Request, access: Reader, id: str) -> Response:
@@ -249,32 +311,32 @@ def _item(request: Request, access: Reader, id: str) -> Response:
     tables = _tables(context, access)
     frame = frame_of(context, access, tables)
     with context.database.connect() as connection:
-        content = content_store.get_content(connection, project.id, id)
+        content = get_content(connection, project.id, id)
         if tables is None or tables.item_code(id) is None:
             _refuse_unknown(context, project.id, item=id, known=content is not None)
         if frame.is_ranking:
             ranked = tables if isinstance(tables, RankTables) else None
-            page = ranking_pages.ranked_item_page(frame, id, ranked, content)
+            page = details.ranked_item_page(frame, id, ranked, content)
         else:
             labels = current_labels(connection, project.id, item=id)
             now = datetime.now(UTC)
-            held = lease_store.active_leases(connection, project.id, now, item=id)
-            data = ItemData(
+            held = active_leases(connection, project.id, now, item=id)
+            data = details.ItemData(
                 item=id,
                 tables=tables if isinstance(tables, LabelTables) else None,
                 labels=labels,
                 past=past_events(connection, project.id, id, labels),
                 content=content,
-                gold=content_store.get_gold(connection, project.id, id),
+                gold=get_gold(connection, project.id, id),
                 leases=[lease.annotator for lease in held],
             )
-            page = item_page(frame, data)
+            page = details.item_page(frame, data)
     return HTMLResponse(page, headers={"Content-Security-Policy": _policy(content)})
 
 
 def _policy(content: Any) -> str:
     """Return the security policy of the page of an item, which may show pictures by URL."""
-    allowed = content_sources(content)
+    allowed = details.content_sources(content)
     kept = [part for part in CONTENT_SECURITY_POLICY.split("; ") if part.split()[0] not in allowed]
     return "; ".join([*kept, *(f"{name} {values}" for name, values in allowed.items())])
 
@@ -304,41 +366,52 @@ def _queue(request: Request, access: Reader) -> Response:
     frame = frame_of(context, access, tables)
     if tables is None:
         return _waiting(frame, "Queue", "queue")
-    query = queue_pages.queue_query(frame.address("queue"), request.query_params)
+    query = lists.queue_query(frame.address("queue"), request.query_params)
     now = datetime.now(UTC)
     with context.database.connect() as connection:
-        leases = lease_store.active_leases(connection, access.project.id, now)
-    return HTMLResponse(queue_pages.queue_page(frame, tables, query, leases, now))
+        leases = active_leases(connection, access.project.id, now)
+    return HTMLResponse(lists.queue_page(frame, tables, query, leases, now))
 
 
 def _alerts(request: Request, access: Reader) -> Response:
     context, project = context_of(request), access.project
     frame = frame_of(context, access)
-    query = alert_pages.log_query(frame.address("alerts"), request.query_params)
-    kinds, others = TO_ACT_ON, alert_pages.FINISHED
-    if query.pick == alert_pages.FINISHED_PICK:
+    query = settings.log_query(frame.address("alerts"), request.query_params)
+    kinds, others = TO_ACT_ON, settings.FINISHED
+    if query.pick == settings.FINISHED_PICK:
         kinds, others = others, kinds
     with context.database.connect() as connection:
-        total = alert_store.count_alerts(connection, project.id, kinds)
-        n_others = alert_store.count_alerts(connection, project.id, others)
+        total = count(connection, Alert, alert.c.kind.in_(kinds), project=project.id)
+        n_others = count(connection, Alert, alert.c.kind.in_(others), project=project.id)
         query = query.within(total)
-        shown = alert_store.list_alerts(
-            connection, project.id, limit=ROWS_PER_PAGE, offset=query.start, kinds=kinds
+        shown = find(
+            connection,
+            Alert,
+            alert.c.kind.in_(kinds),
+            order=[alert.c.id.desc()],
+            limit=ROWS_PER_PAGE,
+            offset=query.start,
+            project=project.id,
         )
-    return HTMLResponse(alert_pages.alerts_page(frame, query, shown, total, n_others))
+    return HTMLResponse(settings.alerts_page(frame, query, shown, total, n_others))
 
 
 def _audit(request: Request, access: Annotated[Access, Depends(require("admin"))]) -> Response:
     context, project = context_of(request), access.project
     frame = frame_of(context, access)
-    query = alert_pages.log_query(frame.address("audit"), request.query_params)
+    query = settings.log_query(frame.address("audit"), request.query_params)
     with context.database.connect() as connection:
-        total = audit_store.count_audit(connection, project.id)
+        total = count(connection, AuditEntry, project=project.id)
         query = query.within(total)
-        entries = audit_store.list_audit(
-            connection, project.id, limit=ROWS_PER_PAGE, offset=query.start
+        entries = find(
+            connection,
+            AuditEntry,
+            order=[audit.c.seq.desc()],
+            limit=ROWS_PER_PAGE,
+            offset=query.start,
+            project=project.id,
         )
-    return HTMLResponse(alert_pages.audit_page(frame, query, entries, total))
+    return HTMLResponse(settings.audit_page(frame, query, entries, total))
 
 
 _PAGES: dict[str, Callable[..., Any]] = {

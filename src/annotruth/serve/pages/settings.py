@@ -1,23 +1,51 @@
-"""The settings of a project: model and targets, tokens, webhooks and connections."""
+"""The settings of a project, its alerts and audit log, and the page that documents the API."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
+from markupsafe import Markup, escape
+
+from annotruth.errors import counted, shorten
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
-from annotruth.report.charts.drawing import escaped
-from annotruth.report.html import section, settings
+from annotruth.report.render import CodeText, Part, Section, Settings, Text, with_code
 from annotruth.serve.hooks.platforms import PLATFORMS
-from annotruth.serve.pages import cells
-from annotruth.serve.pages.layout import Frame, field, form, render, select, text_area
-from annotruth.serve.pages.table import plain_table
-from annotruth.serve.store.connections import PlatformConnection
-from annotruth.serve.store.records import Delivery, Project, Token, Webhook
+from annotruth.serve.pages.parts import (
+    AddForm,
+    CheckBoxes,
+    ChoiceField,
+    Field,
+    First,
+    FormBox,
+    Frame,
+    Moment,
+    PageLink,
+    Secret,
+    Tag,
+    TextArea,
+    WholeTable,
+    moment,
+    render,
+)
+from annotruth.serve.pages.table import Column, TableQuery, paged_table
+from annotruth.serve.store.tables import (
+    Alert,
+    AuditEntry,
+    Delivery,
+    PlatformConnection,
+    Project,
+    Token,
+    Webhook,
+)
+from annotruth.serve.web.schemas import AlertKind
 
 ALERT_KINDS = {
     "verdict": "annotator's verdict changed",
@@ -33,206 +61,315 @@ _SCOPES = {
     "admin": "admin: also change settings",
 }
 _DAYS = {"": "never", "1": "in a day", "30": "in 30 days", "365": "in a year"}
+_SCALES = {"": "inferred", "nominal": "nominal: without an order", "ordinal": "ordinal"}
+
+FINISHED_PICK = "finished"
+"""What chooses the pages of finished items."""
+
+FINISHED: tuple[AlertKind, ...] = ("finished",)
+_ALERT_COLUMNS = [
+    Column("created", "Time", "in UTC", sorts=False),
+    Column("text", "Alert", sorts=False),
+    Column("kind", "Kind", sorts=False, rank=1),
+    Column("seen", "Seen", sorts=False),
+]
+_AUDIT_COLUMNS = [
+    Column("time", "Time", "in UTC", sorts=False),
+    Column("actor", "Who", "the token's name", sorts=False),
+    Column("action", "Action", sorts=False),
+    Column("detail", "Detail", sorts=False, rank=1),
+]
+_MAX_DETAIL = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsData:
-    """What the page of settings shows.
+    """What the page of settings shows."""
 
-    Attributes
-    ----------
-    project
-        The project with its settings.
-    tokens, webhooks, connections
-        What there is of each; secrets are not among them.
-    last_deliveries
-        The last delivery of each webhook that has one, by its number.
-    secret
-        What was just created, and its text or secret, which is shown once.
-    notice
-        What is wrong with the last change.
-    now
-        The time, for which tokens have expired.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> SettingsData(project=Project(1, "films", "labels", {}, time), now=time).tokens
-    ()
-    """
-
-    project: Project
-    now: datetime
-    tokens: Sequence[Token] = ()
+    project: Project  # the project with its settings
+    now: datetime  # the time, for which tokens have expired
+    tokens: Sequence[Token] = ()  # what there is of each; secrets are not among them
     webhooks: Sequence[Webhook] = ()
+    # The last delivery of each webhook that has one, by its number.
     last_deliveries: Mapping[int, Delivery] = dataclasses.field(default_factory=dict)
     connections: Sequence[PlatformConnection] = ()
+    # What was just created, and its text or secret, which is shown once.
     secret: tuple[str, str] | None = None
-    notice: str = ""
+    notice: str = ""  # what is wrong with the last change
 
 
 def settings_page(frame: Frame, data: SettingsData) -> str:
     """Return the page of settings; those who may not change them see them."""
     parts = [
-        _secret(*data.secret) if data.secret else "",
-        section("project", "Project", _project(frame, data.project)),
-        section("tokens", "Tokens", _tokens(frame, data)),
-        section("webhooks", "Webhooks", _webhooks(frame, data)),
-        section("connections", "Connections", _connections(frame, data)),
+        Secret(*data.secret) if data.secret else "",
+        Section("project", "Project", [_project(frame, data.project)]),
+        Section("tokens", "Tokens", _tokens(frame, data)),
+        Section("webhooks", "Webhooks", _webhooks(frame, data)),
+        Section("connections", "Connections", _connections(frame, data)),
     ]
     return render(frame, "Settings", *parts, tab="settings", notice=data.notice)
 
 
-def _project(frame: Frame, project: Project) -> str:
+def _project(frame: Frame, project: Project) -> Part:
     known = project.settings
     if not frame.is_admin:
-        return settings({name.replace("_", " "): value for name, value in known.items()}) or (
-            '<p class="quiet">All settings have their defaults.</p>'
-        )
-    models = PAIR_MODELS if frame.is_ranking else MODELS
-    names = {"": "default", "auto": "auto: chosen by held-out labels"} | {
-        n: n for n in sorted(models)
-    }
-    number = 'step="any" min="0"'
-    fields = [select("model", "Model", names, str(known.get("model") or ""))]
+        shown = {name.replace("_", " "): value for name, value in known.items()}
+        return Settings(shown) if shown else Text("All settings have their defaults.", "quiet")
+    names = {"": "default", "auto": "auto: chosen by held-out labels"}
+    names |= {name: name for name in sorted(PAIR_MODELS if frame.is_ranking else MODELS)}
+    fields: list[Part] = [ChoiceField("model", "Model", names, str(known.get("model") or ""))]
     if not frame.is_ranking:
         fields += [
-            select("scale", "Scale", {"": "inferred", "nominal": "nominal: without an order", "ordinal": "ordinal"},
-                   str(known.get("scale") or "")),
-            text_area("categories", "Categories", known.get("categories") or (),
-                      tip="one per line, the lowest first; empty: any label is accepted"),
-            field("labels_per_item", "Labels per item", known.get("labels_per_item"), kind="number",
-                  tip="at most; empty: as many as the advice asks for", attributes='min="1" step="1"'),
-        ]  # fmt: skip
+            ChoiceField("scale", "Scale", _SCALES, str(known.get("scale") or "")),
+            TextArea(
+                "categories",
+                "Categories",
+                known.get("categories") or (),
+                "one per line, the lowest first; empty: any label is accepted",
+            ),
+            Field(
+                "labels_per_item",
+                "Labels per item",
+                known.get("labels_per_item"),
+                "number",
+                "at most; empty: as many as the advice asks for",
+                {"min": 1, "step": 1},
+            ),
+        ]
+    cost, refit = known.get("cost_per_label"), known.get("refit_after")
+    tip = "share of new labels since the last full fit; 0.2 if empty"
+    limits = {"min": "0.01", "max": "100", "step": "any"}
     fields += [
-        field("cost_per_label", f"Cost per {frame.unit}", known.get("cost_per_label"), kind="number",
-              attributes=number),
-        field("refit_after", "Refit after", known.get("refit_after"), kind="number",
-              tip="share of new labels since the last full fit; 0.2 if empty",
-              attributes='min="0.01" max="100" step="any"'),
-    ]  # fmt: skip
-    made = form(
-        frame.address("settings"), frame.csrf, *fields, button="Save", hidden={"do": "save"}
+        Field(
+            "cost_per_label",
+            f"Cost per {frame.unit}",
+            cost,
+            "number",
+            attributes={"step": "any", "min": 0},
+        ),
+        Field("refit_after", "Refit after", refit, "number", tip, limits),
+    ]
+    return FormBox(frame.form("settings", *fields, button="Save", do="save"))
+
+
+def _tokens(frame: Frame, data: SettingsData) -> list[Part]:
+    note = Text(
+        [
+            "Tokens of this project. ",
+            CodeText("annotruth serve token create"),
+            " makes those for all.",
+        ]
     )
-    return f'<div class="form">{made}</div>'
-
-
-def _tokens(frame: Frame, data: SettingsData) -> str:
-    note = "Tokens of this project. <code>annotruth serve token create</code> makes those for all."
-    parts = [f"<p>{note}</p>"]
     rows = [
-        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used) or "never",
-         _remove(frame, "revoke-token", t.id, "Revoke", t.name) if t.is_valid(data.now) else ""]
+        (
+            t.name,
+            t.scope,
+            _validity(t, data.now),
+            moment(t.last_used) or "never",
+            _remove(frame, "revoke-token", t.id, "Revoke", t.name) if t.is_valid(data.now) else "",
+        )
         for t in data.tokens
-    ]  # fmt: skip
-    parts.append(_listed(("Name", "Scope", "State", "Last used", ""), rows))
-    if frame.is_admin:
-        fields = (
-            field("name", "Name", attributes='required maxlength="60"'),
-            select("scope", "Scope", _SCOPES),
-            select("days", "Expires", _DAYS, "365"),
-        )
-        parts.append(_form(frame, "create-token", "Create a token", *fields))
-    return "".join(parts)
+    ]
+    table = WholeTable(("Name", "Scope", "State", "Last used", ""), rows, "None.")
+    fields = (
+        Field("name", "Name", attributes={"required": "", "maxlength": 60}),
+        ChoiceField("scope", "Scope", _SCOPES),
+        ChoiceField("days", "Expires", _DAYS, "365"),
+    )
+    return [note, table, *_add_form(frame, "create-token", "Create a token", *fields)]
 
 
-def _state(token: Token, now: datetime) -> str:
+def _validity(token: Token, now: datetime) -> Part:
     if token.revoked is not None:
-        return cells.tag("revoked")
+        return Tag("revoked")
     if not token.is_valid(now):
-        return cells.tag("expired")
-    return "valid" + (f" until {cells.moment(token.expires)}" if token.expires else "")
+        return Tag("expired")
+    return ["valid until ", Moment(token.expires)] if token.expires else "valid"
 
 
-def _webhooks(frame: Frame, data: SettingsData) -> str:
+def _webhooks(frame: Frame, data: SettingsData) -> list[Part]:
     rows = [
-        [escaped(_shown_url(hook.url)), escaped(", ".join(ALERT_KINDS.get(k, k) for k in hook.kinds)),
-         "active" if hook.active else "paused", _outcome(data.last_deliveries.get(hook.id)),
-         _remove(frame, "remove-webhook", hook.id, "Remove", _shown_url(hook.url))]
-        for hook in data.webhooks
-    ]  # fmt: skip
-    parts = ["<p>Requests that are sent when something happens, signed by Standard Webhooks.</p>"]
-    parts.append(_listed(("Address", "Sent when", "State", "Last delivery", ""), rows))
-    if frame.is_admin:
-        boxes = "".join(
-            f'<label class="box"><input type="checkbox" name="on_{kind}" checked> {text}</label>'
-            for kind, text in ALERT_KINDS.items()
+        (
+            _shown_url(hook.url),
+            ", ".join(ALERT_KINDS.get(k, k) for k in hook.kinds),
+            "active" if hook.active else "paused",
+            _outcome(data.last_deliveries.get(hook.id)),
+            _remove(frame, "remove-webhook", hook.id, "Remove", _shown_url(hook.url)),
         )
-        url = field("url", "Address", kind="url", attributes='required maxlength="2000"')
-        parts.append(_form(frame, "create-webhook", "Add a webhook", url, f"<div>{boxes}</div>"))
-    return "".join(parts)
+        for hook in data.webhooks
+    ]
+    url = Field("url", "Address", kind="url", attributes={"required": "", "maxlength": 2000})
+    boxes = CheckBoxes({f"on_{kind}": text for kind, text in ALERT_KINDS.items()})
+    return [
+        Text("Requests that are sent when something happens, signed by Standard Webhooks."),
+        WholeTable(("Address", "Sent when", "State", "Last delivery", ""), rows, "None."),
+        *_add_form(frame, "create-webhook", "Add a webhook", url, boxes),
+    ]
 
 
 def _outcome(last: Delivery | None) -> str:
     if last is None:
         return "none yet"
-    error = f": {last.last_error}" if last.last_error else ""
-    return escaped(f"{last.status}{error}")
+    return last.status + (f": {last.last_error}" if last.last_error else "")
 
 
-def _connections(frame: Frame, data: SettingsData) -> str:
+def _connections(frame: Frame, data: SettingsData) -> list[Part]:
     rows = [
-        [escaped(_PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact) or "none yet",
-         escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove", f"/hooks/{c.id}")]
+        (
+            _PLATFORMS.get(c.kind, c.kind),
+            CodeText(f"/hooks/{c.id}"),
+            moment(c.last_contact) or "none yet",
+            c.last_error,
+            _remove(frame, "remove-connection", c.id, "Remove", f"/hooks/{c.id}"),
+        )
         for c in data.connections
-    ]  # fmt: skip
-    parts = ["<p>Platforms that send labels as they are given.</p>"]
-    parts.append(_listed(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
-    if frame.is_admin:
-        fields = (
-            select("kind", "Platform", _PLATFORMS),
-            field("question", "Question that is read", tip="if there are several"),
-            field("dataset", "Dataset of Argilla", tip="its name or id"),
-            field("secret", "Secret that Argilla made", kind="password", attributes='autocomplete="off"',
-                  tip="empty for the others: a new one is shown then"),
-            field("url", "Address of the platform", kind="url", tip="for polling and predictions"),
-            field("project", "Number of its project", tip="for polling and predictions"),
-            field("token", "Its access token", kind="password", tip="for polling and predictions",
-                  attributes='autocomplete="off"'),
-            select("predictions", "Predictions to Label Studio", {"": "no", "true": "yes"}),
-        )  # fmt: skip
-        parts.append(_form(frame, "create-connection", "Add a connection", *fields))
-    return "".join(parts)
-
-
-def _form(frame: Frame, action: str, button: str, *fields: str) -> str:
-    made = form(
-        frame.address("settings"), frame.csrf, *fields, button=button, hidden={"do": action}
+    ]
+    hidden, tip = {"autocomplete": "off"}, "for polling and predictions"
+    made = "empty for the others: a new one is shown then"
+    fields = (
+        ChoiceField("kind", "Platform", _PLATFORMS),
+        Field("question", "Question that is read", tip="if there are several"),
+        Field("dataset", "Dataset of Argilla", tip="its name or id"),
+        Field("secret", "Secret that Argilla made", "", "password", made, hidden),
+        Field("url", "Address of the platform", kind="url", tip=tip),
+        Field("project", "Number of its project", tip=tip),
+        Field("token", "Its access token", "", "password", tip, hidden),
+        ChoiceField("predictions", "Predictions to Label Studio", {"": "no", "true": "yes"}),
     )
-    return (
-        f'<details class="add"><summary>{button}</summary><div class="form">{made}</div></details>'
-    )
+    return [
+        Text("Platforms that send labels as they are given."),
+        WholeTable(("Platform", "Sends to", "Last contact", "Last error", ""), rows, "None."),
+        *_add_form(frame, "create-connection", "Add a connection", *fields),
+    ]
 
 
-def _remove(frame: Frame, action: str, which: object, button: str, name: str) -> str:
+def _add_form(frame: Frame, do: str, button: str, *fields: Part) -> list[Part]:
+    """Return the form that adds something, for those who may."""
+    form = frame.form("settings", *fields, button=button, do=do)
+    return [AddForm(form)] if frame.is_admin else []
+
+
+def _remove(frame: Frame, do: str, which: object, button: str, name: str) -> Part:
     """Return a button that revokes or removes what has a name, after a question."""
-    if not frame.is_admin:
-        return ""
-    hidden = {"do": action, "id": which}
     label = f"{button} {name}"
-    return form(
-        frame.address("settings"),
-        frame.csrf,
-        button=button,
-        label=label,
-        hidden=hidden,
-        confirm=f"{label}?",
-    )
-
-
-def _listed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return plain_table(header, rows) if rows else '<p class="quiet">None.</p>'
-
-
-def _secret(what: str, text: str) -> str:
-    return (
-        f'<p class="secret" role="status">The {escaped(what)}, which is shown only now: '
-        f"<code>{escaped(text)}</code></p>"
-    )
+    options = {"button": button, "label": label, "confirm": f"{label}?"}
+    return frame.form("settings", do=do, id=which, **options) if frame.is_admin else ""
 
 
 def _shown_url(url: str) -> str:
     """Return an address without what may be secret in it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def log_query(path: str, query: Mapping[str, str]) -> TableQuery:
+    """Return which page of a log is asked for."""
+    return TableQuery.parse(path, query, (), "")
+
+
+def alerts_page(
+    frame: Frame, query: TableQuery, alerts: Sequence[Alert], total: int, n_others: int
+) -> str:
+    """Return one page of the alerts of a project.
+
+    Those of finished items, which ask for nothing and are many, have pages of their own; ``n_others`` is
+    the number of those on the other pages.
+    """
+    rows = [
+        {
+            "created": Moment(alert.created),
+            "text": _subject(frame, alert),
+            "kind": alert.kind,
+            "seen": alert.seen or Tag("new"),
+        }
+        for alert in alerts
+    ]
+    first: list[Part] = []
+    if frame.n_alerts and frame.scope != "read":
+        first.append(frame.form("alerts", button="Mark all as seen"))
+    if n_others:
+        is_finished = query.pick == FINISHED_PICK
+        other = frame.address("alerts", **({} if is_finished else {"pick": FINISHED_PICK}))
+        of = "about annotators and agreement" if is_finished else "of finished items"
+        first.append(Text(PageLink(other, f"{counted(n_others, 'alert')} {of}")))
+    first.append(paged_table(frame, "Alerts", _ALERT_COLUMNS, rows, query, total))
+    under = "When the verdict on an annotator changes, agreement falls, or items are finished."
+    return render(frame, "Alerts", First(first), tab="alerts", under=under, live=True)
+
+
+def _subject(frame: Frame, alert: Alert) -> Part:
+    """Return the text of an alert, a link to the page of the one annotator or item, if any."""
+    if alert.kind == "verdict" and alert.subject:
+        return frame.annotator(alert.subject, alert.text, 200)
+    items = alert.detail.get("items")
+    if isinstance(items, list) and len(items) == 1:
+        return PageLink(frame.address("item", id=items[0]), alert.text, 200)
+    return alert.text
+
+
+def audit_page(frame: Frame, query: TableQuery, entries: Sequence[AuditEntry], total: int) -> str:
+    """Return one page of the audit log."""
+    rows = [
+        {
+            "time": Moment(entry.time),
+            "actor": shorten(entry.actor),
+            "action": entry.action,
+            "detail": CodeText(_detail(entry)) if entry.detail else "",
+        }
+        for entry in entries
+    ]
+    table = paged_table(frame, "Audit log", _AUDIT_COLUMNS, rows, query, total)
+    under = "Who changed what. Labels are not listed here; they are never overwritten."
+    return render(frame, "Audit log", First([table]), tab="audit", under=under)
+
+
+def _detail(entry: AuditEntry) -> str:
+    return shorten(json.dumps(entry.detail, ensure_ascii=False, default=str), _MAX_DETAIL)
+
+
+def api_page(schema: Mapping[str, Any]) -> str:
+    """Return a page that documents the API, given its OpenAPI description; it works offline."""
+    info = schema["info"]
+    programs = Text(["For programs: ", PageLink("/openapi.json", "openapi.json"), "."])
+    title = f"API of {info['title']} {info['version']}"
+    return render(Frame(), title, Text(_prose(info["description"])), programs, *_endpoints(schema))
+
+
+def _endpoints(schema: Mapping[str, Any]) -> Iterator[Part]:
+    for number, (path, methods) in enumerate(schema["paths"].items()):
+        for method, endpoint in methods.items():
+            text = endpoint.get("description", endpoint.get("summary", ""))
+            address = escape(f"{method.upper()} {path}").replace("/", Markup("/<wbr>"))
+            parameters = [
+                (each["name"], each["in"], each.get("description", ""))
+                for each in endpoint.get("parameters", ())
+            ]
+            parts = [
+                Text(_prose(text)),
+                WholeTable(("parameter", "in", "meaning"), parameters),
+                _body(endpoint, schema),
+            ]
+            yield Section(f"{method}-{number}", address, parts)
+
+
+def _prose(text: str) -> Markup:
+    """Return text in which what is between backticks is code."""
+    return with_code(re.sub("`+", "`", text))
+
+
+def _body(endpoint: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Part]:
+    content = endpoint.get("requestBody", {}).get("content", {})
+    if not content:
+        return []
+    sent = next(iter(content.values()))["schema"]
+    name = sent.get("oneOf", [sent])[0]["$ref"].rpartition("/")[2]
+    fields = schema["components"]["schemas"][name]
+    required = fields.get("required", ())
+    rows = [
+        (name, "yes" if name in required else "", each.get("description", ""))
+        for name, each in fields.get("properties", {}).items()
+    ]
+    return [
+        Text(f"Body: {', '.join(content)}"),
+        WholeTable(("field", "required", "meaning"), rows),
+    ]

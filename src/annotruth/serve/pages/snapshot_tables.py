@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.advice.advice import Advice
-from annotruth.advice.pairs.advice import PairAdvice
+from annotruth.analyses.advice.advice import Advice
+from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.encode import to_text
-from annotruth.labels.frames import as_arrow
 from annotruth.models.base_fit import ACCURACY_COLUMNS
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
+from annotruth.observations.encode import to_text
+from annotruth.observations.frames import as_arrow
 from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts, outcome_counts
@@ -28,16 +28,7 @@ CODE = "code"
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """The tables of a fit of labels and of the advice drawn from it.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "gpm")
-    >>> tables = LabelTables(fit, at.next_labels(fit))
-    >>> tables.item_code("b"), tables.item_code("c")
-    (1, None)
-    """
+    """The tables of a fit of labels and of the advice drawn from it."""
 
     fit: Fit
     advice: Advice
@@ -106,16 +97,7 @@ class LabelTables:
 
 @dataclass(frozen=True, eq=False)
 class RankTables:
-    """The tables of a ranking and of the advice drawn from it.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.ranking import next_comparisons
-    >>> fit = at.rank([("a", "b", "x", "left"), ("b", "c", "x", "left"), ("a", "c", "y", "left")])
-    >>> RankTables(fit, next_comparisons(fit)).items["item"].to_pylist()
-    ['a', 'b', 'c']
-    """
+    """The tables of a ranking and of the advice drawn from it."""
 
     fit: RankFit
     advice: PairAdvice

@@ -11,9 +11,9 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 
-from annotruth.labels import Scale
+from annotruth.observations import Scale
 from annotruth.report.charts.chart import CLASS_COLORS, category_colors, color_rules
-from annotruth.report.html import asset, page_style, script_of
+from annotruth.report.render import asset, page_style, script_of
 
 STATIC = "/static"
 """Where static files are served."""
@@ -24,13 +24,7 @@ _COLORS = re.compile(r"ordinal-([1-9]\d?)\.css")
 
 
 class StaticFile(NamedTuple):
-    """The content of a static file and its media type.
-
-    Examples
-    --------
-    >>> static_file(SCRIPT).media_type
-    'text/javascript'
-    """
+    """The content of a static file and its media type."""
 
     content: str
     media_type: str

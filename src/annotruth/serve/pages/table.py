@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from markupsafe import Markup
 
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.frames import as_arrow
-from annotruth.report.charts.drawing import escaped
+from annotruth.observations.frames import as_arrow
+from annotruth.report.render import Part
+from annotruth.serve.pages.parts import Frame, cell
 
 ROWS_PER_PAGE = 50
 
@@ -22,66 +24,33 @@ _MAX_SEARCH = 512
 
 
 class Column(NamedTuple):
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes
-    ----------
-    key, title, tip
-        Its key in links that sort, its heading, and a sentence on it.
-    right
-        Whether its cells are numbers, which end at the right.
-    sorts
-        Whether the heading is a link that sorts.
-    rank
-        0: shown on every screen; 1: not on a phone; 2: on a large screen alone.
-
-    Examples
-    --------
-    >>> Column("n_labels", "Labels", right=True).rank
-    0
-    """
-
-    key: str
+    key: str  # its key in links that sort, its heading, and a sentence on it
     title: str
     tip: str = ""
-    right: bool = False
-    sorts: bool = True
-    rank: int = 0
+    right: bool = False  # whether its cells are numbers, which end at the right
+    sorts: bool = True  # whether the heading is a link that sorts
+    rank: int = 0  # 0: shown on every screen; 1: not on a phone; 2: on a large screen alone
+
+    @property
+    def css(self) -> Markup:
+        """The attribute with the classes of its cells."""
+        names = (["right"] if self.right else []) + ([f"rank{self.rank}"] if self.rank else [])
+        return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableQuery:
-    """Which page of a table is asked for, and in which order.
+    """Which page of a table is asked for, and in which order."""
 
-    Attributes
-    ----------
-    path
-        The address of the page.
-    sort, descending
-        The key of the column to sort by.
-    page
-        Which page, from 1.
-    search, pick
-        A text that ids must contain; a word that one column must have.
-    id
-        The id of what the page is about, if anything.
-
-    Examples
-    --------
-    >>> query = TableQuery.parse("/items", {"sort": "-add", "page": "2"}, ["item", "add"], "item")
-    >>> query.sort, query.descending, query.page
-    ('add', True, 2)
-    >>> query.link(page=3)
-    '/items?sort=-add&page=3'
-    """
-
-    path: str
-    sort: str
+    path: str  # the address of the page
+    sort: str  # the key of the column to sort by
     descending: bool = False
-    page: int = 1
-    search: str = ""
+    page: int = 1  # which page, from 1
+    search: str = ""  # a text that ids must contain; a word that one column must have
     pick: str = ""
-    id: str = ""
+    id: str = ""  # the id of what the page is about, if anything
 
     @classmethod
     def parse(
@@ -111,9 +80,14 @@ class TableQuery:
         """The first row of the page."""
         return (self.page - 1) * ROWS_PER_PAGE
 
+    @property
+    def order(self) -> str:
+        """The key of the column to sort by, with a minus sign in front for descending order."""
+        return ("-" if self.descending else "") + self.sort
+
     def link(self, *, page: int = 1, sort: str | None = None) -> str:
         """Return the address of another page or order."""
-        order = ("-" if self.descending else "") + self.sort if sort is None else sort
+        order = self.order if sort is None else sort
         given = {"id": self.id, "search": self.search, "pick": self.pick, "sort": order}
         kept = {name: text for name, text in given.items() if text}
         return f"{self.path}?{urlencode(kept | ({'page': page} if page > 1 else {}))}"
@@ -148,91 +122,72 @@ def _order(column: pa.ChunkedArray, *, descending: bool) -> Codes:
     return np.asarray(indices, dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class PagedTable:
+    """One page of a table: rows are cells."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Part]]
+    query: TableQuery
+    total: int
+
+    def sort_link(self, column: Column) -> str:
+        """Return the address of the order by a column; a second click on it reverses the order."""
+        is_sorted = self.query.sort == column.key
+        # Numbers are first sorted from the largest.
+        descending = not self.query.descending if is_sorted else column.right
+        return self.query.link(sort=("-" if descending else "") + column.key)
+
+    @property
+    def css(self) -> list[Markup]:
+        """The attributes with the classes of each column's cells."""
+        return [column.css for column in self.columns]
+
+    @property
+    def range(self) -> str:
+        """Which rows are shown."""
+        if not self.pages:
+            return counted(self.total, "row")
+        start = self.query.within(self.total).start
+        return f"{start + 1:,} to {min(start + ROWS_PER_PAGE, self.total):,} of {self.total:,}"
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """The addresses of other pages; none if there is one page."""
+        page, n_pages = self.query.within(self.total).page, -(-self.total // ROWS_PER_PAGE)
+        pages = {"first": 1, "previous": page - 1, "next": page + 1, "last": n_pages}
+        return {
+            name: self.query.link(page=number)
+            for name, number in pages.items()
+            if n_pages > 1 and number != page and 1 <= number <= n_pages
+        }
+
+
 def paged_table(
+    frame: Frame,
     name: str,
     columns: Sequence[Column],
-    rows: Sequence[Sequence[str]],
+    rows: Iterable[Mapping[str, Any]],
     query: TableQuery,
     total: int,
-) -> str:
-    """Return one page of a table: rows are cells of HTML, escaped already."""
-    heads = "".join(_head(column, query) for column in columns)
-    classes = [_classes(column) for column in columns]
-    lines = []
-    for row in rows:
-        first, *rest = (f"{css}>{cell}" for css, cell in zip(classes, row, strict=True))
-        lines.append(f'<tr><th scope="row"{first}</th>{"".join(f"<td{c}</td>" for c in rest)}</tr>')
-    body = (
-        "".join(lines) or f'<tr><td class="empty" colspan="{len(columns)}">nothing here</td></tr>'
-    )
-    return (
-        f'<div class="paged" role="region" aria-label="{escaped(name)}" tabindex="0"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{_pager(query, total)}"
-    )
+) -> PagedTable:
+    """Return one page of a table; its cells follow from the names of the columns."""
+    lines = [[cell(frame, column.key, row) for column in columns] for row in rows]
+    return PagedTable(name, columns, lines, query, total)
 
 
-def _classes(column: Column) -> str:
-    names = (["right"] if column.right else []) + ([f"rank{column.rank}"] if column.rank else [])
-    return f' class="{" ".join(names)}"' if names else ""
+@dataclass(frozen=True)
+class SearchForm:
+    """A form that searches ids and picks rows by a word."""
 
+    query: TableQuery
+    what: str
+    words: Iterable[str] = ()
+    all_text: str = "all"
 
-def _head(column: Column, query: TableQuery) -> str:
-    """Return a heading; a second click on it reverses the order."""
-    tip = f' data-tip="{escaped(column.tip)}"' if column.tip else ""
-    classes = _classes(column)
-    if not column.sorts:
-        return f'<th scope="col"{classes}{tip}>{escaped(column.title)}</th>'
-    is_sorted = query.sort == column.key
-    direction = "descending" if query.descending else "ascending"
-    state = f' aria-sort="{direction}"' if is_sorted else ""
-    # Numbers are first sorted from the largest.
-    descending = not query.descending if is_sorted else column.right
-    link = query.link(sort=("-" if descending else "") + column.key)
-    return (
-        f'<th scope="col"{classes}{state}><a href="{escaped(link)}"{tip} '
-        f'id="sort-{column.key}">{escaped(column.title)}</a></th>'
-    )
-
-
-def _pager(query: TableQuery, total: int) -> str:
-    query = query.within(total)
-    n_pages = -(-total // ROWS_PER_PAGE)
-    if n_pages <= 1:
-        return f'<p class="pager">{counted(total, "row")}</p>'
-    end = min(query.start + ROWS_PER_PAGE, total)
-    parts = [f"<span>{query.start + 1:,} to {end:,} of {total:,}</span>"]
-    pages = {"first": 1, "previous": query.page - 1, "next": query.page + 1, "last": n_pages}
-    for name, page in pages.items():
-        if page != query.page and 1 <= page <= n_pages:
-            parts.append(f'<a id="page-{name}" href="{escaped(query.link(page=page))}">{name}</a>')
-    return f'<nav class="pager" aria-label="Pages of the table">{"".join(parts)}</nav>'
-
-
-def search_form(
-    query: TableQuery, what: str, picks: Mapping[str, str], all_text: str = "all"
-) -> str:
-    """Return a form that searches ids and picks rows by a word; it needs no script."""
-    options = "".join(
-        f'<option value="{escaped(word)}"{" selected" if word == query.pick else ""}>'
-        f"{escaped(text)}</option>"
-        for word, text in {"": all_text, **picks}.items()
-    )
-    order = ("-" if query.descending else "") + query.sort
-    choice = f'<select name="pick" aria-label="Show">{options}</select>' if picks else ""
-    return (
-        f'<form class="tools" method="get" action="{escaped(query.path)}" role="search">'
-        f'<input type="search" name="search" value="{escaped(query.search)}" '
-        f'placeholder="Search" aria-label="Search {escaped(what)}">{choice}'
-        f'<input type="hidden" name="sort" value="{escaped(order)}">'
-        '<button type="submit">Show</button></form>'
-    )
-
-
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small table whole: the header is text, the cells are HTML, escaped already."""
-    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in header)
-    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return (
-        f'<div class="plain"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>'
-        "</div>"
-    )
+    @property
+    def options(self) -> dict[str, str]:
+        """The words to pick rows by, and their texts."""
+        words = {word: word for word in self.words}
+        return {"": self.all_text, **words} if words else {}

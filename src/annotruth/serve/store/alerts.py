@@ -1,15 +1,15 @@
-"""Alerts, and the webhooks that they are sent to."""
+"""Alerts, and their deliveries to webhooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select
 
-from annotruth.serve.store.records import Alert, Delivery, DeliveryStatus, Webhook
-from annotruth.serve.store.schema import alert, delivery, webhook
+from annotruth.serve.store.rows import add, change, find, rows_of
+from annotruth.serve.store.tables import Alert, Delivery, DeliveryStatus, Webhook, delivery
 
 
 def add_alert(
@@ -23,115 +23,25 @@ def add_alert(
     created: datetime,
 ) -> Alert:
     """Add an alert, and its delivery to every active webhook for its kind; return the alert."""
-    row = {
-        "project": project_id,
-        "created": created,
-        "kind": kind,
-        "subject": subject,
-        "text": text,
-        "detail": dict(detail),
-        "seen": False,
-    }
-    added = Alert(*connection.execute(insert(alert).values(row).returning(alert)).one())
+    added = add(
+        connection,
+        Alert,
+        project=project_id,
+        created=created,
+        kind=kind,
+        subject=subject,
+        text=text,
+        detail=dict(detail),
+    )
+    first = {"alert": added.id, "attempts": 0, "next_attempt": created, "status": "waiting"}
     deliveries = [
-        {
-            "webhook": each.id,
-            "alert": added.id,
-            "attempts": 0,
-            "next_attempt": created,
-            "status": "waiting",
-            "last_error": "",
-        }
-        for each in list_webhooks(connection, project_id)
-        if each.active and kind in each.kinds
+        {"webhook": each.id, **first}
+        for each in find(connection, Webhook, project=project_id, active=True)
+        if kind in each.kinds
     ]
     if deliveries:
         connection.execute(insert(delivery), deliveries)
     return added
-
-
-def get_alert(connection: Connection, alert_id: int) -> Alert | None:
-    """Return an alert, or None."""
-    row = connection.execute(select(alert).where(alert.c.id == alert_id)).one_or_none()
-    return None if row is None else Alert(*row)
-
-
-def list_alerts(
-    connection: Connection,
-    project_id: int,
-    *,
-    limit: int,
-    offset: int = 0,
-    seen: bool | None = None,
-    kinds: Sequence[str] | None = None,
-) -> list[Alert]:
-    """Return the latest alerts of a project, the last first.
-
-    All, or only the seen or unseen, and only those of some kinds.
-    """
-    query = select(alert).where(alert.c.project == project_id)
-    if kinds is not None:
-        query = query.where(alert.c.kind.in_(kinds))
-    if seen is not None:
-        query = query.where(alert.c.seen.is_(seen))
-    latest_first = query.order_by(alert.c.id.desc()).limit(limit).offset(offset)
-    return [Alert(*row) for row in connection.execute(latest_first)]
-
-
-def count_alerts(connection: Connection, project_id: int, kinds: Sequence[str]) -> int:
-    """Return the number of alerts of some kinds of a project."""
-    query = select(func.count()).where(alert.c.project == project_id, alert.c.kind.in_(kinds))
-    return connection.scalar(query) or 0
-
-
-def mark_seen(connection: Connection, project_id: int) -> None:
-    """Mark all alerts of a project as seen."""
-    unseen = (alert.c.project == project_id) & ~alert.c.seen
-    connection.execute(update(alert).where(unseen).values(seen=True))
-
-
-def add_webhook(
-    connection: Connection, project_id: int, url: str, kinds: Sequence[str], secret: str
-) -> Webhook:
-    """Add a webhook for alerts of some kinds and return it; the caller has checked the URL."""
-    row = {
-        "project": project_id,
-        "url": url,
-        "secret": secret,
-        "kinds": list(kinds),
-        "active": True,
-    }
-    return _webhook(connection.execute(insert(webhook).values(row).returning(webhook)).one())
-
-
-def get_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
-    """Return a webhook, or None."""
-    row = connection.execute(select(webhook).where(webhook.c.id == webhook_id)).one_or_none()
-    return None if row is None else _webhook(row)
-
-
-def list_webhooks(connection: Connection, project_id: int) -> list[Webhook]:
-    """Return the webhooks of a project."""
-    query = select(webhook).where(webhook.c.project == project_id).order_by(webhook.c.id)
-    return [_webhook(row) for row in connection.execute(query)]
-
-
-def set_webhook_active(
-    connection: Connection, project_id: int, webhook_id: int, active: bool
-) -> bool:
-    """Switch a webhook on or off; return whether there is one."""
-    chosen = (webhook.c.project == project_id) & (webhook.c.id == webhook_id)
-    return connection.execute(update(webhook).where(chosen).values(active=active)).rowcount > 0
-
-
-def remove_webhook(connection: Connection, project_id: int, webhook_id: int) -> bool:
-    """Remove a webhook and its deliveries; return whether there was one."""
-    chosen = (webhook.c.project == project_id) & (webhook.c.id == webhook_id)
-    return connection.execute(delete(webhook).where(chosen)).rowcount > 0
-
-
-def _webhook(row: Any) -> Webhook:
-    return Webhook(*row)._replace(kinds=tuple(row.kinds))
 
 
 def due_deliveries(
@@ -150,22 +60,17 @@ def due_deliveries(
     )
     query = select(delivery).join(ranked, ranked.c.id == delivery.c.id)
     first = query.where(ranked.c.place <= limit_per_webhook).order_by(*earliest_first)
-    return [Delivery(*row) for row in connection.execute(first)]
-
-
-def list_deliveries(connection: Connection, webhook_id: int, limit: int) -> list[Delivery]:
-    """Return the latest deliveries of a webhook, the last first."""
-    query = select(delivery).where(delivery.c.webhook == webhook_id)
-    return [
-        Delivery(*row)
-        for row in connection.execute(query.order_by(delivery.c.id.desc()).limit(limit))
-    ]
+    return rows_of(connection, Delivery, first)
 
 
 def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict[int, Delivery]:
     """Return the last delivery of each webhook that has one, by the webhook's number."""
-    latest = {each.id: list_deliveries(connection, each.id, limit=1) for each in webhooks}
-    return {number: found[0] for number, found in latest.items() if found}
+    latest_first = [delivery.c.id.desc()]
+    return {
+        each.id: last
+        for each in webhooks
+        for last in find(connection, Delivery, webhook=each.id, order=latest_first, limit=1)
+    }
 
 
 def note_attempt(
@@ -183,4 +88,4 @@ def note_attempt(
         "next_attempt": next_attempt or attempted.next_attempt,
         "last_error": error,
     }
-    connection.execute(update(delivery).where(delivery.c.id == attempted.id).values(values))
+    change(connection, Delivery, values, id=attempted.id)

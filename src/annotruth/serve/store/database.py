@@ -14,6 +14,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, t
 from sqlalchemy.engine import URL, make_url
 
 from annotruth.errors import InputError, listed, one_line, shorten, shown
+from annotruth.serve.store.columns import metadata
+from annotruth.serve.store.tables import CURRENT_LABEL
 
 _SECONDS_FOR_LOCK = 30
 _SECONDS_TO_CONNECT = 10
@@ -37,12 +39,6 @@ class DatabaseUnavailableError(InputError):
     """The database cannot be used now: the server is away, the disk is full, or a file is locked.
 
     What was not committed is not stored. Try again when the cause, which the message names, is gone.
-
-    Examples
-    --------
-    >>> Database.open("sqlite:////dev/null/annotruth.db")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    annotruth.serve.store.database.DatabaseUnavailableError: /dev/null/annotruth.db: ...
     """
 
     @property
@@ -54,16 +50,7 @@ class DatabaseUnavailableError(InputError):
 
 @dataclass(frozen=True)
 class Database:
-    """An open database.
-
-    Examples
-    --------
-    >>> database = Database.open("sqlite:///annotruth.db")
-    >>> database.upgrade()
-    >>> database.schema_state()
-    'current'
-    >>> database.dispose()
-    """
+    """An open database."""
 
     engine: Engine
     name: str  # for messages, without a password
@@ -156,9 +143,13 @@ class Database:
         with self.begin() as opened:
             if not self.is_sqlite:  # where `begin` has locked the file
                 opened.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
-            if _schema_state(opened, self.name) != "current":
-                config = _migrations()
-                config.attributes["connection"] = opened
+            config, state = _migrations(), _schema_state(opened, self.name)
+            config.attributes["connection"] = opened
+            if state == "empty":
+                metadata.create_all(opened)
+                opened.execute(text(CURRENT_LABEL))
+                command.stamp(config, "head")
+            elif state == "old":
                 command.upgrade(config, "head")
 
     def check_schema(self) -> None:
@@ -270,8 +261,6 @@ def _migrations() -> Any:
 def _schema_state(opened: Connection, name: str) -> SchemaState:
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
-
-    from annotruth.serve.store.schema import metadata
 
     heads = MigrationContext.configure(opened).get_current_heads()
     tables = set(inspect(opened).get_table_names())

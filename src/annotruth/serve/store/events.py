@@ -7,17 +7,29 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, Integer, Select, Text, column, select, text
+from sqlalchemy import ColumnElement, Connection, Integer, Text, column, func, select, text
 
-from annotruth.errors import InputError
-from annotruth.serve.store.checks import check_event
+from annotruth.errors import InputError, shown
+from annotruth.observations.validate import check_value
+from annotruth.serve.store.columns import MAX_ID_LENGTH, check_text, to_microseconds
 from annotruth.serve.store.current import keep_current, read_events, stored_events
-from annotruth.serve.store.records import Appended, Batch, LabelEvent, ProjectKind, StoredEvent
-from annotruth.serve.store.schema import event, project, to_microseconds
+from annotruth.serve.store.rows import find
+from annotruth.serve.store.tables import (
+    Appended,
+    Batch,
+    LabelEvent,
+    ProjectKind,
+    StoredEvent,
+    event,
+    project,
+)
+
+MAX_LABEL_LENGTH = 10_000
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 _APPEND_LOCK = 0x616E6E70
 _TIME = pa.timestamp("us", "UTC")
@@ -65,6 +77,49 @@ _PAIRS = {
 
 Slot = tuple[str, str]  # an item and an annotator
 Annotation = tuple[str, str]  # a source and its name for the annotation
+
+
+def check_event(given: LabelEvent, kind: ProjectKind) -> None:
+    """Refuse an event that lacks something, or has text that cannot be stored."""
+    named = {
+        "item": given.item,
+        "annotator": given.annotator,
+        "label": given.label,
+        "right item": given.other_item,
+        "event id": given.event_id,
+        "annotation": given.annotation,
+    }
+    for what, value in named.items():
+        if value:
+            check_text(what, value, MAX_LABEL_LENGTH if what == "label" else MAX_ID_LENGTH)
+    for what, value in (("event id", given.event_id), ("annotation", given.annotation)):
+        if value == "":
+            raise InputError(f"the {what} is empty: leave it out or give one")
+    for time in (given.started, given.submitted):
+        if time is not None and time.tzinfo is None:
+            raise InputError(f"the time {time} has no time zone: write it as 2026-01-31T12:00:00Z")
+        if time is not None and time < _EARLIEST:
+            raise InputError(
+                f"the time {time.isoformat()} is before {_EARLIEST.year}: correct it, or leave it out"
+            )
+    if given.deleted and given.annotation is not None:
+        return
+    needed = ["item", "annotator"] if kind == "labels" else ["item", "right item", "annotator"]
+    missing = [what for what in needed if not named[what]]
+    if not given.deleted and not given.label:
+        missing.append("label" if kind == "labels" else "outcome")
+    elif given.deleted and kind == "comparisons":
+        missing = ["annotation"]
+    if missing:
+        raise InputError(f"the event has no {missing[0]}")
+    if not given.deleted:  # what an earlier version stored can be deleted
+        for what in (*needed, *(["label"] if kind == "labels" else [])):
+            check_value(what, str(named[what]))
+        if kind == "comparisons" and given.item == given.other_item:
+            raise InputError(
+                f"item {shown(given.item)} is compared with itself: leave the comparison out, or "
+                "correct one of its items"
+            )
 
 
 def annotation_of_slot(item: str, annotator: str) -> str:
@@ -199,25 +254,15 @@ def lock_appends(connection: Connection) -> None:
 
 def last_seq(connection: Connection, project_id: int) -> int:
     """Return the number of a project's last event, or 0."""
-    found = connection.scalar(
-        select(event.c.seq)
-        .where(event.c.project == project_id)
-        .order_by(event.c.seq.desc())
-        .limit(1)
-    )
-    return found or 0
+    of_project = select(event.c.seq).where(event.c.project == project_id)
+    return connection.scalar(of_project.order_by(event.c.seq.desc()).limit(1)) or 0
 
 
 def events_since(
     connection: Connection, project_id: int, seq: int, limit: int
 ) -> list[StoredEvent]:
     """Return up to ``limit`` events after a number, in order."""
-    query = select(event).where(event.c.project == project_id, event.c.seq > seq)
-    return _stored(connection, query.order_by(event.c.seq).limit(limit))
-
-
-def _stored(connection: Connection, query: Select[Any]) -> list[StoredEvent]:
-    return [StoredEvent(*row) for row in connection.execute(query)]
+    return find(connection, StoredEvent, event.c.seq > seq, limit=limit, project=project_id)
 
 
 def current_labels(
@@ -228,16 +273,14 @@ def current_labels(
     annotator: str | None = None,
 ) -> list[StoredEvent]:
     """Return the current labels, all or those of an item or an annotator, in order of ``seq``."""
-    of_project = event.c.project == project_id
-    if item is None and annotator is None:
-        return _current(connection, project_id, of_project)
-    conditions = [of_project]
+    conditions = [event.c.project == project_id]
     if item is not None:
         conditions.append(event.c.item == item)
     if annotator is not None:
         conditions.append(event.c.annotator == annotator)
-    annotations = _annotations(connection, *conditions)
-    chosen = _of_annotations(connection, project_id, annotations)
+    if len(conditions) == 1:
+        return _current(connection, project_id, conditions[0])
+    chosen = _of_annotations(connection, project_id, _annotations(connection, *conditions))
     return [
         each
         for each in _current(connection, project_id, chosen)
@@ -319,3 +362,26 @@ def current_table(connection: Connection, project_id: int) -> pa.Table:
     events = read_events(connection, needed, event.c.project == project_id)
     current = keep_current(events, _kind_of(connection, project_id))
     return current.select(_TABLE.names).cast(_TABLE)
+
+
+class AnnotationState(NamedTuple):
+    """The latest event of an annotation, and whether it is a deletion."""
+
+    event_id: str
+    deleted: bool
+
+
+def annotation_states(
+    connection: Connection, project_id: int, source: str
+) -> dict[str, AnnotationState]:
+    """Return the state of every annotation that a source has sent."""
+    latest_first = (event.c.submitted.desc(), event.c.seq.desc())
+    place = func.row_number().over(partition_by=event.c.annotation, order_by=latest_first)
+    ranked = (
+        select(event.c.annotation, event.c.event_id, event.c.deleted, place.label("place"))
+        .where(event.c.project == project_id, event.c.source == source)
+        .subquery()
+    )
+    query = select(ranked.c.annotation, ranked.c.event_id, ranked.c.deleted)
+    rows = connection.execute(query.where(ranked.c.place == 1))
+    return {annotation: AnnotationState(*state) for annotation, *state in rows}

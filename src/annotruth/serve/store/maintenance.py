@@ -1,10 +1,14 @@
-"""Export, retention, erasure of a person's data, and backup."""
+"""Export, import, retention, erasure of a person's data, and backup."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shutil
 import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -12,24 +16,58 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, exists, select, update
 
-from annotruth.errors import InputError, OutputError
+from annotruth.errors import ComparisonsError, InputError, LabelsError, OutputError, shown
 from annotruth.io.atomic import atomic_write
+from annotruth.io.comparisons import read_comparisons
+from annotruth.io.readers import read_labels
+from annotruth.io.sources import file_named_in_errors
 from annotruth.io.writers import format_of, write_table
-from annotruth.serve.store.audit import add_audit
+from annotruth.observations.encode import to_text
+from annotruth.serve.store.columns import to_microseconds
 from annotruth.serve.store.current import keep_current, latest_of_annotations, read_events
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.erasure import count_erasure, erase_rows
-from annotruth.serve.store.events import lock_appends
-from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import event, to_microseconds
+from annotruth.serve.store.events import (
+    AnnotationState,
+    annotation_of_slot,
+    annotation_states,
+    append_events,
+    lock_appends,
+)
+from annotruth.serve.store.rows import add, change, count, lock_project, remove, table_of
 from annotruth.serve.store.snapshots import snapshots_folder
-from annotruth.serve.store.statements import lock_project
+from annotruth.serve.store.tables import (
+    Alert,
+    AnnotatorHistory,
+    Appended,
+    AuditEntry,
+    LabelEvent,
+    Lease,
+    PlatformConnection,
+    Project,
+    ProjectKind,
+    Snapshot,
+    StoredEvent,
+    TraitRow,
+    alert,
+    event,
+    project,
+)
 
+SOURCE = "import"
+"""The source of events that were read from a file."""
+
+_COLUMNS = {
+    "labels": ("item", "annotator", "label"),
+    "comparisons": ("left", "right", "annotator", "winner"),
+}
+
+_ERASED = "(erased)"
+_ABOUT_ANNOTATORS = (StoredEvent, AnnotatorHistory, TraitRow, Lease)
 _ROWS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
-_TIMES = ("started", "submitted", "received")
+_TIME_COLUMNS = ("started", "submitted", "received")
 _EXPORTED = {
     "labels": {"item": "item", "annotator": "annotator", "label": "label"},
     "comparisons": {
@@ -39,48 +77,122 @@ _EXPORTED = {
         "label": "outcome",
     },
 }
-_EXPORTED_OF_BOTH = ("source", "annotation", *_TIMES)
+_EXPORTED_OF_BOTH = ("source", "annotation", *_TIME_COLUMNS)
 
 
-def export_labels(connection: Connection, project: Project, path: str | os.PathLike[str]) -> int:
+def append_file(database: Database, project: Project, path: str, now: datetime) -> Appended:
+    """Append the labels of a file, in any format that `annotruth fit` reads.
+
+    The same file again adds nothing. The file is read before the transaction begins, so that a
+    running service need not wait.
+    """
+    table = _read(path, project)
+    with file_named_in_errors(path), database.begin() as connection:
+        if project.kind == "comparisons":
+            events = _comparisons(table)
+        else:
+            events = _labels(table, annotation_states(connection, project.id, SOURCE))
+        return append_events(connection, project.id, SOURCE, events, now)
+
+
+def _read(path: str, project: Project) -> pa.Table:
+    """Read a file; errors suggest no options of reading, which `annotruth serve import` lacks."""
+    reader = read_comparisons if project.kind == "comparisons" else read_labels
+    try:
+        return reader(path).to_arrow()
+    except (ComparisonsError, LabelsError) as error:
+        found = "comparisons" if isinstance(error, ComparisonsError) else "labels"
+        raise InputError(
+            f"{path}: these are {found}, and the project {project.name!r} collects {project.kind}: "
+            "import them into another project"
+        ) from error
+    except InputError as error:
+        if "`--" not in str(error):
+            raise
+        columns = ", ".join(_COLUMNS[project.kind])
+        raise InputError(
+            f"{error}; `annotruth serve import` has no such options: write a table with the columns "
+            f"{columns}"
+        ) from error
+
+
+def _labels(table: pa.Table, known: Mapping[str, AnnotationState]) -> Iterator[LabelEvent]:
+    """Return the rows of a table of labels as events.
+
+    The id of an event is a hash of its row. Of a label that an import in between had changed, the id
+    also has the hash of what it replaces: it is another event than the first time.
+    """
+    for item, annotator, label in _rows(table, "labels"):
+        event_id = _hash(item, annotator, label, "1")
+        before = known.get(annotation_of_slot(item, annotator))
+        if before is not None and before.event_id.partition("-")[0] == event_id:
+            event_id = before.event_id
+        elif before is not None:
+            event_id += f"-{_hash(before.event_id)}"
+        yield LabelEvent(item, annotator, label, event_id)
+
+
+def _comparisons(table: pa.Table) -> Iterator[LabelEvent]:
+    """Return the rows of a table of comparisons as events.
+
+    The id of an event is a hash of its row and of how many equal rows are before it.
+    """
+    n_equal: Counter[tuple[str, ...]] = Counter()
+    for row in _rows(table, "comparisons"):
+        n_equal[row] += 1
+        left, right, annotator, outcome = row
+        event_id = _hash(*row, str(n_equal[row]))
+        yield LabelEvent(left, annotator, outcome, event_id, other_item=right)
+
+
+def _rows(table: pa.Table, kind: ProjectKind) -> Iterator[tuple[str, ...]]:
+    return zip(*(to_text(table[name]).to_pylist() for name in _COLUMNS[kind]), strict=True)
+
+
+def _hash(*texts: str) -> str:
+    content = "".join(f"{len(text)}:{text}" for text in texts)
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+
+def export_labels(connection: Connection, of: Project, path: str | os.PathLike[str]) -> int:
     """Write the current labels to a .csv, .parquet or .json file; return their number.
 
     `annotruth fit` and `annotruth rank` read the file. In a CSV, text that a spreadsheet would run
     as a formula is marked.
     """
     format = format_of(path)
-    names = [*_EXPORTED[project.kind], *_EXPORTED_OF_BOTH]
-    events = read_events(connection, ["seq", "deleted", *names], event.c.project == project.id)
-    table = keep_current(events, project.kind).select(names)
-    for name in _TIMES:
+    names = [*_EXPORTED[of.kind], *_EXPORTED_OF_BOTH]
+    events = read_events(connection, ["seq", "deleted", *names], event.c.project == of.id)
+    table = keep_current(events, of.kind).select(names)
+    for name in _TIME_COLUMNS:
         place = table.column_names.index(name)
         table = table.set_column(place, name, table[name].cast(_TIME))
-    renamed = table.rename_columns([*_EXPORTED[project.kind].values(), *_EXPORTED_OF_BOTH])
+    renamed = table.rename_columns([*_EXPORTED[of.kind].values(), *_EXPORTED_OF_BOTH])
     write_table(renamed, path, format, safe_cells=True)
     return int(table.num_rows)
 
 
-def remove_superseded(connection: Connection, project: Project, before: datetime) -> int:
+def remove_superseded(connection: Connection, of: Project, before: datetime) -> int:
     """Remove old events that no current label depends on; return their number.
 
     These are events received before a time that a later event of their annotation supersedes, and
     all events of an annotation that is not current and has no event since then. A deletion stays
     as long as an event of its annotation does.
     """
-    lock_project(connection, project.id)  # in the order of `erase_rows`
+    lock_project(connection, of.id)  # in the order of `erase_rows`
     lock_appends(connection)
     names = ["seq", "source", "annotation", "item", "annotator", "submitted", "received", "deleted"]
-    events = read_events(connection, names, event.c.project == project.id)
+    events = read_events(connection, names, event.c.project == of.id)
     seq = events["seq"].to_numpy()
     is_old = events["received"].to_numpy() < to_microseconds(before)
     annotation, is_latest = latest_of_annotations(events)
-    is_current = np.isin(seq, keep_current(events, project.kind)["seq"].to_numpy())
+    is_current = np.isin(seq, keep_current(events, of.kind)["seq"].to_numpy())
     has_new = np.isin(annotation, annotation[~is_old])
     needed = is_latest & (is_current | has_new)
     removed = seq[is_old & ~needed].tolist()
     _remove_events(connection, removed)
     if removed:  # a deletion may be among them that the worker has not read yet
-        count_erasure(connection, project)
+        _count_erasure(connection, of)
     return len(removed)
 
 
@@ -110,8 +222,21 @@ def backup(database: Database, path: str | os.PathLike[str]) -> None:
             ) from None
 
 
+def log(
+    connection: Connection,
+    project_id: int | None,
+    actor: str,
+    action: str,
+    detail: Mapping[str, Any],
+    now: datetime,
+) -> None:
+    """Add an entry to the audit log; ``detail`` has no secrets."""
+    entry = {"project": project_id, "time": now, "actor": actor, "action": action}
+    add(connection, AuditEntry, **entry, detail=dict(detail))
+
+
 def erase_annotator(
-    database: Database, data_dir: Path, project: Project, annotator: str, actor: str, now: datetime
+    database: Database, data_dir: Path, of: Project, annotator: str, actor: str, now: datetime
 ) -> int:
     """Erase all that names an annotator of a project; return the number of events removed.
 
@@ -122,9 +247,89 @@ def erase_annotator(
     that removed rows do not stay in it.
     """
     with database.begin() as connection:
-        n_events = erase_rows(connection, project, annotator)
-        add_audit(connection, project.id, actor, "annotator erased", {"events": n_events}, now)
+        n_events = erase_rows(connection, of, annotator)
+        log(connection, of.id, actor, "annotator erased", {"events": n_events}, now)
     # After the commit: a worker that saves a fit now finds that data were erased.
-    shutil.rmtree(snapshots_folder(data_dir) / str(project.id), ignore_errors=True)
+    shutil.rmtree(snapshots_folder(data_dir) / str(of.id), ignore_errors=True)
     database.compact()
     return n_events
+
+
+def erase_rows(connection: Connection, of: Project, annotator: str) -> int:
+    """Erase what names an annotator of a project from all tables; return the number of events."""
+    lock_project(connection, of.id)
+    lock_appends(connection)
+    about = {"project": of.id, "annotator": annotator}
+    counts = [count(connection, row, **about) for row in _ABOUT_ANNOTATORS]
+    if not any(counts):
+        raise InputError(f"there is no annotator {shown(annotator)} in project {of.name!r}")
+    _remove_anonymous_deletions(connection, of.id, annotator)
+    for row in _ABOUT_ANNOTATORS:
+        remove(connection, row, **about)
+    _remove_alerts(connection, of.id, annotator)
+    _replace_names(connection, AuditEntry, "actor", of.id, annotator)
+    _replace_names(connection, AuditEntry, "detail", of.id, annotator)
+    _replace_names(connection, Snapshot, "summary", of.id, annotator)
+    _replace_names(connection, PlatformConnection, "cursor", of.id, annotator)
+    change(connection, Snapshot, {"folder": ""}, project=of.id)
+    _count_erasure(connection, of)
+    return counts[0]
+
+
+def _count_erasure(connection: Connection, of: Project) -> None:
+    """Count that events of a project were removed: who keeps labels in memory reads them again."""
+    counted = update(project).where(project.c.id == of.id)
+    connection.execute(counted.values(erasures=project.c.erasures + 1))
+
+
+def _remove_anonymous_deletions(connection: Connection, project_id: int, annotator: str) -> None:
+    """Remove deletions that name no annotator, of annotations of this one only."""
+    other = event.alias("other")
+    same = (
+        (other.c.project == event.c.project)
+        & (other.c.source == event.c.source)
+        & (other.c.annotation == event.c.annotation)
+    )
+    own = exists().where(same, other.c.annotator == annotator)
+    of_others = exists().where(same, other.c.annotator.not_in([annotator, ""]))
+    anonymous = (event.c.project == project_id) & (event.c.annotator == "")
+    connection.execute(delete(event).where(anonymous, own, ~of_others))
+
+
+def _remove_alerts(connection: Connection, project_id: int, annotator: str) -> None:
+    """Remove alerts about the annotator, and those whose text has the name; also deliveries."""
+    # Not a part of a longer word: the annotator "a" is not in every text.
+    name = re.compile(rf"(?<!\w){re.escape(annotator)}(?!\w)")
+    rows = connection.execute(select(alert).where(alert.c.project == project_id))
+    removed = [
+        row.id
+        for row in rows
+        if row.subject == annotator
+        or name.search(row.text)
+        or _without(row.detail, annotator) != row.detail
+    ]
+    for each in removed:
+        remove(connection, Alert, id=each)
+
+
+def _replace_names(
+    connection: Connection, row: type[Any], name: str, project_id: int, annotator: str
+) -> None:
+    """Replace the annotator in a column of text or JSON."""
+    table = table_of(row)
+    keys = list(table.primary_key)
+    query = select(table.c[name], *keys).where(table.c.project == project_id)
+    for value, *key in connection.execute(query).all():
+        replaced = _without(value, annotator)
+        if replaced != value:
+            found = {column.name: part for column, part in zip(keys, key, strict=True)}
+            change(connection, row, {name: replaced}, **found)
+
+
+def _without(value: Any, annotator: str) -> Any:
+    """Return a value of JSON with the annotator replaced, as text or as the key of an object."""
+    if isinstance(value, dict):
+        return {_without(key, annotator): _without(each, annotator) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without(each, annotator) for each in value]
+    return _ERASED if value == annotator else value

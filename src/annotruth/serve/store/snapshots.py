@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, select, update
 
-from annotruth.serve.store.records import (
+from annotruth.serve.store.rows import add_all, find, find_one, put, rows_of
+from annotruth.serve.store.tables import (
     AnnotatorHistory,
+    HourlyCount,
     Project,
     Snapshot,
     WorkerState,
-)
-from annotruth.serve.store.schema import (
-    annotator_history as history,
-)
-from annotruth.serve.store.schema import (
     hourly,
     project,
     snapshot,
-    worker_state,
 )
-from annotruth.serve.store.statements import upsert
+from annotruth.serve.store.tables import annotator_history as history
 
 _KEPT = 2  # a reader may still load the last but one
+_LATEST_FIRST = (snapshot.c.version.desc(),)
 
 
 def snapshots_folder(data_dir: Path) -> Path:
@@ -55,7 +52,7 @@ def add_snapshot(connection: Connection, added: Snapshot, of: Project) -> bool:
     chosen = select(project.c.erasures).where(project.c.id == of.id).with_for_update()
     if connection.scalar(chosen) != of.erasures:
         return False
-    connection.execute(insert(snapshot).values(**added._asdict()))
+    add_all(connection, [added])
     return True
 
 
@@ -64,20 +61,14 @@ def latest_snapshot(connection: Connection, project_id: int) -> Snapshot | None:
     return next(iter(_saved(connection, project_id, 1)), None)
 
 
-def get_snapshot(connection: Connection, project_id: int, version: int) -> Snapshot | None:
-    """Return the snapshot of a version, whose folder may have been removed."""
-    query = select(snapshot).where(snapshot.c.project == project_id, snapshot.c.version == version)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else Snapshot(*row)
-
-
 def snapshot_history(
     connection: Connection, project_id: int, *, since: int = 0, limit: int | None = None
 ) -> list[Snapshot]:
     """Return the snapshots after a version, oldest first; with a limit, the latest of them."""
-    query = select(snapshot).where(snapshot.c.project == project_id, snapshot.c.version > since)
-    latest_first = query.order_by(snapshot.c.version.desc()).limit(limit)
-    return [Snapshot(*row) for row in connection.execute(latest_first)][::-1]
+    is_later = snapshot.c.version > since
+    return find(
+        connection, Snapshot, is_later, order=_LATEST_FIRST, limit=limit, project=project_id
+    )[::-1]
 
 
 def remove_old_snapshots(connection: Connection, data_dir: Path, project_id: int) -> None:
@@ -102,27 +93,19 @@ def remove_orphans(connection: Connection, data_dir: Path) -> None:
 
 def _saved(connection: Connection, project_id: int, limit: int) -> list[Snapshot]:
     """Return the latest snapshots whose folders are there, the last first."""
-    query = select(snapshot).where(snapshot.c.project == project_id, snapshot.c.folder != "")
-    latest_first = query.order_by(snapshot.c.version.desc()).limit(limit)
-    return [Snapshot(*row) for row in connection.execute(latest_first)]
-
-
-def add_annotator_history(connection: Connection, rows: Iterable[AnnotatorHistory]) -> None:
-    """Add what a snapshot said about annotators."""
-    values = [each._asdict() for each in rows]
-    if values:
-        connection.execute(insert(history), values)
+    has_folder = snapshot.c.folder != ""
+    return find(
+        connection, Snapshot, has_folder, order=_LATEST_FIRST, limit=limit, project=project_id
+    )
 
 
 def annotator_history(
     connection: Connection, project_id: int, annotator: str | None = None
 ) -> list[AnnotatorHistory]:
     """Return the history of an annotator, or of all, in order of the versions."""
-    query = select(history).where(history.c.project == project_id)
-    if annotator is not None:
-        query = query.where(history.c.annotator == annotator)
-    ordered = query.order_by(history.c.version, history.c.annotator)
-    return [AnnotatorHistory(*row) for row in connection.execute(ordered)]
+    conditions = [] if annotator is None else [history.c.annotator == annotator]
+    order = [history.c.version, history.c.annotator]
+    return find(connection, AnnotatorHistory, *conditions, order=order, project=project_id)
 
 
 def latest_annotator_history(
@@ -141,19 +124,14 @@ def latest_annotator_history(
         & (history.c.version == last.c.version)
         & (history.c.project == project_id),
     )
-    return {row.annotator: AnnotatorHistory(*row) for row in connection.execute(query)}
+    return {row.annotator: row for row in rows_of(connection, AnnotatorHistory, query)}
 
 
 def set_hourly_counts(
     connection: Connection, project_id: int, counts: Mapping[datetime, int]
 ) -> None:
     """Store the number of labels of some hours, each given by its first moment."""
-    if not counts:
-        return
-    rows = [
-        {"project": project_id, "hour": hour, "n_labels": number} for hour, number in counts.items()
-    ]
-    connection.execute(upsert(connection, hourly), rows)
+    put(connection, [HourlyCount(project_id, hour, number) for hour, number in counts.items()])
 
 
 def hourly_counts(
@@ -163,20 +141,12 @@ def hourly_counts(
     limit: int | None = None,
 ) -> dict[datetime, int]:
     """Return the number of labels per hour, in order; with a limit, of the last hours."""
-    query = select(hourly.c.hour, hourly.c.n_labels).where(hourly.c.project == project_id)
-    if since is not None:
-        query = query.where(hourly.c.hour >= since)
-    latest = connection.execute(query.order_by(hourly.c.hour.desc()).limit(limit)).all()
-    return dict(latest[::-1])
+    conditions = [] if since is None else [hourly.c.hour >= since]
+    order = [hourly.c.hour.desc()]
+    found = find(connection, HourlyCount, *conditions, order=order, limit=limit, project=project_id)
+    return {each.hour: each.n_labels for each in reversed(found)}
 
 
 def get_worker_state(connection: Connection, project_id: int) -> WorkerState:
     """Return how far the worker is in a project."""
-    query = select(worker_state).where(worker_state.c.project == project_id)
-    row = connection.execute(query).one_or_none()
-    return WorkerState(project_id) if row is None else WorkerState(*row)
-
-
-def set_worker_state(connection: Connection, state: WorkerState) -> None:
-    """Store how far the worker is in a project; there is one worker."""
-    connection.execute(upsert(connection, worker_state), [state._asdict()])
+    return find_one(connection, WorkerState, project=project_id) or WorkerState(project_id)

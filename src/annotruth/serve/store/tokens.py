@@ -1,4 +1,8 @@
-"""Tokens: ``at_<id>_<secret>``; only a hash of the secret is stored."""
+"""Tokens, ``at_<id>_<secret>``, and logins of pages; only hashes of secrets are stored.
+
+A login names the token that was used to log in; the token's scope, project and expiry are looked up
+with it, so a revoked token ends its logins.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,16 @@ import hashlib
 import hmac
 import secrets
 from datetime import datetime
-from typing import Any, get_args
+from typing import get_args
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, delete, insert, select
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.serve.store.records import Scope, Token
-from annotruth.serve.store.schema import token
+from annotruth.serve.store.rows import add_all, change, find, find_one
+from annotruth.serve.store.tables import LoginRow, Scope, Token, login, token
 
 _MAX_LENGTH = 200
 _MAX_NAME = 200
-_COLUMNS = [token.c[name] for name in Token._fields]
 
 
 def create_token(
@@ -53,13 +56,10 @@ def find_token(connection: Connection, text: str, now: datetime) -> Token | None
     token_id, _, secret = rest.partition("_")
     if mark != "at" or not rest.isascii() or "\0" in rest:
         return None
-    query = select(token.c.hash, *_COLUMNS).where(token.c.id == token_id)
-    row = connection.execute(query).one_or_none()
+    known = connection.scalar(select(token.c.hash).where(token.c.id == token_id))
     # An unknown id is compared too, so that it takes as long as a wrong secret.
-    if not hmac.compare_digest(_hash(secret), row.hash if row else _hash("")) or row is None:
-        return None
-    found = _token(row)
-    return found if found.is_valid(now) else None
+    is_right = hmac.compare_digest(_hash(secret), _hash("") if known is None else known)
+    return get_token(connection, token_id, now) if is_right and known is not None else None
 
 
 def token_id_of(text: str) -> str:
@@ -69,34 +69,42 @@ def token_id_of(text: str) -> str:
 
 def get_token(connection: Connection, token_id: str, now: datetime) -> Token | None:
     """Return the valid token of an id, for somebody who has shown its secret before."""
-    row = connection.execute(select(*_COLUMNS).where(token.c.id == token_id)).one_or_none()
-    found = None if row is None else _token(row)
+    found = find_one(connection, Token, id=token_id)
     return found if found is not None and found.is_valid(now) else None
-
-
-def mark_used(connection: Connection, token_id: str, now: datetime) -> None:
-    """Store when a token was last used."""
-    connection.execute(update(token).where(token.c.id == token_id).values(last_used=now))
 
 
 def revoke_token(connection: Connection, token_id: str, now: datetime) -> bool:
     """Revoke a token; return whether there was one that was not revoked yet."""
-    valid = (token.c.id == token_id) & token.c.revoked.is_(None)
-    return connection.execute(update(token).where(valid).values(revoked=now)).rowcount > 0
+    return change(connection, Token, {"revoked": now}, id=token_id, revoked=None)
 
 
 def list_tokens(connection: Connection, project_id: int | None = None) -> list[Token]:
     """Return the tokens of a project, or all, in the order of creation."""
-    query = select(*_COLUMNS).order_by(token.c.created, token.c.id)
-    if project_id is not None:
-        query = query.where(token.c.project == project_id)
-    return [_token(row) for row in connection.execute(query)]
+    equal = {} if project_id is None else {"project": project_id}
+    return find(connection, Token, order=[token.c.created, token.c.id], **equal)
+
+
+def start_login(
+    connection: Connection, secret: str, token_id: str, now: datetime, expires: datetime
+) -> None:
+    """Store a login, and remove those that have expired."""
+    connection.execute(delete(login).where(login.c.expires <= now))
+    add_all(connection, [LoginRow(_hash(secret), token_id, expires)])
+
+
+def end_login(connection: Connection, secret: str) -> None:
+    """End a login."""
+    connection.execute(delete(login).where(login.c.hash == _hash(secret)))
+
+
+def token_of_login(connection: Connection, secret: str, now: datetime) -> Token | None:
+    """Return the valid token that somebody logged in with; None if there is no such login."""
+    found = find_one(connection, LoginRow, hash=_hash(secret))
+    if found is None or found.expires <= now:
+        return None
+    return get_token(connection, found.token, now)
 
 
 def _hash(secret: str) -> str:
     # The secret has 256 random bits, so a slow hash would add nothing.
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _token(row: Row[Any]) -> Token:
-    return Token(**{name: getattr(row, name) for name in Token._fields})
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

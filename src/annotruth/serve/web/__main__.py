@@ -10,9 +10,8 @@ import uvicorn
 
 from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.supervisor import end_with_parent
-from annotruth.serve.web.app import make_app
-from annotruth.serve.web.server import server_config
+from annotruth.serve.start import end_with_parent
+from annotruth.serve.web.app import make_app, server_config
 
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

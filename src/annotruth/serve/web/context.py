@@ -11,56 +11,29 @@ from starlette.requests import Request
 
 from annotruth.serve.administration import Administration
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.snapshots import snapshots_folder
-from annotruth.serve.web.access import AccessControl
+from annotruth.serve.web.auth import AccessControl
+from annotruth.serve.web.guard import ServeMetrics
 from annotruth.serve.web.ingest import Ingest
 from annotruth.serve.web.live import Live
-from annotruth.serve.web.metrics import ServeMetrics
-from annotruth.serve.web.snapshot_cache import SnapshotCache
+from annotruth.serve.web.results import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue
 
 
 @dataclass(frozen=True, eq=False)
 class ServeContext:
-    """What the parts of the web server share.
+    """What the parts of the web server share."""
 
-    Attributes
-    ----------
-    config
-        The settings of the service.
-    database
-        The database, for what is read and written apart from labels.
-    ingest
-        Where labels go: ``await context.ingest.append(project, source, events)``.
-    snapshots
-        The latest fit and advice of each project.
-    queue
-        What people should label now.
-    live
-        Live events of projects.
-    metrics
-        Counters of requests and of ingestion.
-    access
-        Tokens, logins and projects, looked up with a short memory.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
-    >>> context = ServeContext.open(config)
-    >>> context.close()
-    """
-
-    config: ServeConfig
-    database: Database
-    ingest: Ingest
-    snapshots: SnapshotCache
-    queue: WorkQueue
-    live: Live
-    metrics: ServeMetrics
-    access: AccessControl
+    config: ServeConfig  # the settings of the service
+    database: Database  # the database, for what is read and written apart from labels
+    ingest: Ingest  # where labels go: `await context.ingest.append(project, source, events)`
+    snapshots: SnapshotCache  # the latest fit and advice of each project
+    queue: WorkQueue  # what people should label now
+    live: Live  # live events of projects
+    metrics: ServeMetrics  # counters of requests and of ingestion
+    access: AccessControl  # tokens, logins and projects, looked up with a short memory
 
     @classmethod
     def open(cls, config: ServeConfig) -> ServeContext:

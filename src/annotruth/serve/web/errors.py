@@ -30,18 +30,12 @@ from annotruth.serve.store.database import DatabaseUnavailableError
 
 _LOGGER = logging.getLogger(__name__)
 
-_RETRY_SECONDS = "2"
+_RETRY = {"Retry-After": "2"}
 _MAX_DETAIL = 500
 
 
 class UnavailableError(Exception):
-    """The service cannot do this now: the database is away, or too much is waiting.
-
-    Examples
-    --------
-    >>> str(UnavailableError("the database does not answer"))
-    'the database does not answer'
-    """
+    """The service cannot do this now: the database is away, or too much is waiting."""
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -52,18 +46,20 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 def add_handlers(app: FastAPI) -> None:
     """Make an application answer every error with one JSON object."""
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _parameters)
-    app.add_exception_handler(ValidationError, _content)
-    app.add_exception_handler(InputError, _input)
-    app.add_exception_handler(AnnotruthError, _result)
-    app.add_exception_handler(UnavailableError, _unavailable)
-    app.add_exception_handler(DatabaseUnavailableError, _database)
-    app.add_exception_handler(ClientDisconnect, _gone)
+    for kind in (
+        HTTPException,
+        RequestValidationError,
+        ValidationError,
+        AnnotruthError,
+        UnavailableError,
+        ClientDisconnect,
+    ):
+        app.add_exception_handler(kind, _answer)
 
 
-def message_of(errors: Sequence[Mapping[str, Any]], place: str = "") -> str:
+def message_of(error: ValidationError | RequestValidationError, place: str = "") -> str:
     """Return the first of pydantic's errors in one line: where, what, and how many more."""
+    errors = errors_of(error)
     first = errors[0]
     path = ".".join(printable(str(part)) for part in first["loc"])
     where = ".".join(part for part in (place, path) if part)
@@ -72,40 +68,28 @@ def message_of(errors: Sequence[Mapping[str, Any]], place: str = "") -> str:
     return f"{where + ': ' if where else ''}{what}{more}"
 
 
-async def _http(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail), error.headers)
+def errors_of(error: ValidationError | RequestValidationError) -> Sequence[Mapping[str, Any]]:
+    """Return pydantic's errors, without what was sent."""
+    if isinstance(error, RequestValidationError):
+        return error.errors()
+    return error.errors(include_url=False, include_context=False, include_input=False)
 
 
-async def _parameters(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return problem(422, message_of(error.errors()))
-
-
-async def _content(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ValidationError)
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
-    status = 400 if errors[0]["type"] == "json_invalid" else 422
-    return problem(status, message_of(errors))
-
-
-async def _input(_: Request, error: Exception) -> Response:
-    return problem(422, str(error))
-
-
-async def _result(_: Request, error: Exception) -> Response:
-    return problem(409, str(error))
-
-
-async def _unavailable(_: Request, error: Exception) -> Response:
-    return problem(503, str(error), {"Retry-After": _RETRY_SECONDS})
-
-
-async def _database(request: Request, error: Exception) -> Response:
-    assert isinstance(error, DatabaseUnavailableError)
-    _LOGGER.warning("%s", error)
-    return await _unavailable(request, UnavailableError(f"{error.public_reason}: try again"))
-
-
-async def _gone(_: Request, error: Exception) -> Response:
-    return problem(400, "the request ended before its body was complete")
+async def _answer(_: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            return problem(error.status_code, str(error.detail), error.headers)
+        case RequestValidationError():
+            return problem(422, message_of(error))
+        case ValidationError():
+            is_json = errors_of(error)[0]["type"] != "json_invalid"
+            return problem(422 if is_json else 400, message_of(error))
+        case DatabaseUnavailableError():
+            _LOGGER.warning("%s", error)
+            return problem(503, f"{error.public_reason}: try again", _RETRY)
+        case UnavailableError():
+            return problem(503, str(error), _RETRY)
+        case AnnotruthError():
+            return problem(422 if isinstance(error, InputError) else 409, str(error))
+        case _:
+            return problem(400, "the request ended before its body was complete")

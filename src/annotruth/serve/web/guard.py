@@ -1,24 +1,111 @@
-"""What happens to every request: host check, security headers, metrics, log, unexpected errors."""
+"""What happens to every request: limits, host check, security headers, metrics, log, errors."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TypeAlias
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from annotruth.errors import printable
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.web.errors import problem
-from annotruth.serve.web.limits import HostCheck, LimitedReceive
-from annotruth.serve.web.metrics import ServeMetrics
-from annotruth.serve.web.security_headers import security_headers, with_defaults
 
 _ACCESS = logging.getLogger("annotruth.serve.access")
 _LOGGER = logging.getLogger(__name__)
 
 _MAX_PATH = 200  # characters of a path in the log
+
+STREAM_TYPE = "application/x-ndjson"
+"""The type of a stream of JSON lines."""
+
+MAX_LINE = 1 << 16
+"""The longest line of a stream of JSON lines, in bytes."""
+
+_MOST_BUCKETS = 10_000
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Scripts, styles and requests come from this server alone, and nothing inline runs."""
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+HeaderList: TypeAlias = list[tuple[bytes, bytes]]
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0)
+_GROUP_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_STREAM = "/api/v1/projects/{project}/events"  # which takes as long as a page is open
+
+
+class ServeMetrics:
+    """Counters of requests and of ingestion, without ids of items or annotators."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "annotruth_requests", "Requests.", ("method", "route", "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "annotruth_request_seconds",
+            "Time to answer a request.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.labels = Counter(
+            "annotruth_labels",
+            "Events that were received: accepted, or repeated and ignored.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self.commits = Histogram(
+            "annotruth_commit_events",
+            "Events per commit.",
+            buckets=_GROUP_SIZES,
+            registry=self.registry,
+        )
+        self.failed_commits = Counter(
+            "annotruth_failed_commits", "Commits that failed.", registry=self.registry
+        )
+        self.waiting = Gauge(
+            "annotruth_waiting_events", "Events that wait to be committed.", registry=self.registry
+        )
+        self.listeners = Gauge(
+            "annotruth_listeners", "Open streams of live events.", registry=self.registry
+        )
+
+    def count_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request under its route's template, which has no ids in it."""
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self.requests.labels(method, route, str(status)).inc()
+        if route != _STREAM:
+            self.seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        return generate_latest(self.registry)
 
 
 class Guard:
@@ -26,14 +113,6 @@ class Guard:
 
     The log has one line per request: address, method, path, status and milliseconds. It has no
     query, no header and no body, which may hold secrets.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> config = ServeConfig(database="sqlite://", data_dir=Path("."))
-    >>> guard = Guard(lambda scope, receive, send: None, config, ServeMetrics())
-    >>> guard.allows(b"evil.example")
-    False
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig, metrics: ServeMetrics) -> None:
@@ -107,3 +186,147 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
             status,
             seconds * 1e3,
         )
+
+
+def security_headers(*, behind_tls: bool) -> HeaderList:
+    """Return the headers; behind TLS, browsers use HTTPS only from then on."""
+    headers = dict(SECURITY_HEADERS)
+    if behind_tls:
+        headers["Strict-Transport-Security"] = "max-age=31536000"
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+def with_defaults(headers: Iterable[tuple[bytes, bytes]], defaults: HeaderList) -> HeaderList:
+    """Return the headers of a response, with those of the defaults that it does not have."""
+    own = list(headers)
+    given = {name.lower() for name, _ in own}
+    return own + [pair for pair in defaults if pair[0] not in given]
+
+
+class RateLimit:
+    """Lets each key do something a number of times per second, on average.
+
+    Each key has a bucket of ``burst`` permits, which is filled at ``per_second``.
+    """
+
+    def __init__(
+        self, *, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: str, permits: float = 1.0) -> float:
+        """Take permits and return 0, or take none and return the seconds until there are enough."""
+        now = self._clock()
+        left, at = self._buckets.pop(key, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_second)
+        lacking = permits - left
+        self._buckets[key] = (left if lacking > 0.0 else left - permits, now)
+        if len(self._buckets) > _MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+        return max(lacking, 0.0) / self._per_second
+
+
+def too_many(seconds: float) -> HTTPException:
+    """Return the error of a client that sends too many requests."""
+    wait = max(1, int(seconds + 0.999))
+    return HTTPException(
+        429, f"too many requests: try again in {wait} s", {"Retry-After": str(wait)}
+    )
+
+
+class HostCheck:
+    """Decides whether the Host header of a request names this server.
+
+    A page of another site can make a browser send requests to a loopback address by a name of its
+    own (DNS rebinding); such a name is not among the allowed ones.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name.lower() for name in names}
+
+    @classmethod
+    def of_config(cls, config: ServeConfig) -> HostCheck:
+        """Return the check of a server; without names, any host is allowed."""
+        if config.allowed_hosts:
+            return cls(config.allowed_hosts)
+        return cls(_LOOPBACK_NAMES if config.is_loopback else ())
+
+    def __call__(self, header: str) -> bool:
+        """Return whether the header's name, without the port, is allowed."""
+        if not self._names:
+            return True
+        name, colon, port = header.rpartition(":")
+        if not colon or not port.isdigit():
+            name = header
+        return name.lower() in self._names
+
+
+class LimitedReceive:
+    """Receives the body of a request, and refuses one that is too large or too slow.
+
+    A request must come in whole within ``body_seconds``; of a stream of JSON lines, which may be
+    longer, each part must.
+    """
+
+    def __init__(
+        self, receive: Receive, config: ServeConfig, headers: Mapping[bytes, bytes]
+    ) -> None:
+        self._receive = receive
+        self._is_stream = headers.get(b"content-type", b"").lower().startswith(STREAM_TYPE.encode())
+        self._most = config.max_stream if self._is_stream else config.max_body
+        self._seconds = config.body_seconds
+        self._deadline = 0.0
+        self._size = 0
+        self._complete = False
+        _refuse_length(headers.get(b"content-length", b"0"), self._most)
+
+    async def __call__(self) -> Message:
+        """Return the next part of the body, or that the client has gone."""
+        if self._complete:
+            return await self._receive()
+        now = asyncio.get_running_loop().time()
+        if self._is_stream or not self._deadline:
+            self._deadline = now + self._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"the body was not sent within {self._seconds:g} s") from None
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            if self._size > self._most:
+                raise _too_large(self._most)
+            self._complete = not message.get("more_body", False)
+        return message
+
+
+async def read_lines(request: Request) -> AsyncIterator[list[bytes]]:
+    """Return the lines of a stream as they come, in groups; empty lines are kept, to be counted."""
+    rest = b""
+    async for part in request.stream():
+        *lines, rest = (rest + part).split(b"\n")
+        if max(map(len, (*lines, rest))) > MAX_LINE:
+            raise HTTPException(413, f"a line is longer than {MAX_LINE:,} bytes: shorten it")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def _refuse_length(stated: bytes, most: int) -> None:
+    """Refuse a request that states a length above the limit, or none that can be read."""
+    if not stated.isdigit():
+        raise HTTPException(400, "Content-Length is not a number")
+    if len(stated) > 18 or int(stated) > most:
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(
+        413,
+        f"the request is larger than {most:,} bytes: send fewer at once, or a stream of lines "
+        f"(Content-Type: {STREAM_TYPE})",
+    )

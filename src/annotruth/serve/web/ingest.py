@@ -18,12 +18,11 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.serve.store.checks import check_event
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.events import append_batches
-from annotruth.serve.store.records import Appended, Batch, LabelEvent, Project
+from annotruth.serve.store.events import append_batches, check_event
+from annotruth.serve.store.tables import Appended, Batch, LabelEvent, Project
 from annotruth.serve.web.errors import UnavailableError
-from annotruth.serve.web.metrics import ServeMetrics
+from annotruth.serve.web.guard import ServeMetrics
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -46,25 +45,7 @@ class _Request:
 
 
 class Ingest:
-    """Appends events of many requests at once, and answers when they are committed.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> from annotruth.serve.store.database import Database
-    >>> from annotruth.serve.store.projects import create_project
-    >>> database = Database.open("sqlite:///labels.db")
-    >>> database.upgrade()
-    >>> with database.begin() as connection:
-    ...     project = create_project(connection, "birds", "labels", {}, datetime.now(UTC))
-    >>> ingest = Ingest(database)
-    >>> ingest.start()
-    >>> event = LabelEvent("picture 1", "ann", "owl", event_id="1")
-    >>> asyncio.run(ingest.append(project, "api", [event, event])).n_new
-    1
-    >>> ingest.stop()
-    >>> database.dispose()
-    """
+    """Appends events of many requests at once, and answers when they are committed."""
 
     def __init__(self, database: Database, metrics: ServeMetrics | None = None) -> None:
         self._database = database
@@ -89,18 +70,7 @@ class Ingest:
             self._thread.join()
 
     async def append(self, project: Project, source: str, events: Sequence[LabelEvent]) -> Appended:
-        """Append events, and return when they are committed.
-
-        Raises
-        ------
-        InputError
-            If an event cannot be stored: an id is too long, or a label is none of the project's
-            categories. Nothing is appended.
-        UnavailableError
-            If the database does not answer, or too much is waiting. Nothing is appended, unless
-            the connection broke during the commit; appending again is safe, because events are
-            known by their ids.
-        """
+        """Append events, and return when they are committed."""
         check_events(project, events)
         loop = asyncio.get_running_loop()
         request = _Request(project.id, source, events, loop, loop.create_future())

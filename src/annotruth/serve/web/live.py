@@ -15,10 +15,10 @@ from starlette.concurrency import run_in_threadpool
 from annotruth.errors import AnnotruthError
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
-from annotruth.serve.store.schema import alert
+from annotruth.serve.store.tables import alert
 from annotruth.serve.web.errors import UnavailableError
-from annotruth.serve.web.metrics import ServeMetrics
-from annotruth.serve.web.snapshot_cache import SnapshotCache
+from annotruth.serve.web.guard import ServeMetrics
+from annotruth.serve.web.results import SnapshotCache
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,14 +35,7 @@ MAX_LISTENERS = 500
 
 
 class LiveState(NamedTuple):
-    """What pages of a project show the state of; ``version`` is that of the loaded snapshot.
-
-    Examples
-    --------
-    >>> state = LiveState(last_seq=7, version=2, alert=0)
-    >>> state.changes(LiveState(last_seq=9, version=2, alert=0))
-    {'last_seq': 9}
-    """
+    """What pages of a project show the state of; ``version`` is that of the loaded snapshot."""
 
     last_seq: int
     version: int
@@ -55,15 +48,7 @@ class LiveState(NamedTuple):
 
 
 class Live:
-    """Sends listeners what changed in a project; the database is polled once for all of them.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> database = Database.open("sqlite:///labels.db")
-    >>> Live(database, SnapshotCache(database, Path("snapshots"))).n_listeners
-    0
-    """
+    """Sends listeners what changed in a project; the database is polled once for all of them."""
 
     def __init__(
         self, database: Database, snapshots: SnapshotCache, metrics: ServeMetrics | None = None
@@ -80,13 +65,7 @@ class Live:
         return sum(map(len, self._listeners.values()))
 
     def listen(self, project: int) -> AsyncIterator[bytes]:
-        """Return the events of a project, as server-sent events: first its state, then changes.
-
-        Raises
-        ------
-        UnavailableError
-            If too many listen already.
-        """
+        """Return the events of a project, as server-sent events: first its state, then changes."""
         if self.n_listeners >= MAX_LISTENERS:
             raise UnavailableError("too many pages listen already: try again later")
         return self._events(project)

@@ -1,16 +1,42 @@
-"""Tables of a snapshot for pages and API: sorted, filtered, a part at a time, one row by id."""
+"""The latest fit of each project, loaded once and served until a newer one is; its tables.
+
+Tables are sorted, filtered, and returned a part at a time.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
-from typing import Any, Literal, NamedTuple
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, listed, shown
-from annotruth.serve.web.snapshot_cache import LoadedSnapshot
+from annotruth.analyses.advice.advice import Advice, advise
+from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs
+from annotruth.errors import AnnotruthError, InputError, listed, shown
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
+from annotruth.models.storage import load_fit
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.snapshots import latest_snapshot
+from annotruth.serve.store.tables import Snapshot
+
+_LOGGER = logging.getLogger(__name__)
+
+_CHECK_SECONDS = 1.0  # how often the database is asked for a newer version
+_MOST_LOADED = 8  # projects; the one used longest ago is dropped
+_SECONDS_BETWEEN_TRIES = 0.2
+
+Value = TypeVar("Value")
 
 TableName = Literal["items", "annotators"]
 Order = Literal["asc", "desc"]
@@ -18,23 +44,118 @@ Order = Literal["asc", "desc"]
 _ID = {"items": "item", "annotators": "annotator"}
 
 
-class TablePart(NamedTuple):
-    """Some rows of a table.
+@dataclass(frozen=True, eq=False)
+class LoadedSnapshot:
+    """A snapshot, its fit and the advice drawn from it."""
 
-    Attributes
-    ----------
-    rows
-        The rows.
-    n_rows
-        How many there are in all.
-    next_start
-        Where the next part starts; None at the end.
+    row: Snapshot
+    fit: Fit | RankFit
+    advice: Advice | PairAdvice
+    kept: dict[str, Any] = field(default_factory=dict)
 
-    Examples
-    --------
-    >>> TablePart([{"item": "a"}], n_rows=3, next_start=1).next_start
-    1
+    @property
+    def version(self) -> int:
+        """The number of the snapshot."""
+        return self.row.version
+
+    def keep(self, name: str, make: Callable[[], Value]) -> Value:
+        """Return what ``make`` returns, which is made once per snapshot; such as a sorted table."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        value: Value = self.kept[name]
+        return value
+
+
+@dataclass(eq=False)
+class _Entry:
+    """What is loaded of a project, and whether a newer version is being loaded."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    loaded: LoadedSnapshot | None = None
+    checked: float = -math.inf
+    loading: Future[None] | None = None
+
+
+class SnapshotCache:
+    """The latest fit of each project.
+
+    A newer version is loaded by a thread, and the one before is served until then.
     """
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+        self._executor = ThreadPoolExecutor(1, "snapshots")
+
+    def get(self, project: int) -> LoadedSnapshot | None:
+        """Return the latest snapshot of a project that is loaded; None if there is none yet.
+
+        It reads the database and, the first time, waits until the fit is loaded.
+        """
+        entry = self._entry(project)
+        with entry.lock:
+            if time.monotonic() - entry.checked < _CHECK_SECONDS:
+                return entry.loaded
+            entry.checked = time.monotonic()
+            row = self._latest(project)
+            if row is None or entry.loaded is None:
+                entry.loaded = None if row is None else self._load(project)
+            elif row.version != entry.loaded.version and _is_done(entry.loading):
+                entry.loading = self._executor.submit(self._replace, project, entry)
+            return entry.loaded
+
+    def close(self) -> None:
+        """Wait for what is being loaded, and load nothing more."""
+        self._executor.shutdown(cancel_futures=True)
+
+    def _entry(self, project: int) -> _Entry:
+        with self._lock:
+            entry = self._entries.setdefault(project, _Entry())
+            self._entries.move_to_end(project)
+            if len(self._entries) > _MOST_LOADED:
+                self._entries.popitem(last=False)
+            return entry
+
+    def _latest(self, project: int) -> Snapshot | None:
+        with self._database.connect() as connection:
+            return latest_snapshot(connection, project)
+
+    def _replace(self, project: int, entry: _Entry) -> None:
+        try:
+            loaded = self._load(project)
+        except Exception:
+            _LOGGER.exception("the snapshot of project %d could not be loaded", project)
+            return
+        with entry.lock:
+            entry.loaded = loaded
+
+    def _load(self, project: int) -> LoadedSnapshot | None:
+        """Load the latest snapshot; again, if its folder was removed for a newer one meanwhile."""
+        for last_try in (False, False, True):
+            row = self._latest(project)
+            if row is None:
+                return None
+            try:
+                fit = load_fit(self._folder / row.folder)
+            except AnnotruthError:
+                if last_try:
+                    raise
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+            else:
+                return LoadedSnapshot(
+                    row, fit, advise_pairs(fit) if isinstance(fit, RankFit) else advise(fit)
+                )
+        raise AssertionError("unreachable")
+
+
+def _is_done(loading: Future[None] | None) -> bool:
+    return loading is None or loading.done()
+
+
+class TablePart(NamedTuple):
+    """Some rows of a table, how many there are in all, and where the next part starts, if any."""
 
     rows: list[dict[str, Any]]
     n_rows: int
@@ -134,3 +255,8 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
             elif name in ("item", "annotator") and value is not None:
                 row[name] = str(value)
     return rows
+
+
+def without(row: Any, *names: str) -> dict[str, Any]:
+    """Return a row of the store as JSON has it, without some columns."""
+    return {name: value for name, value in row._asdict().items() if name not in names}

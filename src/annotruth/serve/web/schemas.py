@@ -20,7 +20,7 @@ from pydantic import (
 from annotruth.errors import InputError, shown
 from annotruth.serve.addresses import check_url
 from annotruth.serve.store.projects import check_name
-from annotruth.serve.store.records import LabelEvent, ProjectKind, Scope
+from annotruth.serve.store.tables import LabelEvent, ProjectKind, Scope
 
 MAX_DEPTH = 10
 """How deep JSON values that are stored as they are may be nested."""
@@ -113,53 +113,36 @@ class _Sent(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class NewLabel(_Sent):
-    """A label, an edit of one, or its deletion.
+EventId = Annotated[Id | None, Field(description="Makes sending again safe; a new one by default.")]
+Started = Annotated[Time | None, Field(description="When the annotator began.")]
+Submitted = Annotated[Time | None, Field(description="The time of receipt by default.")]
+Deleted = Annotated[StrictBool, Field(description="Whether to delete the annotation.")]
 
-    Examples
-    --------
-    >>> NewLabel(item=7, annotator="ann", label=4.0).to_event().label
-    '4'
-    """
+
+class NewLabel(_Sent):
+    """A label, an edit of one, or its deletion."""
 
     item: Id | None = Field(default=None, description="Text or a whole number; always given.")
     annotator: Id | None = Field(default=None, description="Who labelled it; always given.")
     label: LabelValue | None = Field(
         default=None, description="Text, a number or true/false; given unless deleted."
     )
-    event_id: Id | None = Field(
-        default=None, description="Makes sending again safe; a new one by default."
-    )
+    event_id: EventId = None
     annotation: Id | None = Field(
         default=None,
         description="What later events edit or delete; by default that of item and annotator.",
     )
-    started: Time | None = Field(default=None, description="When the annotator began.")
-    submitted: Time | None = Field(default=None, description="The time of receipt by default.")
-    deleted: StrictBool = Field(default=False, description="Whether to delete the annotation.")
+    started: Started = None
+    submitted: Submitted = None
+    deleted: Deleted = False
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
-        return LabelEvent(
-            item=self.item or "",
-            annotator=self.annotator or "",
-            label=self.label or "",
-            event_id=self.event_id,
-            annotation=self.annotation,
-            started=self.started,
-            submitted=self.submitted,
-            deleted=self.deleted,
-        )
+        return _event(self, item=self.item or "", label=self.label or "")
 
 
 class NewComparison(_Sent):
-    """A comparison of two items, an edit of one, or its deletion.
-
-    Examples
-    --------
-    >>> NewComparison(left="a", right="b", annotator="ann", outcome="left").to_event().other_item
-    'b'
-    """
+    """A comparison of two items, an edit of one, or its deletion."""
 
     left: Id | None = Field(default=None, description="The item on the left; always given.")
     right: Id | None = Field(default=None, description="The item on the right; always given.")
@@ -167,39 +150,34 @@ class NewComparison(_Sent):
     outcome: Literal["left", "right", "tie"] | None = Field(
         default=None, description="Which was preferred; given unless deleted."
     )
-    event_id: Id | None = Field(
-        default=None, description="Makes sending again safe; a new one by default."
-    )
+    event_id: EventId = None
     annotation: Id | None = Field(
         default=None, description="What later events edit or delete; by default the event's own."
     )
-    started: Time | None = Field(default=None, description="When the annotator began.")
-    submitted: Time | None = Field(default=None, description="The time of receipt by default.")
-    deleted: StrictBool = Field(default=False, description="Whether to delete the annotation.")
+    started: Started = None
+    submitted: Submitted = None
+    deleted: Deleted = False
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
-        return LabelEvent(
-            item=self.left or "",
-            annotator=self.annotator or "",
-            label=self.outcome or "",
-            event_id=self.event_id,
-            annotation=self.annotation,
-            other_item=self.right or "",
-            started=self.started,
-            submitted=self.submitted,
-            deleted=self.deleted,
-        )
+        other = self.right or ""
+        return _event(self, item=self.left or "", label=self.outcome or "", other_item=other)
+
+
+def _event(sent: NewLabel | NewComparison, **what: str) -> LabelEvent:
+    return LabelEvent(
+        annotator=sent.annotator or "",
+        event_id=sent.event_id,
+        annotation=sent.annotation,
+        started=sent.started,
+        submitted=sent.submitted,
+        deleted=sent.deleted,
+        **what,
+    )
 
 
 class Accepted(BaseModel):
-    """How many events were new, how many repeated, and the number of the project's last one.
-
-    Examples
-    --------
-    >>> Accepted(accepted=2, repeated=1, last_seq=7).accepted
-    2
-    """
+    """How many events were new, how many repeated, and the number of the project's last one."""
 
     accepted: int
     repeated: int
@@ -207,37 +185,19 @@ class Accepted(BaseModel):
 
 
 class Stored(BaseModel):
-    """How many values were stored.
-
-    Examples
-    --------
-    >>> Stored(stored=3).stored
-    3
-    """
+    """How many values were stored."""
 
     stored: int
 
 
 class Problem(BaseModel):
-    """What is wrong with a request, in one line.
-
-    Examples
-    --------
-    >>> Problem(detail="there is no such project").detail
-    'there is no such project'
-    """
+    """What is wrong with a request, in one line."""
 
     detail: str
 
 
 class ProjectSettings(_Sent):
-    """How a project's labels are fitted, and what is aimed at.
-
-    Examples
-    --------
-    >>> ProjectSettings(model="gpm", labels_per_item=3).to_changes()
-    {'model': 'gpm', 'labels_per_item': 3}
-    """
+    """How a project's labels are fitted, and what is aimed at."""
 
     model: Name | None = Field(default=None, description='A model\'s name, or "auto".')
     scale: Literal["auto", "ordinal", "nominal"] | None = None
@@ -259,13 +219,7 @@ class ProjectSettings(_Sent):
 
 
 class NewProject(_Sent):
-    """A project to create.
-
-    Examples
-    --------
-    >>> NewProject(name="birds").kind
-    'labels'
-    """
+    """A project to create."""
 
     name: Annotated[str, AfterValidator(_checked_project_name)] = Field(
         description="1 to 60 lower-case letters, digits and -."
@@ -275,14 +229,7 @@ class NewProject(_Sent):
 
 
 class ProjectInfo(BaseModel):
-    """A project.
-
-    Examples
-    --------
-    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> ProjectInfo(name="birds", kind="labels", settings={}, created=time).name
-    'birds'
-    """
+    """A project."""
 
     name: str
     kind: ProjectKind
@@ -291,52 +238,28 @@ class ProjectInfo(BaseModel):
 
 
 class NewGold(_Sent):
-    """The known truth of an item; null removes it.
-
-    Examples
-    --------
-    >>> NewGold(item="picture 1", label="owl").label
-    'owl'
-    """
+    """The known truth of an item; null removes it."""
 
     item: Id
     label: LabelValue | None
 
 
 class NewContent(_Sent):
-    """What an item is: text, the address of a picture, or anything that pages show.
-
-    Examples
-    --------
-    >>> NewContent(item="picture 1", content={"image": "https://example.org/1.jpg"}).item
-    'picture 1'
-    """
+    """What an item is: text, the address of a picture, or anything that pages show."""
 
     item: Id
     content: JsonObject
 
 
 class NewTraits(_Sent):
-    """What is known of an annotator, such as a team or a language.
-
-    Examples
-    --------
-    >>> NewTraits(annotator="ann", traits={"team": "night"}).traits
-    {'team': 'night'}
-    """
+    """What is known of an annotator, such as a team or a language."""
 
     annotator: Id
     traits: JsonObject
 
 
 class NewToken(_Sent):
-    """A token to create, for the project of the path, or for all projects.
-
-    Examples
-    --------
-    >>> NewToken(name="ci", scope="write").expires is None
-    True
-    """
+    """A token to create, for the project of the path, or for all projects."""
 
     name: Name
     scope: Scope
@@ -344,14 +267,7 @@ class NewToken(_Sent):
 
 
 class TokenInfo(BaseModel):
-    """A token without its secret.
-
-    Examples
-    --------
-    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> TokenInfo(id="3f", name="ci", scope="write", created=time).revoked is None
-    True
-    """
+    """A token without its secret."""
 
     id: str
     name: str
@@ -363,26 +279,13 @@ class TokenInfo(BaseModel):
 
 
 class CreatedToken(TokenInfo):
-    """A new token with its text, which is shown once.
-
-    Examples
-    --------
-    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> CreatedToken(id="3f", name="ci", scope="read", created=time, token="at_3f_x").token
-    'at_3f_x'
-    """
+    """A new token with its text, which is shown once."""
 
     token: str
 
 
 class NewWebhook(_Sent):
-    """Where alerts are sent; requests are signed by Standard Webhooks.
-
-    Examples
-    --------
-    >>> NewWebhook(url="https://example.org/hook").kinds
-    ['verdict', 'finished', 'agreement']
-    """
+    """Where alerts are sent; requests are signed by Standard Webhooks."""
 
     url: Annotated[str, AfterValidator(_checked_url)] = Field(max_length=2000)
     kinds: list[AlertKind] = Field(
@@ -391,13 +294,7 @@ class NewWebhook(_Sent):
 
 
 class NewConnection(_Sent):
-    """A platform that sends labels to this project.
-
-    Examples
-    --------
-    >>> NewConnection(kind="label-studio", settings={"project": 3}).kind
-    'label-studio'
-    """
+    """A platform that sends labels to this project."""
 
     kind: Name = Field(description="The platform, such as label-studio; generic for any other.")
     settings: JsonObject = {}
@@ -410,10 +307,11 @@ class NewConnection(_Sent):
     )
 
 
-def refuse_duplicates(ids: list[str], what: str) -> None:
-    """Refuse a list that names something twice."""
-    seen: set[str] = set()
-    for each in ids:
-        if each in seen:
+def refuse_duplicates(what: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return values by id; refuse a list that names something twice."""
+    values: dict[str, Any] = {}
+    for each, value in pairs:
+        if each in values:
             raise InputError(f"{what} {shown(each)} is given twice: give it once")
-        seen.add(each)
+        values[each] = value
+    return values

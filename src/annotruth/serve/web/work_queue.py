@@ -20,16 +20,14 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Connection
 
-from annotruth.advice.pairs.advice import PairAdvice
+from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.models.pairs.result import RankFit
-from annotruth.serve.store.content import items_with_content
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
-from annotruth.serve.store.leases import active_leases, release, take_lease
-from annotruth.serve.store.records import Project, StoredEvent
-from annotruth.serve.store.statements import lock_project
-from annotruth.serve.web.results import result_table, row_numbers
-from annotruth.serve.web.snapshot_cache import LoadedSnapshot, SnapshotCache
+from annotruth.serve.store.projects import active_leases, items_with_content, take_lease
+from annotruth.serve.store.rows import lock_project, remove
+from annotruth.serve.store.tables import Lease, Project, StoredEvent
+from annotruth.serve.web.results import LoadedSnapshot, SnapshotCache, result_table, row_numbers
 
 LABELS_PER_ITEM = 3
 """How many labels each item gets before it is fitted, unless the project says otherwise."""
@@ -39,13 +37,7 @@ _EVENTS_AT_ONCE = 10_000
 
 
 class LabelTask(NamedTuple):
-    """An item to label, or a pair to compare.
-
-    Examples
-    --------
-    >>> LabelTask("film 1").key, LabelTask("film 1", "film 2").key[:5]
-    ('film 1', 'pair:')
-    """
+    """An item to label, or a pair to compare."""
 
     item: str
     other_item: str = ""
@@ -61,14 +53,7 @@ class LabelTask(NamedTuple):
 
 
 class GivenTask(NamedTuple):
-    """A task that is reserved for a person until a time.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> GivenTask(LabelTask("film 1"), datetime(2026, 1, 1, tzinfo=UTC)).task.item
-    'film 1'
-    """
+    """A task that is reserved for a person until a time."""
 
     task: LabelTask
     expires: datetime
@@ -116,27 +101,7 @@ class _Queue:
 
 
 class WorkQueue:
-    """Gives people items to label.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> from pathlib import Path
-    >>> from annotruth.serve.store.content import set_content
-    >>> from annotruth.serve.store.projects import create_project
-    >>> database = Database.open("sqlite:///labels.db")
-    >>> database.upgrade()
-    >>> now = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> with database.begin() as connection:
-    ...     project = create_project(connection, "films", "labels", {"labels_per_item": 1}, now)
-    ...     set_content(connection, project.id, {"film 1": {}}, now)
-    >>> queue = WorkQueue(database, SnapshotCache(database, Path("snapshots")), seconds=600.0)
-    >>> queue.next_task(project, "ann", now).task.item
-    'film 1'
-    >>> queue.next_task(project, "bob", now) is None
-    True
-    >>> database.dispose()
-    """
+    """Gives people items to label."""
 
     def __init__(self, database: Database, snapshots: SnapshotCache, *, seconds: float) -> None:
         self._database = database
@@ -172,7 +137,13 @@ class WorkQueue:
         own: list[str] = []
         for lease in active_leases(connection, project.id, now):
             if lease.annotator in queue.done_by.get(lease.item, ()):
-                release(connection, project.id, lease.item, lease.annotator)
+                remove(
+                    connection,
+                    Lease,
+                    project=project.id,
+                    item=lease.item,
+                    annotator=lease.annotator,
+                )
             elif lease.annotator == annotator:
                 own.append(lease.item)
             else:
@@ -195,7 +166,7 @@ def _release_others(
     """Give back what a person was given and can no longer use."""
     for key in own:
         if key != kept:
-            release(connection, project, key, annotator)
+            remove(connection, Lease, project=project, item=key, annotator=annotator)
 
 
 def _refresh(

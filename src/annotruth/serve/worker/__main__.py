@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from annotruth.serve.worker.main import main
+from annotruth.serve.worker.loop import main
 
 if __name__ == "__main__":
     sys.exit(main())

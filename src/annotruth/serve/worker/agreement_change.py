@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 ALPHA = 0.05
 """How likely an alert is as long as nothing changes."""
@@ -43,47 +43,19 @@ _TIMES_BEFORE = 16
 
 
 class AgreementState(NamedTuple):
-    """Since when agreement is taken as constant, and how often it was looked at since.
+    """Since when agreement is taken as constant, and how often it was looked at since."""
 
-    Attributes
-    ----------
-    since
-        The number of the first event of that time.
-    looks
-        How often the labels since then were compared.
-
-    Examples
-    --------
-    >>> AgreementState().looks
-    0
-    """
-
-    since: int = 0
-    looks: int = 0
+    since: int = 0  # the number of the first event of that time
+    looks: int = 0  # how often the labels since then were compared
 
 
 class AgreementChange(NamedTuple):
-    """A change of agreement that is larger than its uncertainty.
+    """A change of agreement that is larger than its uncertainty."""
 
-    Attributes
-    ----------
-    change
-        The mean change of the annotators' agreement with others; below 0 if it fell.
-    low, high
-        The interval of the change, at the level of the test.
-    n_labels
-        The number of the latest labels that show it.
-
-    Examples
-    --------
-    >>> AgreementChange(-0.2, -0.3, -0.1, 128).fell
-    True
-    """
-
-    change: float
-    low: float
+    change: float  # the mean change of the annotators' agreement with others; below 0 if it fell
+    low: float  # the interval of the change, at the level of the test
     high: float
-    n_labels: int
+    n_labels: int  # the number of the latest labels that show it
 
     @property
     def fell(self) -> bool:

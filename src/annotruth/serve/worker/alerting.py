@@ -3,11 +3,7 @@
 Every alert is given once. So that estimates near a threshold do not give one alert after the
 other, the threshold for taking back what was reported is another one than for reporting it:
 
-- Of a model that flags people, "drop" is held until being careless is less likely than not, and
-  "keep" until they are flagged or noticed: that labels became "unclear" is no change.
-- Of other models, "keep" is held until the reliability itself is below `SPAMMER_BELOW`, not just the
-  lower end of its interval, and "drop" until it is above. Where a model has no intervals, that of a
-  share near one half on as many labels stands in for it.
+- Verdicts are the standing ones (`annotruth.analyses.advice.standing`).
 - An item is finished when it needs no more labels. It can be finished again only after it needed
   labels with other labels of its own than when it was reported.
 - Agreement is compared with the time since the last change (`agreement_change`).
@@ -23,18 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import feather
 
-from annotruth.advice.advice import Advice
-from annotruth.advice.annotators import RANK_VERDICTS, VERDICTS, verdicts
-from annotruth.advice.flags import has_flags
+from annotruth.analyses.advice.advice import Advice
+from annotruth.analyses.advice.annotators import verdicts
+from annotruth.analyses.advice.standing import Standing, standing_verdicts
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.encode import match_ids
-from annotruth.labels.frames import as_arrow
-from annotruth.models.base_fit import SPAMMER_BELOW, UNCLEAR
 from annotruth.models.result import Fit
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow
 from annotruth.serve.worker.agreement_change import (
     AgreementChange,
     AgreementState,
@@ -48,59 +42,27 @@ VERDICT, FINISHED, AGREEMENT = "verdict", "finished", "agreement"
 _FILE = "alerted.arrow"
 _STATE = b"annotruth"  # the name of the file's metadata
 _ITEMS_PER_ALERT = 1_000
-_NORMAL_95 = 1.96
-_RATHER = 0.5  # the probability from which somebody is rather careless than not
-_UNDECIDED = (VERDICTS[-1], RANK_VERDICTS[-1])  # too few labels or comparisons
 
 
 class NewAlert(NamedTuple):
-    """An alert that has not been stored yet.
+    """An alert that has not been stored yet."""
 
-    Attributes
-    ----------
-    kind
-        `VERDICT`, `FINISHED` or `AGREEMENT`.
-    subject
-        The annotator; empty for other kinds.
-    text
-        One sentence.
-    detail
-        The figures, of JSON types.
-
-    Examples
-    --------
-    >>> NewAlert("verdict", "ann", "ann: keep before, drop now", {"before": "keep"}).kind
-    'verdict'
-    """
-
-    kind: str
-    subject: str
-    text: str
-    detail: dict[str, Any]
+    kind: str  # `VERDICT`, `FINISHED` or `AGREEMENT`
+    subject: str  # the annotator; empty for other kinds
+    text: str  # one sentence
+    detail: dict[str, Any]  # the figures, of JSON types
 
 
 @dataclass(frozen=True, eq=False)
 class Alerted:
-    """What people were alerted to so far.
+    """What people were alerted to so far."""
 
-    Attributes
-    ----------
-    verdicts
-        The last verdict that was reported or taken as given, by annotator.
-    items, n_labels
-        Items, and how many labels each had when it was reported as finished; 0 if it was not.
-    agreement
-        Since when agreement is taken as constant.
-
-    Examples
-    --------
-    >>> Alerted().verdicts
-    {}
-    """
-
-    verdicts: Mapping[str, str] = field(default_factory=dict)
+    # The standing verdicts, by annotator.
+    verdicts: Mapping[str, Standing] = field(default_factory=dict)
+    # Items, and how many labels each had when it was reported as finished; 0 if it was not.
     items: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     n_labels: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # Since when agreement is taken as constant.
     agreement: AgreementState = field(default_factory=AgreementState)
 
     def save(self, folder: Path) -> Path:
@@ -117,7 +79,7 @@ class Alerted:
         table = feather.read_table(str(folder / _FILE), memory_map=False)
         state = json.loads(table.schema.metadata[_STATE])
         return cls(
-            state["verdicts"],
+            {name: _read_standing(each) for name, each in state["verdicts"].items()},
             table["item"].combine_chunks(),
             table["n_labels"].to_numpy().copy(),
             AgreementState(*state["agreement"]),
@@ -125,30 +87,14 @@ class Alerted:
 
 
 class AlertsOfFit(NamedTuple):
-    """The alerts of a fit, and what people were alerted to with them.
-
-    Examples
-    --------
-    >>> AlertsOfFit(Alerted(), []).alerts
-    []
-    """
+    """The alerts of a fit, and what people were alerted to with them."""
 
     alerted: Alerted
     alerts: list[NewAlert]
 
 
 def find_alerts(fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted) -> AlertsOfFit:
-    """Return what is new in a fit.
-
-    Parameters
-    ----------
-    fit, advice
-        The fit, and the advice by it; comparisons have none.
-    seq
-        The number of the event of each row of the fit's labels.
-    before
-        What people were alerted to before.
-    """
+    """Return what is new in a fit."""
     held, alerts = _find_verdicts(fit, before.verdicts)
     if not isinstance(fit, Fit) or advice is None:
         return AlertsOfFit(Alerted(held), alerts)
@@ -160,48 +106,38 @@ def find_alerts(fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted)
     return AlertsOfFit(Alerted(held, fit.data.items, n_reported, agreement), alerts)
 
 
-def _find_verdicts(fit: AnyFit, before: Mapping[str, str]) -> tuple[dict[str, str], list[NewAlert]]:
-    """Return the verdicts that are held now, and an alert for each that changed.
+def _read_standing(saved: str | list[Any]) -> Standing:
+    """Return a standing verdict of a file; version 0.1.0 saved the verdict alone."""
+    return Standing(saved, saved, 0) if isinstance(saved, str) else Standing(*saved)
+
+
+def _find_verdicts(
+    fit: AnyFit, before: Mapping[str, Standing]
+) -> tuple[dict[str, Standing], list[NewAlert]]:
+    """Return the standing verdicts, and an alert for each that changed.
 
     A first verdict is no change, unless it is "drop".
     """
     if fit.reliability is None and not isinstance(fit, Fit):
         return {}, []
     now, reasons = verdicts(fit)
-    holds = _holds(fit)
+    names, none = fit.data.annotators.to_pylist(), fit.too_few[0]
     held, alerts = dict(before), []
-    names = fit.data.annotators.to_pylist()
-    for s, (name, verdict, reason) in enumerate(zip(names, now.tolist(), reasons, strict=True)):
-        last = before.get(name)
-        if verdict in _UNDECIDED:
-            continue
-        if last in holds and holds[last][s]:
-            verdict = last
-        held[name] = verdict
-        if verdict != last and (last is not None or verdict == "drop"):
-            change = verdict if last is None else f"{last} before, {verdict} now"
-            detail = {"before": last, "verdict": verdict, "reason": reason}
+    for name, standing, reason in zip(
+        names, standing_verdicts(fit, names, now, before), reasons, strict=True
+    ):
+        last = before[name].verdict if name in before else none
+        held[name], verdict = standing, standing.verdict
+        if verdict != last and (last != none or verdict == "drop"):
+            change = verdict if last == none else f"{last} before, {verdict} now"
+            detail = {
+                "before": None if last == none else last,
+                "verdict": verdict,
+                "reason": reason,
+            }
             text = f"annotator {shorten(name)}: {change}; {reason}"
             alerts.append(NewAlert(VERDICT, name, text, detail))
     return held, alerts
-
-
-def _holds(fit: AnyFit) -> dict[str, NDArray[np.bool_]]:
-    """Return for each verdict the annotators who keep it if it was their last."""
-    n = fit.data.labels_per_annotator
-    if fit.reliability is None:
-        return {}
-    if has_flags(fit):
-        unclear = np.array(fit.behavior) == UNCLEAR
-        p_spammer = np.asarray(fit.annotator_columns.get("p_spammer", np.zeros(len(n))))
-        return {"keep": unclear, "drop": p_spammer >= _RATHER}
-    if fit.low is not None and fit.high is not None:
-        is_between = (fit.low < SPAMMER_BELOW) & (fit.high >= SPAMMER_BELOW)
-        is_low = fit.reliability < SPAMMER_BELOW
-        return {"keep": is_between & ~is_low, "drop": is_between & is_low}
-    margin = _NORMAL_95 * 0.5 / np.sqrt(np.maximum(n, 1))
-    is_near = np.abs(fit.reliability - SPAMMER_BELOW) < margin
-    return dict.fromkeys(("keep", "unsure", "drop"), is_near)
 
 
 def _find_finished(fit: Fit, advice: Advice, before: Alerted) -> tuple[Codes, list[str]]:

@@ -1,30 +1,37 @@
-"""Send alerts to webhooks, signed by Standard Webhooks, again and again until they are accepted."""
+"""Send alerts to webhooks, signed by Standard Webhooks, again and again until they are accepted.
+
+A message goes to a URL that a user chose: no private addresses, no redirects, a deadline. Addresses are
+checked as `annotruth.serve.addresses` describes.
+"""
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
+import socket
+import ssl
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, one_line, shorten
+from annotruth.serve.addresses import PORTS, PrivateAddressError, allowed_addresses, check_url
 from annotruth.serve.hooks.signatures import sign
-from annotruth.serve.store.alerts import (
-    due_deliveries,
-    get_alert,
-    get_webhook,
-    note_attempt,
-    set_webhook_active,
-)
+from annotruth.serve.store.alerts import due_deliveries, note_attempt
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.records import Alert, Delivery, Webhook
-from annotruth.serve.store.schema import utc_now
-from annotruth.serve.worker.sending import SendingError, send
+from annotruth.serve.store.rows import change, find_one
+from annotruth.serve.store.tables import Alert, Delivery, Webhook
+
+SECONDS = 15.0
+"""How long a message may take in all."""
 
 _LOGGER = logging.getLogger(__name__)
 _AT_ONCE = 100  # of each webhook
@@ -41,6 +48,80 @@ WAITS = tuple(
 Send = Callable[[str, bytes, dict[str, str]], None]
 
 
+class SendingError(AnnotruthError):
+    """A message was not accepted.
+
+    ``status`` is that of the response, 0 if there was none.
+    """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def send(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    allow_private: bool = False,
+    seconds: float = SECONDS,
+) -> None:
+    """Post a message; raise a `SendingError` unless the response has a status of 200 to 299."""
+    parts = check_url(url)
+    assert parts.hostname is not None
+    port = parts.port or PORTS[parts.scheme]
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = http.client.HTTPConnection(parts.hostname, port)
+    timer = None
+    try:
+        connection.sock = _connect(
+            parts.hostname, port, allow_private=allow_private, seconds=seconds
+        )
+        # A server that sends a byte now and then would never run into the time limit of one read.
+        timer = threading.Timer(seconds, _shut_down, [connection])
+        timer.daemon = True
+        timer.start()
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection.sock = secured = context.wrap_socket(
+                connection.sock, server_hostname=parts.hostname, do_handshake_on_connect=False
+            )
+            secured.do_handshake()
+        connection.request("POST", path, body, {**headers, "Connection": "close"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        reason = shorten(one_line(str(error)), 200) or type(error).__name__
+        raise SendingError(f"no response: {reason}") from None
+    finally:
+        if timer is not None:
+            timer.cancel()
+        connection.close()
+    if not 200 <= status < 300:
+        hint = ", and redirects are not followed" if 300 <= status < 400 else ""
+        raise SendingError(f"the server answered {status}{hint}", status=status)
+
+
+def _connect(host: str, port: int, *, allow_private: bool, seconds: float) -> socket.socket:
+    """Return a connection to the first address of a host that answers; all must be allowed."""
+    try:
+        addresses = allowed_addresses(host, port, allow_private=allow_private)
+    except PrivateAddressError as error:
+        raise SendingError(str(error)) from None
+    failure: OSError | None = None
+    for address in addresses:
+        try:
+            return socket.create_connection((address, port), timeout=seconds)
+        except OSError as error:
+            failure = error
+    raise failure or OSError("the host has no address")
+
+
+def _shut_down(connection: http.client.HTTPConnection) -> None:
+    with suppress(OSError, AttributeError):  # closed already
+        connection.sock.shutdown(socket.SHUT_RDWR)
+
+
 class _Message(NamedTuple):
     delivery: Delivery
     alert: Alert
@@ -53,24 +134,15 @@ def deliver_due(
 
     Webhooks are served side by side, and the messages of one in order. After a failure, its other
     messages wait as well, so that a server that is away costs one attempt at a time.
-
-    Parameters
-    ----------
-    database
-        Where the deliveries are.
-    allow_private
-        Whether webhooks may have private addresses.
-    send_message
-        Called with URL, body and headers; `send` by default.
     """
     send_message = send_message or partial(send, allow_private=allow_private)
     by_webhook: defaultdict[int, list[_Message]] = defaultdict(list)
     webhooks: dict[int, Webhook | None] = {}
     with database.connect() as connection:
         for each in due_deliveries(connection, utc_now(), limit_per_webhook=_AT_ONCE):
-            alert = get_alert(connection, each.alert)
+            alert = find_one(connection, Alert, id=each.alert)
             if each.webhook not in webhooks:
-                webhooks[each.webhook] = get_webhook(connection, each.webhook)
+                webhooks[each.webhook] = find_one(connection, Webhook, id=each.webhook)
             if alert is not None:
                 by_webhook[each.webhook].append(_Message(each, alert))
     receivers = [webhook for webhook in webhooks.values() if webhook is not None]
@@ -140,7 +212,7 @@ def _note(
             return
         is_gone = isinstance(error, SendingError) and error.status == _GONE
         if is_gone:
-            set_webhook_active(connection, webhook.project, webhook.id, False)
+            change(connection, Webhook, {"active": False}, project=webhook.project, id=webhook.id)
         if is_gone or delivery.attempts >= len(WAITS):
             note_attempt(connection, delivery, "failed", error=str(error))
         else:

@@ -1,32 +1,105 @@
-"""The worker's loop: every project in turn, whatever happens to one of them."""
+"""The worker's process and its loop: every project in turn, by one worker at a time."""
 
 from __future__ import annotations
 
 import logging
+import math
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import update
+from sqlalchemy import Connection, text, update
 
-from annotruth.errors import AnnotruthError, describe_exhaustion, one_line, shorten
+from annotruth.errors import (
+    AnnotruthError,
+    describe_exhaustion,
+    one_line,
+    shorten,
+    system_errors_reported,
+)
+from annotruth.io.atomic.system import try_lock
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.hooks.polling import BackgroundPolling
+from annotruth.serve.start import end_with_parent
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.projects import list_projects
-from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now, worker_state
-from annotruth.serve.store.snapshots import get_worker_state, remove_orphans, set_worker_state
-from annotruth.serve.worker.locks import only_worker
-from annotruth.serve.worker.project import ProjectWorker
-from annotruth.serve.worker.schedule import retry_after
+from annotruth.serve.store.rows import put
+from annotruth.serve.store.snapshots import get_worker_state, remove_orphans
+from annotruth.serve.store.tables import Project, worker_state
+from annotruth.serve.worker.deliver import deliver_due
+from annotruth.serve.worker.project import ProjectWorker, retry_after
 
 _LOGGER = logging.getLogger(__name__)
+_LOCK_KEY = 0x616E6E77
+_LOCK_FILE = "worker.lock"
+
 _POLL_SECONDS = 0.25
-_MAX_ERROR = 500
+_MAX_ERROR_LENGTH = 500
 _SECONDS_BETWEEN_CALLS = 1.0
 _SECONDS_TO_END = 5.0
+
+_NICENESS = 5  # people who post labels come first
+
+
+@contextmanager
+def only_worker(
+    database: Database, data_dir: Path, wait: Callable[[], bool]
+) -> Iterator[Callable[[], None] | None]:
+    """Return a function that raises if the lock was lost; wait while another worker holds it.
+
+    ``wait`` is called between two attempts and returns whether to give up; then None is returned.
+    """
+    with ExitStack() as stack:
+        with system_errors_reported(data_dir):
+            data_dir.mkdir(parents=True, exist_ok=True)
+            path = data_dir / _LOCK_FILE
+            descriptor = _wait_for(lambda: try_lock(path), wait, str(data_dir))
+        if descriptor is None:
+            yield None
+            return
+        stack.callback(os.close, descriptor)
+        if database.is_sqlite:
+            yield lambda: None
+            return
+        # The lock ends with its session, so this connection is used for nothing else, and closed
+        # rather than kept for others.
+        connection = stack.enter_context(database.connect())
+        connection.detach()
+        if _wait_for(lambda: _try_key(connection), wait, database.name) is None:
+            yield None
+            return
+
+        def check() -> None:
+            connection.execute(text("select 1"))
+            connection.commit()
+
+        yield check
+
+
+def _try_key(connection: Connection) -> int | None:
+    """Take the lock of the database and return its key; None if another session holds it."""
+    taken = connection.scalar(text("select pg_try_advisory_lock(:key)"), {"key": _LOCK_KEY})
+    connection.commit()
+    return _LOCK_KEY if taken else None
+
+
+def _wait_for(
+    attempt: Callable[[], int | None], wait: Callable[[], bool], where: str
+) -> int | None:
+    """Return the result of an attempt that is not None; None if ``wait`` says to give up."""
+    lock = attempt()
+    if lock is None:
+        _LOGGER.info("another worker is at work with %s: waiting until it ends", where)
+    while lock is None and not wait():
+        lock = attempt()
+    return lock
 
 
 class _Failure(NamedTuple):
@@ -97,20 +170,7 @@ def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[
 
 
 class Loop:
-    """The projects that the worker knows, and those that failed.
-
-    Parameters
-    ----------
-    database, data_dir
-        Where labels come from and where snapshots go.
-
-    Examples
-    --------
-    >>> database = Database.open("sqlite:///annotruth.db")
-    >>> database.upgrade()
-    >>> Loop(database, Path("data")).step()  # there are no projects
-    False
-    """
+    """The projects that the worker knows, and those that failed."""
 
     def __init__(self, database: Database, data_dir: Path) -> None:
         self._database, self._data_dir = database, data_dir
@@ -156,7 +216,7 @@ class Loop:
             state = get_worker_state(connection, project.id)
             if state.error != message:
                 _LOGGER.error("project %s: %s", project.name, message)
-            set_worker_state(connection, state._replace(error=message, heartbeat=utc_now()))
+            put(connection, [state._replace(error=message, heartbeat=utc_now())])
 
 
 def beat(database: Database) -> None:
@@ -172,4 +232,60 @@ def _describe(error: Exception) -> str:
         message = describe_exhaustion(error)
     else:
         message = f"the fit failed ({type(error).__name__}: {error}): see the log of the worker"
-    return shorten(one_line(message), _MAX_ERROR)
+    return shorten(one_line(message), _MAX_ERROR_LENGTH)
+
+
+def main() -> int:
+    """Run the worker until SIGTERM; return the exit code."""
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("annotruth.serve").setLevel(logging.INFO)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    end_with_parent()
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    try:
+        config = ServeConfig.from_environment(os.environ)
+        database = _open(config.database, stop)
+        if database is None:
+            return 0
+        database.check_schema()
+        allow_private = config.private_webhooks
+        deliver = partial(deliver_due, database, allow_private=allow_private)
+        poll = BackgroundPolling(database, config.data_dir, allow_private=allow_private)
+        run(database, config.data_dir, stop, [deliver, poll, Seldom(partial(beat, database))])
+    except AnnotruthError as error:
+        _LOGGER.error("%s", error)
+        return 2
+    return 0
+
+
+class Seldom:
+    """Calls a function at most once in some seconds, however often it is called itself."""
+
+    def __init__(self, function: Callable[[], object], seconds: float = 10.0) -> None:
+        self._function, self._seconds = function, seconds
+        self._last = -math.inf
+
+    def __call__(self) -> None:
+        """Call the function if it is time."""
+        if time.monotonic() >= self._last + self._seconds:
+            self._last = time.monotonic()
+            self._function()
+
+
+def _open(url: str, stop: threading.Event) -> Database | None:
+    """Return the database, once it can be reached; None if the worker is asked to end before."""
+    n_failures = 0
+    while not stop.is_set():
+        try:
+            return Database.open(url)
+        except DatabaseUnavailableError as error:
+            n_failures += 1
+            if n_failures == 1:
+                _LOGGER.error("%s", error)
+            stop.wait(retry_after(n_failures))
+    return None

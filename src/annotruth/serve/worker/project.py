@@ -1,4 +1,4 @@
-"""The worker's part for one project: read what changed, fit, publish."""
+"""The worker's part for one project: read what changed, decide what is due, fit, publish."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlalchemy import Connection, func, select
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models.storage import load_fit
-from annotruth.serve.store.content import all_gold
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
     current_of_slots,
@@ -18,29 +17,57 @@ from annotruth.serve.store.events import (
     last_seq,
     slots_changed_since,
 )
-from annotruth.serve.store.records import Project, Snapshot
-from annotruth.serve.store.schema import event
+from annotruth.serve.store.projects import all_gold
+from annotruth.serve.store.rows import put
 from annotruth.serve.store.snapshots import (
     get_worker_state,
     latest_annotator_history,
-    set_worker_state,
     snapshot_history,
     snapshots_folder,
 )
+from annotruth.serve.store.tables import Project, Snapshot, event
 from annotruth.serve.worker.alerting import Alerted
-from annotruth.serve.worker.current import CurrentLabels, CurrentRow
-from annotruth.serve.worker.fitting import AnyFit, FitSettings, fit_current
-from annotruth.serve.worker.publish import NewEvents, publish
-from annotruth.serve.worker.schedule import (
-    REFIT_AFTER,
-    LastRefit,
-    is_quiet_refit_due,
-    is_refit_due,
+from annotruth.serve.worker.fitting import (
+    AnyFit,
+    CurrentLabels,
+    CurrentRow,
+    FitSettings,
+    fit_current,
 )
+from annotruth.serve.worker.publish import LastRefit, NewEvents, publish
+
+REFIT_AFTER = 0.2
+"""The share of labels that may change after a fit from scratch before the next one is due."""
+
+_QUIET_SECONDS = 30.0
+_QUIET_TIMES = 10.0  # a quiet time as long as this many fits, so that refits take a tenth of it
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 _LOGGER = logging.getLogger(__name__)
 _MANY_EVENTS = 20_000  # from here on, reading all labels is faster than reading those that changed
 _GOLD_SECONDS = 5.0  # how often known truths are read while no labels come
+
+
+def is_refit_due(last: LastRefit | None, settings: str, refit_after: float) -> bool:
+    """Return whether the next fit starts from scratch.
+
+    It does the first time, when settings or known truths changed, and when more labels than the
+    share ``refit_after`` changed. So the number of labels grows by that factor between refits, and
+    all refits together take about ``1 + 1 / refit_after`` times as long as the last.
+    """
+    return last is None or last.settings != settings or last.share > refit_after
+
+
+def is_quiet_refit_due(last: LastRefit | None, seconds_without_events: float) -> bool:
+    """Return whether a refit is due because labels changed since the last one and none come now."""
+    if last is None or not last.n_changed:
+        return False
+    return seconds_without_events >= max(_QUIET_SECONDS, _QUIET_TIMES * last.seconds)
+
+
+def retry_after(n_failures: int) -> float:
+    """Return how many seconds to wait after some failures in a row."""
+    return min(_FIRST_WAIT * 2.0 ** max(n_failures - 1, 0), _LONGEST_WAIT)
 
 
 class ProjectWorker:
@@ -48,24 +75,6 @@ class ProjectWorker:
 
     All of it comes from the database and the folder of the latest snapshot, so that a worker that was
     killed goes on where its last snapshot ended.
-
-    Parameters
-    ----------
-    database, data_dir
-        Where labels come from and where snapshots go.
-    project
-        The project as it is now.
-
-    Examples
-    --------
-    >>> from annotruth.serve.store.projects import create_project
-    >>> from annotruth.serve.store.schema import utc_now
-    >>> database = Database.open("sqlite:///annotruth.db")
-    >>> database.upgrade()
-    >>> with database.begin() as connection:
-    ...     project = create_project(connection, "films", "labels", {}, utc_now())
-    >>> ProjectWorker(database, Path("data"), project).step(project)  # there are no labels
-    False
     """
 
     def __init__(self, database: Database, data_dir: Path, project: Project) -> None:
@@ -162,7 +171,7 @@ class ProjectWorker:
         """Note that the latest snapshot is up to date with events that changed no label."""
         with self._database.begin() as connection:
             state = get_worker_state(connection, self._project.id)
-            set_worker_state(connection, state._replace(last_seq=self._seq))
+            put(connection, [state._replace(last_seq=self._seq)])
 
     def _read_settings(self) -> None:
         now = time.monotonic()

@@ -1,59 +1,227 @@
-"""Publish a fit: its folder first, then its row, histories, counts and alerts in one transaction."""
+"""Publish a fit: its folder first, then its row, histories, counts and alerts in one transaction.
+
+The row has the figures of the fit, and how far the project is: labels per hour, labels that are still
+needed, and the expected end.
+"""
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from annotruth.advice.advice import advise
+import numpy as np
+from sqlalchemy import BigInteger, Connection, func, select, type_coerce
+
+from annotruth.agreement import krippendorff_alpha
+from annotruth.analyses.advice.advice import Advice, advise
+from annotruth.analyses.advice.annotators import verdicts
+from annotruth.analyses.advice.changes import LEAST_MOVE
+from annotruth.analyses.advice.items import LEAST_GAIN, share_out
 from annotruth.errors import system_errors_reported
 from annotruth.io.atomic.system import sync_file
 from annotruth.models.result import Fit
 from annotruth.serve.store.alerts import add_alert
+from annotruth.serve.store.columns import from_microseconds, utc_now
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.records import AnnotatorHistory, Project, Snapshot, WorkerState
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.rows import add_all, put
 from annotruth.serve.store.snapshots import (
-    add_annotator_history,
     add_snapshot,
     folder_name,
     hourly_counts,
     next_version,
     remove_old_snapshots,
     set_hourly_counts,
-    set_worker_state,
     snapshots_folder,
 )
+from annotruth.serve.store.tables import AnnotatorHistory, Project, Snapshot, WorkerState, event
 from annotruth.serve.worker.alerting import Alerted, find_alerts
-from annotruth.serve.worker.fitting import CurrentFit
-from annotruth.serve.worker.progress import DAY, count_per_hour
-from annotruth.serve.worker.schedule import LastRefit
-from annotruth.serve.worker.summary import changed_annotators, summarize
+from annotruth.serve.worker.fitting import AnyFit, CurrentFit
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+class ExpectedEnd(NamedTuple):
+    """How fast labels come in, and when the last one needed is expected."""
+
+    labels_per_hour: float  # the mean of the last day, or since the first label if that is later
+    # When as many labels as are needed will be there at that rate; None if none are needed, or
+    # none come in.
+    end: datetime | None
+
+
+def count_per_hour(
+    connection: Connection, project_id: int, after: int, up_to: int
+) -> dict[datetime, int]:
+    """Return how many labels were submitted in each hour, by the events in a range of numbers."""
+    microseconds = HOUR // timedelta(microseconds=1)
+    hour = (type_coerce(event.c.submitted, BigInteger) // microseconds).label("hour")
+    query = (
+        select(hour, func.count())
+        .where(event.c.project == project_id, event.c.seq > after, event.c.seq <= up_to)
+        .where(~event.c.deleted)
+        .group_by(hour)
+    )
+    return {
+        from_microseconds(int(number) * microseconds): count
+        for number, count in connection.execute(query)
+    }
+
+
+def labels_needed(advice: Advice, max_per_item: int | None = None) -> int:
+    """Return how many labels an advice asks for, in all rounds, with a limit of labels per item."""
+    items = advice.of_items
+    add = share_out(None, items.uncertainty, items.gain, LEAST_GAIN)
+    if max_per_item is not None:
+        add = np.minimum(add, np.maximum(max_per_item - advice.fit.data.labels_per_item, 0))
+    return int(add.sum())
+
+
+def expected_end(
+    per_hour: Mapping[datetime, int], now: datetime, *, n_needed: int | None
+) -> ExpectedEnd:
+    """Return the rate of the last day and the time when as many labels as needed are there."""
+    latest = {hour: number for hour, number in per_hour.items() if hour > now - DAY - HOUR}
+    if not latest:
+        return ExpectedEnd(0.0, None)
+    hours = max((now - min(latest)) / HOUR, 1.0)
+    rate = sum(latest.values()) / hours
+    if not n_needed:
+        return ExpectedEnd(rate, None)
+    try:
+        return ExpectedEnd(rate, now + timedelta(hours=n_needed / rate))
+    except OverflowError:  # in more than some thousand years
+        return ExpectedEnd(rate, None)
+
+
+def summarize(
+    project: Project,
+    made: CurrentFit,
+    advice: Advice | None,
+    per_hour: Mapping[datetime, int],
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the figures of a snapshot, of JSON types; what there is not for a model is None."""
+    fit, settings = made.fit, project.settings
+    n_needed = None
+    if advice is not None:
+        n_needed = labels_needed(advice, settings.get("labels_per_item"))
+    expected = expected_end(per_hour, now, n_needed=n_needed)
+    cost = settings.get("cost_per_label")
+    figures: dict[str, Any] = {
+        "n_labels": fit.data.n_labels,
+        "n_items": fit.data.n_items,
+        "n_annotators": fit.data.n_annotators,
+        "n_spammers": None if _has_no_verdicts(fit) else fit.n_spammers,
+        "converged": fit.converged,
+        "cost": None if cost is None else cost * fit.data.n_labels,
+        "agreement": None,
+        "n_finished": None,
+        "n_needed": n_needed,
+        "labels_per_hour": expected.labels_per_hour,
+        "expected_end": None if expected.end is None else expected.end.isoformat(),
+        "notes": [*_limits(fit), *made.notes],
+    }
+    if isinstance(fit, Fit) and advice is not None:
+        alpha = krippendorff_alpha(fit.data)
+        statuses = advice.of_items.count()
+        figures |= {
+            "agreement": alpha if math.isfinite(alpha) else None,
+            "statuses": statuses,
+            "n_finished": fit.data.n_items - statuses["needs labels"],
+            "verdicts": advice.of_annotators.count(),
+        }
+    return figures
+
+
+def _has_no_verdicts(fit: AnyFit) -> bool:
+    """Whether it is not known who is a spammer: labels of chance, or two sides of a crowd."""
+    return isinstance(fit, Fit) and (fit.is_void or fit.verdict == "camps")
+
+
+def _limits(fit: AnyFit) -> list[str]:
+    """Return what limits the results of a fit of labels."""
+    return [note.sentence for note in fit.notes] if isinstance(fit, Fit) else []
+
+
+def changed_annotators(
+    project: Project,
+    version: int,
+    fit: AnyFit,
+    last: Mapping[str, AnnotatorHistory],
+    now: datetime,
+) -> list[AnnotatorHistory]:
+    """Return a row for every annotator who is new or changed noticeably since their last row.
+
+    That is: another verdict or behavior, a reliability or an end of its interval that moved by
+    `LEAST_MOVE`, or twice as many labels.
+    """
+    if fit.reliability is None and not isinstance(fit, Fit):
+        return []
+    n = fit.data.n_annotators
+    reliability, low, high = (
+        [None] * n if values is None else values.tolist()
+        for values in (fit.reliability, fit.low, fit.high)
+    )
+    columns = (
+        fit.data.annotators.to_pylist(),
+        fit.data.labels_per_annotator.tolist(),
+        reliability,
+        low,
+        high,
+        fit.behavior or [""] * n,
+        verdicts(fit)[0].tolist(),
+    )
+    rows = (
+        AnnotatorHistory(project.id, name, version, now, *others)
+        for name, *others in zip(*columns, strict=True)
+    )
+    return [row for row in rows if _is_noticeable(row, last.get(row.annotator))]
+
+
+def _is_noticeable(row: AnnotatorHistory, last: AnnotatorHistory | None) -> bool:
+    if last is None or row.n_labels >= 2 * last.n_labels:
+        return True
+    if (row.verdict, row.behavior) != (last.verdict, last.behavior):
+        return True
+    return any(
+        (now is None) != (before is None)
+        or (now is not None and before is not None and abs(now - before) >= LEAST_MOVE)
+        for now, before in (
+            (row.reliability, last.reliability),
+            (row.low, last.low),
+            (row.high, last.high),
+        )
+    )
+
+
+class LastRefit(NamedTuple):
+    """A project's last fit from scratch, and what came after it."""
+
+    settings: str  # the fingerprint of the settings of that fit
+    n_labels: int  # how many labels it had
+    n_changed: int  # how many labels were added, edited or deleted since then
+    seconds: float  # how long it took
+
+    @property
+    def share(self) -> float:
+        """The number of changed labels, relative to those of the fit."""
+        return self.n_changed / max(self.n_labels, 1)
 
 
 class NewEvents(NamedTuple):
-    """The events since the snapshot before: after the first number, up to the last.
-
-    Examples
-    --------
-    >>> NewEvents(after=0, last=2).last
-    2
-    """
+    """The events since the snapshot before: after the first number, up to the last."""
 
     after: int
     last: int
 
 
 class Published(NamedTuple):
-    """A published snapshot and what the next one is compared with.
-
-    Examples
-    --------
-    >>> Published(3, Alerted(), []).version
-    3
-    """
+    """A published snapshot and what the next one is compared with."""
 
     version: int
     alerted: Alerted
@@ -73,19 +241,6 @@ def publish(
     """Save a fit as the project's next snapshot; return None if data were erased meanwhile.
 
     When anything fails, the snapshot before stays the latest one.
-
-    Parameters
-    ----------
-    database, data_dir, project
-        Where to, and the project as it was when its labels were read.
-    made, events
-        The fit, and the events that are new in it.
-    refit
-        The last fit from scratch, for the summary.
-    alerted
-        What people were alerted to before; None if that was lost: then nobody is alerted now.
-    histories
-        The last row of every annotator's history.
     """
     now = utc_now()
     fit = made.fit
@@ -119,11 +274,11 @@ def publish(
     with database.begin() as connection:
         is_added = add_snapshot(connection, snapshot, project)
         if is_added:
-            add_annotator_history(connection, rows)
+            add_all(connection, rows)
             set_hourly_counts(connection, project.id, {hour: per_hour[hour] for hour in new_hours})
             for each in found.alerts if alerted is not None else ():
                 add_alert(connection, project.id, *each, created=now)
-            set_worker_state(connection, WorkerState(project.id, events.last, now))
+            put(connection, [WorkerState(project.id, events.last, now)])
     if not is_added:
         shutil.rmtree(folder, ignore_errors=True)
         return None

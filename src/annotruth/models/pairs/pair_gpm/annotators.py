@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, VoterHabits
 from annotruth.models.pairs.graph import sums_at
-from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.scores import VoteDifferences
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS,
@@ -30,7 +28,8 @@ from annotruth.models.pairs.pair_gpm.states import (
     SIDE_SD,
     TIE_SD,
 )
-from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
 
 N_SERIOUS = len(SHARPNESS)
 N_INVERTED = len(INVERTED_SHARPNESS)
@@ -244,6 +243,10 @@ class AnnotatorStates:
             levels + np.log(self.crowd.group)[:, np.newaxis, np.newaxis], axis=(0, 2)
         )
         return float(self.weight @ (serious - self.value[0, :, -1]))
+
+    def share_serious(self) -> float:
+        """Return the expected share of annotators who are serious."""
+        return float(self.weight @ self.p_serious / max(float(self.weight.sum()), 1e-9))
 
     def mean_log_sharpness(self) -> float:
         """Return the mean of the log sharpness of serious annotators."""

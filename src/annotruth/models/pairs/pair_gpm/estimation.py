@@ -19,7 +19,6 @@ from annotruth.kernels.pairs.gpm_outcomes import Outcomes
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
-from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior, VoteDifferences
 from annotruth.models.pairs.pair_gpm.states import (
     MARGINAL,
@@ -27,11 +26,12 @@ from annotruth.models.pairs.pair_gpm.states import (
     PAIR_TIE_PAIRS,
     PAIR_TIE_VARIANCE,
 )
-from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
 
 FIRST_SPREAD = 1.0
 _FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
 _STEP = 0.8
+_HALF_STEP_SPREAD = 6.0  # the spread at which steps on sites are halved
 _FIRST_HABITS = 2  # steps on habits in the first round
 _SCALE_STEP = 0.7
 _PRIOR_ITEMS = 1.0  # the prior of the variance of scores counts as one score of +-1
@@ -40,6 +40,7 @@ _SPREAD_ROUNDS = {1: 0.0, 3: 1.5, 5: 1.2}
 _SPREADS = (0.0, 0.5, 1.4, 3.5)
 _SMALLEST_SPREAD = 0.25
 _MIN_ROUNDS = 6
+_TRIMMED = 0.05  # what annotators count who are left out of a start
 # How much of the levels of the round before is kept, from some rounds on: few annotators would take
 # turns in being the sharpest.
 _DAMPING = ((7, 0.5), (14, 0.75), (24, 0.9))
@@ -91,9 +92,20 @@ class PairEstimate:
     classes: EvaluatedVotes | None = None
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
-        """Update the scores and sites of all groups."""
+        """Update the scores and sites of all groups.
+
+        Where contexts decide nearly everything, votes hardly restrict how large a difference is, and
+        full steps oscillate: steps are shorter, and more.
+        """
+        shorter = 1.0 / (1.0 + (self.prior.spread / _HALF_STEP_SPREAD) ** 2)
         for g, group in enumerate(self.groups):
-            group.iterate(self.outcomes, self.states.voters(g), self.prior, n_times, step)
+            group.iterate(
+                self.outcomes,
+                self.states.voters(g),
+                self.prior,
+                math.ceil(n_times / shorter),
+                min(step, shorter),
+            )
 
     def leave_out(self) -> None:
         """Compute the differences by the votes of others.
@@ -127,13 +139,7 @@ class PairEstimate:
 
 
 class EvaluatedVotes(NamedTuple):
-    """Votes, or classes of an annotator's votes with nearly the same difference.
-
-    Examples
-    --------
-    >>> EvaluatedVotes._fields
-    ('outcomes', 'left_out', 'annotator', 'n_votes')
-    """
+    """Votes, or classes of an annotator's votes with nearly the same difference."""
 
     outcomes: Outcomes
     left_out: list[VoteDifferences]
@@ -201,6 +207,30 @@ def estimate(
             now.converged = True
             break
     finish(now)
+
+
+def trimmed_start(first: PairEstimate) -> PairEstimate:
+    """Return another start: the half that agrees least with all votes counted alike hardly counts."""
+    plain, now = (start_estimate(first.votes, first.passes) for _ in range(2))
+    plain.iterate(_FIRST_SITES)
+    plain.leave_out()
+    chosen = np.array([1.0, -1.0, 0.0])[plain.outcomes.outcome]
+    n_votes = np.maximum(first.votes.data.comparisons_per_annotator, 1)
+    agreed = chosen * np.sign(plain.left_out[0].mean)
+    agreement = sums_at(first.votes.annotator, agreed, len(n_votes)) / n_votes
+    now.states.p_class[agreement < np.median(agreement), 0] = _TRIMMED
+    return now
+
+
+def better_estimate(first: PairEstimate, other: PairEstimate) -> PairEstimate:
+    """Return the estimate with the higher log-likelihood.
+
+    Where nearly as many annotators are inverted as are not, the votes may be more likely with all
+    scores mirrored; an order that is the reverse of the one of the first start is not taken.
+    """
+    same_order = float(first.groups[0].theta @ other.groups[0].theta) > 0.0
+    better = other.states.log_likelihood > first.states.log_likelihood
+    return other if better and same_order else first
 
 
 def finish(now: PairEstimate, n_sites: int = _LAST_SITES) -> None:

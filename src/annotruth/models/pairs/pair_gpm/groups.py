@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.directions import deviations_by_item, leading_directions
+from annotruth.models.pairs.chance import deviations_by_item, leading_directions
 from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, one_round, start_estimate
-from annotruth.models.pairs.pair_gpm.passes import Passes
-from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 _N_STARTS = 6
 _ROUNDS_PER_START = 4

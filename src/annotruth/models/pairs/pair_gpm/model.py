@@ -8,30 +8,35 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from annotruth.comparisons.table import Comparisons
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.validate import check_seed
 from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.chance import judge_comparisons
-from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, estimate, start_estimate
+from annotruth.models.pairs.pair_gpm.estimation import (
+    PairEstimate,
+    better_estimate,
+    estimate,
+    start_estimate,
+    trimmed_start,
+)
 from annotruth.models.pairs.pair_gpm.groups import start_with_groups
-from annotruth.models.pairs.pair_gpm.large import LARGE, estimate_large
-from annotruth.models.pairs.pair_gpm.passes import Passes, kernel_package
+from annotruth.models.pairs.pair_gpm.large import LARGE, estimate_large, sample_votes
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit
-from annotruth.models.pairs.pair_gpm.sample import sample_votes
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.states import MAX_GROUPS
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, make_votes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.pairs.table import Comparisons
+from annotruth.observations.validate import check_seed
 
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
 _BYTES_PER_COMPARISON = 250  # of what is laid out in memory
 _ROUNDS_OF_TEST = 4
+_MANY_SERIOUS = 0.75  # the share of serious annotators below which a second start is tried
 _CLEAR_EVIDENCE = 15.0  # of the log of the likelihood ratio of serious and random annotators
 _EQUAL_SCORES = 1e9  # the precision of a prior that leaves scores equal
 
@@ -62,6 +67,8 @@ class PairGPM(PairEstimator):
     others clearly more than when permuted is none. Where sides are not known, there is no gamma, and
     nobody is said to vote for a side. Priors are in `annotruth.models.pairs.pair_gpm.states`.
 
+    Where fewer than three quarters of the annotators are serious, estimation starts a second time, without
+    the half that agrees least with the others, and the result with the higher likelihood is taken.
     With taste groups, the group of an annotator is part of the state, and theta is that of the group.
     Votes that follow from rankings count less (`annotruth.models.pairs.pair_gpm.rankings`).
 
@@ -116,6 +123,10 @@ class PairGPM(PairEstimator):
             if self.n_groups > 1:
                 now = start_with_groups(votes, passes, self.n_groups, self.seed)
             estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+            if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
+                other = trimmed_start(now)
+                estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+                now = better_estimate(now, other)
         return make_fit(self, now, self._history(now), verdict)
 
     def _judge(self, data: Comparisons) -> Verdict | None:

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_quadrature import make_quadrature
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
-from annotruth.labels.layout import check_index
 from annotruth.models.pairs.pair_gpm.annotators import N_SERIOUS
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS,
@@ -24,6 +22,8 @@ from annotruth.models.pairs.pair_gpm.states import (
     SLIP,
 )
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations.layout import check_index
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
 _RANDOM, _FIRST_ALWAYS, _INVERTED, _FAVOURS = 1, 2, 5, 6
 

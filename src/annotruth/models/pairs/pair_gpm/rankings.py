@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.observations.pairs.table import LEFT, RANKING, TIE, Comparisons
 
 _MIN_TRIADS = 100  # by independent votes, some of so many are circular
 _MIN_RANKINGS = 0.99  # of the complete ballots: two rankings may look like a ballot with a circle
@@ -19,11 +19,14 @@ _MIN_RANKINGS = 0.99  # of the complete ballots: two rankings may look like a ba
 def ranking_weights(data: Comparisons) -> tuple[Floats, bool]:
     """Return what each comparison counts, and whether comparisons follow from rankings.
 
-    A ballot is what one annotator compared in one context. Comparisons follow from rankings if next to
+    Where a column says which ranking a comparison follows from, that is known. Otherwise a ballot is what one annotator compared in one context. Comparisons follow from rankings if next to
     no ballot in which all pairs of three or more items were compared has a circle. Other ballots
     with as many votes, such as those of two rankings, then count as rankings of the median size.
     """
     weight = np.ones(data.n_comparisons)
+    named = _named_rankings(data)
+    if named is not None:
+        return ranking_weight(_items_per_ballot(data, named))[named], True
     if data.context is None:
         return weight, False
     annotator = data.annotator_of_comparison()
@@ -45,14 +48,23 @@ def ranking_weights(data: Comparisons) -> tuple[Floats, bool]:
     return ranking_weight(size)[ballot], True
 
 
-def ranking_weight(n_items: Codes) -> Floats:
-    """Return what a vote of a ranking of some number of items counts.
+def _named_rankings(data: Comparisons) -> Codes | None:
+    """Return the ranking that each comparison follows from, where a column says it.
 
-    Examples
-    --------
-    >>> ranking_weight(np.array([2, 3, 4, 5])).round(2).tolist()
-    [1.0, 0.78, 0.64, 0.54]
+    A comparison without one is a ranking of two items. None if no ranking has three.
     """
+    column = data.further.get(RANKING)
+    if column is None:
+        return None
+    ranking = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    alone = ranking < 0
+    ranking[alone] = ranking.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
+    ranking = np.unique(ranking, return_inverse=True)[1]
+    return ranking if _items_per_ballot(data, ranking).max(initial=0) > 2 else None
+
+
+def ranking_weight(n_items: Codes) -> Floats:
+    """Return what a vote of a ranking of some number of items counts."""
     most = int(n_items.max(initial=2))
     harmonic = np.cumsum(1.0 / np.arange(1, most + 1))
     k = np.maximum(n_items, 2)

@@ -16,6 +16,7 @@ from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
 from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
+from annotruth.models.pairs.pair_gpm.scores import GroupScores
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS_TIE,
     FAVOURS,
@@ -132,9 +133,7 @@ def _scores(
             unknown = center_in_parts(center_in_parts(unknown, votes.part).T.copy(), votes.part)
         covariances = [unknown] * len(theta)
     else:
-        covariances = [
-            factor**2 * group.inflation() * group.score_covariance() for group in estimate.groups
-        ]
+        covariances = [_covariance(group, estimate, factor) for group in estimate.groups]
     n_serious = max(float(estimate.states.weight @ estimate.states.p_serious), 1.0)
     scale_variance = crowd.sharpness_sd**2 / n_serious
     mean = share @ theta
@@ -156,6 +155,13 @@ def _scores(
         GROUP_SD: np.stack(sd),
         "group_posterior": estimate.states.p_group,
     }
+
+
+def _covariance(group: GroupScores, estimate: PairEstimate, factor: float) -> Floats:
+    """Return the covariance of a group's scores, with the uncertainty of the variance of the prior."""
+    covariance = factor**2 * group.inflation() * group.score_covariance()
+    move = factor * group.scale_move(estimate.prior.precision)
+    return covariance + (move**2 if covariance.ndim == 1 else np.outer(move, move))
 
 
 def _p_serious(estimate: PairEstimate) -> Floats:

@@ -18,7 +18,6 @@ from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextPosterior
 from annotruth.kernels.pairs.gpm_outcomes import Outcomes, VoterHabits
-from annotruth.labels.layout import kernels_for
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
@@ -26,12 +25,11 @@ from annotruth.models.pairs.graph import (
     net_sums,
     sums_at,
 )
-from annotruth.models.pairs.pair_gpm.passes import Passes
 from annotruth.models.pairs.pair_gpm.states import COEFFICIENT_PRECISION
-from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.observations.layout import kernels_for
 
 _MAX_EXACT = 3e10  # operations; with more, only each vote itself is left out, as others are many
-_DENSE_PARTS = 8  # ranges of contexts, each with sums of its own
 
 
 class VoteDifferences(NamedTuple):
@@ -153,9 +151,7 @@ class GroupScores:
         votes, n = self.votes, self._n_items
         weights, degree = np.zeros((n, n)), np.zeros(n)
         by_pair = sums_at(votes.pair, self.precision, len(votes.pairs[0]))
-        kernels_for(len(by_pair), "pairs.laplacian").add_pairs(
-            *votes.pairs, by_pair, weights, degree
-        )
+        kernels_for(len(by_pair), "pairs.counts").add_pairs(*votes.pairs, by_pair, weights, degree)
         self.information = np.zeros((n + self._q, n + self._q))
         self.information[:n, :n] = np.diag(degree) - weights - weights.T
         self.right_side = np.zeros(n + self._q)
@@ -210,6 +206,18 @@ class GroupScores:
             return self._system.centered_inverse
         once = center_in_parts(self.covariance[: self._n_items, : self._n_items], self.votes.part)
         return center_in_parts(np.ascontiguousarray(once.T), self.votes.part)
+
+    def scale_move(self, precision: float) -> Floats:
+        r"""Return by how much scores move with one standard deviation of their prior's log variance.
+
+        That has the variance 2 / (1 + n_determined), and moves scores by
+        :math:`\lambda \Sigma \theta`.
+        """
+        covariance = self.score_covariance()
+        solved = covariance * self.theta if covariance.ndim == 1 else covariance @ self.theta
+        variance = 2.0 / (1.0 + self.n_determined(precision))
+        move: Floats = precision * solved * np.sqrt(variance)
+        return move
 
     def coefficient_sd(self) -> Floats:
         """Return the standard deviations of the coefficients."""
@@ -325,13 +333,7 @@ _MIN_CLUSTERS = 10
 
 
 class Prior(NamedTuple):
-    """The precision of scores, and the spread (standard deviation) of scores over contexts.
-
-    Examples
-    --------
-    >>> Prior(1.0, 0.0).spread
-    0.0
-    """
+    """The precision of scores, and the spread (standard deviation) of scores over contexts."""
 
     precision: float
     spread: float

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.distribution import Z_95
@@ -17,6 +16,7 @@ from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.estimation import EvaluatedVotes, PairEstimate
 from annotruth.models.pairs.pair_gpm.states import CLASSES, FAVOURS, INVERTED, SERIOUS, SHARPNESS
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
+from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
 MIN_VOTES = 5
 """The number of comparisons below which nothing is said about an annotator's behavior."""
@@ -159,13 +159,7 @@ def name_behaviors(now: PairEstimate, agreement: VoteAgreement) -> list[str]:
 
 
 def control_discoveries(p_serious: Floats, candidate: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the most candidates of whom at most 5% are expected to be serious.
-
-    Examples
-    --------
-    >>> control_discoveries(np.array([0.01, 0.08, 0.19]), np.array([True, True, True])).tolist()
-    [True, True, False]
-    """
+    """Return the most candidates of whom at most 5% are expected to be serious."""
     order = np.flatnonzero(candidate)
     order = order[np.argsort(p_serious[order], kind="stable")]
     expected = np.cumsum(p_serious[order]) / np.arange(1, len(order) + 1)

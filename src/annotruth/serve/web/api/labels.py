@@ -1,26 +1,52 @@
-"""Labels and comparisons: sent one by one, in batches or as a stream; and read in order."""
+"""Labels and comparisons, sent one by one, in batches or as a stream, and read in order; content.
+
+Content is what is known of items and annotators: known truths, what items are, and traits.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import HTTPException, Request, Response
 from pydantic import ValidationError
+from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from annotruth.errors import InputError, counted
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.events import events_since
-from annotruth.serve.store.records import Appended, LabelEvent, Project, ProjectKind, StoredEvent
-from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.parameters import Context, Limit, Reader, Since, Writer, make_router
-from annotruth.serve.web.bodies import documented, media_type, read_list
+from annotruth.serve.store.projects import set_content, set_gold, set_traits
+from annotruth.serve.store.tables import Appended, LabelEvent, Project, ProjectKind, StoredEvent
+from annotruth.serve.web.auth import Access
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import UnavailableError, message_of
-from annotruth.serve.web.ingest import MAX_BATCH, check_events
-from annotruth.serve.web.limits import STREAM_TYPE, read_lines
-from annotruth.serve.web.schemas import Accepted, NewComparison, NewLabel
+from annotruth.serve.web.guard import STREAM_TYPE, read_lines
+from annotruth.serve.web.ingest import check_events
+from annotruth.serve.web.parameters import (
+    Context,
+    Limit,
+    Reader,
+    Since,
+    Writer,
+    documented,
+    json_body,
+    make_router,
+    media_type,
+    read_list,
+)
+from annotruth.serve.web.schemas import (
+    Accepted,
+    NewComparison,
+    NewContent,
+    NewGold,
+    NewLabel,
+    NewTraits,
+    Stored,
+    refuse_duplicates,
+)
 
-router = make_router("labels")
+router, content_router = make_router("labels"), make_router("content")
 
 SOURCE = "api"
 """The source of events that clients send."""
@@ -76,9 +102,8 @@ async def _post(
     _refuse_kind(access, kind)
     if media_type(request) == STREAM_TYPE:
         return await _post_stream(request, context, access, model)
-    sent = await read_list(request, model, MAX_BATCH)
-    events = [each.to_event() for each in sent]
-    return _accepted(await context.ingest.append(access.project, SOURCE, events))
+    events = [each.to_event() for each in await read_list(request, model)]
+    return JSONResponse(_accepted(await context.ingest.append(access.project, SOURCE, events)))
 
 
 async def _post_stream(
@@ -102,11 +127,10 @@ async def _post_stream(
             n_lines += len(lines)
     except (InputError, UnavailableError, HTTPException) as error:
         detail = error.detail if isinstance(error, HTTPException) else str(error)
-        unit = access.project.kind.removesuffix("s")
-        stored = counted(total.n_new + total.n_repeated, unit)
+        stored = counted(total.n_new + total.n_repeated, access.project.kind.removesuffix("s"))
         answer = {"detail": f"{detail}; stored before it: {stored}"}
-        return JSONResponse({**answer, **_to_dict(total)}, _status_of(error))
-    return _accepted(total)
+        return JSONResponse({**answer, **_accepted(total)}, _status_of(error))
+    return JSONResponse(_accepted(total))
 
 
 def _parsed(
@@ -123,8 +147,7 @@ def _parsed(
         except InputError as error:
             return events, f"line {number}: {error}"
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            return events, message_of(found, f"line {number}")
+            return events, message_of(error, f"line {number}")
         events.append(event)
     return events, ""
 
@@ -153,36 +176,66 @@ def _get(
 
 
 def _shown(event: StoredEvent, kind: ProjectKind) -> dict[str, Any]:
-    what: dict[str, Any] = (
-        {"item": event.item, "annotator": event.annotator, "label": event.label}
-        if kind == "labels"
-        else {
-            "left": event.item,
-            "right": event.other_item,
-            "annotator": event.annotator,
-            "outcome": event.label,
-        }
-    )
-    return {
-        "seq": event.seq,
-        **what,
-        "source": event.source,
-        "event_id": event.event_id,
-        "annotation": event.annotation,
-        "started": event.started,
-        "submitted": event.submitted,
-        "deleted": event.deleted,
-        "received": event.received,
-    }
+    values = event._asdict()
+    del values["project"]
+    if kind == "labels":
+        del values["other_item"]
+        return values
+    pair = {"left": values.pop("item"), "right": values.pop("other_item")}
+    return {**pair, "outcome": values.pop("label"), **values}
 
 
-def _to_dict(appended: Appended) -> dict[str, int]:
-    return {
-        "accepted": appended.n_new,
-        "repeated": appended.n_repeated,
-        "last_seq": appended.last_seq,
-    }
+def _accepted(appended: Appended) -> dict[str, int]:
+    names = Accepted.model_fields
+    return dict(zip(names, appended, strict=True))
 
 
-def _accepted(appended: Appended) -> Response:
-    return JSONResponse(_to_dict(appended))
+@content_router.post("/projects/{project}/gold")
+def post_gold(
+    context: Context,
+    access: Writer,
+    sent: Annotated[list[NewGold], json_body(NewGold, or_list=True)],
+) -> Stored:
+    """Set the known truths of items; null removes one."""
+    labels = refuse_duplicates("item", [(each.item, each.label) for each in sent])
+    return _store(context, access, "known truths set", set_gold, labels)
+
+
+@content_router.post("/projects/{project}/annotators")
+def post_traits(
+    context: Context,
+    access: Writer,
+    sent: Annotated[list[NewTraits], json_body(NewTraits, or_list=True)],
+) -> Stored:
+    """Set the traits of annotators."""
+    traits = refuse_duplicates("annotator", [(each.annotator, each.traits) for each in sent])
+    return _store(context, access, "traits set", set_traits, traits)
+
+
+@content_router.post("/projects/{project}/items")
+def post_items(
+    context: Context,
+    access: Writer,
+    sent: Annotated[list[NewContent], json_body(NewContent, or_list=True)],
+) -> Stored:
+    """Set the content of items; items without labels are given out by ``next``."""
+    contents = refuse_duplicates("item", [(each.item, each.content) for each in sent])
+
+    def store(connection: Connection, project: int, values: Mapping[str, Any]) -> None:
+        set_content(connection, project, values, utc_now())
+
+    return _store(context, access, "content set", store, contents)
+
+
+def _store(
+    context: ServeContext,
+    access: Access,
+    action: str,
+    store: Callable[[Connection, int, Mapping[str, Any]], None],
+    values: Mapping[str, Any],
+) -> Stored:
+    """Store values by id, and note in the audit log how many."""
+    with context.administer(access.actor) as admin:
+        store(admin.connection, access.project.id, values)
+        admin.log(access.project.id, action, {"n": len(values)})
+    return Stored(stored=len(values))

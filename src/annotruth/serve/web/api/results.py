@@ -1,4 +1,4 @@
-"""Results of the latest snapshot: items, annotators, advice, changes; and earlier snapshots."""
+"""Results of the latest snapshot, earlier snapshots, what to label now, and live events."""
 
 from __future__ import annotations
 
@@ -6,28 +6,45 @@ from typing import Annotated, Any
 
 from fastapi import HTTPException, Query
 from sqlalchemy import Connection
+from starlette.responses import StreamingResponse
 
-from annotruth.serve.store.content import get_content, get_gold, get_traits
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.events import current_labels, slots_changed_since
-from annotruth.serve.store.records import StoredEvent
-from annotruth.serve.store.snapshots import annotator_history, get_snapshot, snapshot_history
-from annotruth.serve.web.api.parameters import (
+from annotruth.serve.store.projects import get_content, get_gold, get_traits
+from annotruth.serve.store.rows import find_one
+from annotruth.serve.store.snapshots import annotator_history, snapshot_history
+from annotruth.serve.store.tables import Snapshot, StoredEvent
+from annotruth.serve.web.auth import Access
+from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.parameters import (
     Context,
     Limit,
     Reader,
     SinceVersion,
     Start,
+    Writer,
     make_router,
 )
-from annotruth.serve.web.results import Order, TableName, row_of, rows_of, table_part, to_rows
-from annotruth.serve.web.snapshot_cache import LoadedSnapshot
+from annotruth.serve.web.results import (
+    Order,
+    TableName,
+    row_of,
+    rows_of,
+    table_part,
+    to_rows,
+    without,
+)
 
-router = make_router("results")
+router, queue_router, live_router = map(make_router, ("results", "queue", "live"))
 
 Sort = Annotated[str | None, Query(max_length=200, description="A column of the rows.")]
 Status = Annotated[str | None, Query(max_length=100)]
 
+Person = Annotated[str, Query(min_length=1, max_length=512)]
+
 _MOST_LABELS = 1000
+_ADVICE = ("verdict", "ask", "reason")
+_SHOWN = ("item", "annotator", "label", "submitted", "source", "other_item")
 
 
 @router.get("/projects/{project}/items")
@@ -42,8 +59,7 @@ def items(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """Return items with their label, confidence and status; ``next`` is the next ``cursor``."""
-    loaded = context.snapshots.get(access.project.id)
-    return _part(loaded, "items", sort, order, status, start, limit)
+    return _part(context, access, "items", sort, order, status, start, limit)
 
 
 @router.get("/projects/{project}/annotators")
@@ -58,12 +74,12 @@ def annotators(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """Return annotators with their reliability, behavior and verdict."""
-    loaded = context.snapshots.get(access.project.id)
-    return _part(loaded, "annotators", sort, order, verdict, start, limit)
+    return _part(context, access, "annotators", sort, order, verdict, start, limit)
 
 
 def _part(
-    loaded: LoadedSnapshot | None,
+    context: ServeContext,
+    access: Access,
     name: TableName,
     sort: str | None,
     order: Order,
@@ -71,6 +87,7 @@ def _part(
     start: int,
     limit: int,
 ) -> dict[str, Any]:
+    loaded = context.snapshots.get(access.project.id)
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
     part = table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
@@ -119,31 +136,17 @@ def annotator(annotator: str, context: Context, access: Reader) -> dict[str, Any
         "version": None if loaded is None else loaded.version,
         "result": result,
         "traits": traits,
-        "history": [_without(each._asdict(), "project", "annotator") for each in history],
+        "history": [without(each, "project", "annotator") for each in history],
         "labels": labels[-_MOST_LABELS:],
     }
 
 
-def _labels(
-    connection: Connection, project: int, *, item: str | None = None, annotator: str | None = None
-) -> list[dict[str, Any]]:
-    found = current_labels(connection, project, item=item, annotator=annotator)
-    return [_shown(each) for each in found]
-
-
-def _shown(label: StoredEvent) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "item": label.item,
-        "annotator": label.annotator,
-        "label": label.label,
-        "submitted": label.submitted,
-        "source": label.source,
-    }
-    return {**shown, "other_item": label.other_item} if label.other_item else shown
-
-
-def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}
+def _labels(connection: Connection, project: int, **of: str) -> list[dict[str, Any]]:
+    hidden = [name for name in StoredEvent._fields if name not in _SHOWN]
+    return [
+        without(each, *hidden, *(() if each.other_item else ("other_item",)))
+        for each in current_labels(connection, project, **of)
+    ]
 
 
 @router.get("/projects/{project}/advice")
@@ -175,7 +178,7 @@ def changes(
     if loaded is None:
         return {"version": None, "items": [], "annotators": [], "next": None}
     with context.database.connect() as connection:
-        before = get_snapshot(connection, project, since)
+        before = find_one(connection, Snapshot, project=project, version=since)
         if since and before is None:
             raise HTTPException(404, f"there is no version {since}")
         slots = slots_changed_since(connection, project, 0 if before is None else before.last_seq)
@@ -185,7 +188,7 @@ def changes(
     return {
         "version": loaded.version,
         "items": rows_of(loaded, "items", ids[start : start + limit]),
-        "annotators": [_without(each._asdict(), "project") for each in latest.values()],
+        "annotators": [without(each, "project") for each in latest.values()],
         "next": start + limit if start + limit < len(ids) else None,
     }
 
@@ -197,4 +200,45 @@ def snapshots(
     """Return the snapshots after a version, with the figures of each: the project's history."""
     with context.database.connect() as connection:
         found = snapshot_history(connection, access.project.id, since=since, limit=limit)
-    return [_without(each._asdict(), "project", "folder") for each in found]
+    return [without(each, "project", "folder") for each in found]
+
+
+@queue_router.get("/projects/{project}/next")
+def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]:
+    """Return the item that this annotator should label now, and reserve it for them.
+
+    The item is reserved until ``expires``; whoever asks again before gets the same one. ``advice``
+    is the verdict on the annotator: it is for you to decide whether to ask them.
+    """
+    project = access.project
+    given = context.queue.next_task(project, annotator, utc_now())
+    loaded = context.snapshots.get(project.id)
+    person = None if loaded is None else row_of(loaded, "annotators", annotator)
+    advice = None if person is None else {name: person.get(name) for name in _ADVICE}
+    if given is None:
+        return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}
+    task = given.task
+    items = [each for each in task if each]
+    with context.database.connect() as connection:
+        content = [get_content(connection, project.id, each) for each in items]
+    ends: dict[str, Any] = {"expires": given.expires, "advice": advice}
+    if task.other_item:
+        pair = {"left": task.item, "right": task.other_item}
+        return {**pair, "left_content": content[0], "right_content": content[1], **ends}
+    return {"item": task.item, "content": content[0], **ends}
+
+
+@live_router.get(
+    "/projects/{project}/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def events(context: Context, access: Reader) -> StreamingResponse:
+    """Return a stream of server-sent events: the state of the project, then its changes.
+
+    Each event is named ``change``; its data is an object with those of ``last_seq`` (the last
+    label), ``version`` (the latest snapshot) and ``alert`` (the last alert) that are new.
+    """
+    stream = context.live.listen(access.project.id)
+    headers = {"X-Accel-Buffering": "no"}  # nginx sends each event at once
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from sqlalchemy import text
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse
 
+from annotruth.serve.pages.settings import api_page
 from annotruth.serve.store.database import DatabaseUnavailableError
-from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.page import api_page
-from annotruth.serve.web.api.parameters import Context
-from annotruth.serve.web.auth import require
 from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.parameters import Context, ServerReader
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,10 +39,7 @@ def _ask_database(context: ServeContext) -> None:
 
 
 @router.get("/metrics")
-async def metrics(
-    context: Context,
-    access: Annotated[Access, Depends(require("read", all_projects=True))],
-) -> Response:
+async def metrics(context: Context, access: ServerReader) -> Response:
     """Return the metrics of the web server for Prometheus."""
     return Response(context.metrics.text(), headers={"Content-Type": _METRICS_TYPE})
 

@@ -1,5 +1,0 @@
-"""Which pairs of items to compare next, whom to ask, and how many comparisons a target needs.
-
-`annotruth.advice.pairs.advice.advise_pairs` takes a fit of any model of pair comparisons and never
-fits again. `annotruth next` and `annotruth plan` show its advice.
-"""

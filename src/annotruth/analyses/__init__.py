@@ -1,0 +1,1 @@
+"""Analyses: what is derived from a fit, as tables, facts and notes."""

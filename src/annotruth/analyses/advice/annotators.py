@@ -1,0 +1,325 @@
+"""Whom to keep, to drop and to ask: a verdict on every annotator, with the reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.analyses.advice.flags import RULES, has_flags, verdicts_by_flags
+from annotruth.errors import counted
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.summary import side_preferences
+from annotruth.models.result import Fit
+from annotruth.observations import Labels
+
+NOBODY = -1
+"""Code of an assignment to a new annotator, where all of those to ask have labelled the item."""
+
+FEW_LABELS = 5
+"""Annotators with fewer labels get no verdict where the model gives no interval."""
+
+ASK_FROM = 0.5
+"""Annotators whose labels have less than this share of the best ones' information are not asked."""
+
+VERDICTS = ("keep", "drop", "unsure", "too few labels")
+
+RANK_VERDICTS = ("keep", "drop", "unsure", "too few votes")
+"""The verdicts on annotators who compare items."""
+
+_LOAD = 4 / 3  # who has more than this many times an even share of the assignments is asked last
+_BEST = 0.1  # the share of annotators that information is measured against
+_STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorAdvice:
+    """The verdict on every annotator, one entry per annotator.
+
+    Attributes
+    ----------
+    verdict
+        One of `VERDICTS`, by the rules that `verdict_rules` states.
+    information
+        What a label of theirs gains, relative to the mean of the best tenth's.
+    ask
+        Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
+    reason
+        The reason for the verdict, with numbers, and whether the information is low.
+    """
+
+    verdict: NDArray[np.str_]
+    information: Floats
+    ask: NDArray[np.bool_]
+    reason: Sequence[str]
+
+    def count(self, verdicts: Sequence[str] = VERDICTS) -> dict[str, int]:
+        """Return how many annotators have each verdict."""
+        return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in verdicts}
+
+    def table(self, fit: Fit | RankFit) -> pa.Table:
+        """Return the annotators, their verdicts, whether to ask them, and the reasons."""
+        return table_of(
+            {
+                "annotator": fit.data.annotators,
+                "verdict": self.verdict.tolist(),
+                "ask": self.ask,
+                "reason": self.reason,
+            }
+        )
+
+    def why_nobody(self, done: str) -> str:
+        """Return why assignments have no annotator; ``done`` is what those to ask did before."""
+        if not self.ask.any():
+            return "none of the annotators should be asked, so find new people"
+        return f"all of those to ask have {done}, so find new people"
+
+
+def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
+    """Return the verdict on every annotator of a fit, given what one label of theirs gains."""
+    people = advice_of_verdicts(*verdicts(fit), label_gain)
+    # Of two camps, the most informative people would be those of the side that the model took.
+    asks_nobody = fit.is_void or fit.verdict == "camps"
+    return replace(people, ask=np.zeros_like(people.ask)) if asks_nobody else people
+
+
+def advice_of_verdicts(
+    verdict: NDArray[np.str_], reasons: Sequence[str], gain: Floats
+) -> AnnotatorAdvice:
+    """Return whom to ask, given the verdicts and what one label or vote of each annotator gains."""
+    best = np.sort(gain)[-max(1, round(_BEST * len(gain))) :].mean()
+    # Where no label gains anything, as with one category, all are alike.
+    information = gain / best if best > 0.0 else np.ones_like(gain)
+    ask = (verdict != "drop") & (information >= ASK_FROM)
+    low = (information < ASK_FROM).tolist()
+    notes = [f"; low information ({value:.2f} of the best)" for value in information.tolist()]
+    reason = [
+        r + note if is_low else r for r, note, is_low in zip(reasons, notes, low, strict=True)
+    ]
+    return AnnotatorAdvice(verdict, information, ask, reason)
+
+
+def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+    """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
+
+    A model of comparisons must have reliabilities.
+    """
+    if fit.is_void:
+        n = fit.data.n_annotators
+        return np.full(n, "unsure"), [why_void(fit)] * n
+    if fit.reliability is None:
+        return _verdicts_by_matches(cast("Fit", fit))
+    judge = verdicts_by_flags if has_flags(fit) else _verdicts_by_reliability
+    verdict, reasons = judge(fit)
+    if "over_time" in fit.further:
+        from annotruth.analyses.advice.over_time import with_changes  # few fits have times
+
+        return with_changes(fit, verdict, reasons)
+    return verdict, reasons
+
+
+def verdict_table(fit: AnnotatorResults) -> pa.Table:
+    """Return annotator, verdict and reason, for a fit of comparisons or of sets."""
+    verdict, reason = verdicts(fit)
+    columns = {"verdict": verdict.tolist(), "reason": reason}
+    return table_of({"annotator": fit.data.annotators, **columns})
+
+
+def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
+    """Return the rule for each verdict that the fit's model can give."""
+    if fit.is_void:
+        return {"unsure": f"everybody: {why_void(fit)}"}
+    if fit.reliability is None:
+        return {
+            "keep": "matches the recovered labels about as often as the median annotator",
+            "unsure": "matches them far less often than the median annotator",
+            "too few labels": f"fewer than {FEW_LABELS} labels",
+        }
+    if has_flags(fit):
+        return dict(RULES)
+    interval = "reliability" if fit.low is None else "whole 95% interval of the reliability"
+    rules = {
+        "keep": f"{interval} {SPAMMER_BELOW} or more",
+        "drop": f"{interval} below {SPAMMER_BELOW}",
+        "unsure": f"interval on both sides of {SPAMMER_BELOW}",
+        fit.too_few[0]: fit.too_few[1],
+    }
+    if not _may_drop(fit):
+        del rules["drop"]
+        rules["unsure"] = f"{interval} below {SPAMMER_BELOW}, by spam or by mistakes"
+    return rules
+
+
+def why_void(fit: AnnotatorResults) -> str:
+    """Return why a fit says nothing about people."""
+    return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
+
+
+def _is_chance(fit: AnnotatorResults) -> bool:
+    return fit.verdict == "chance"
+
+
+def _may_drop(fit: AnnotatorResults) -> bool:
+    """Whether the fit can tell spam from mistakes, and its labels from chance."""
+    return fit.p_serious is not None and not _is_chance(fit)
+
+
+def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+    """Judge by the interval of the reliability, or by the reliability where there is none.
+
+    A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
+    """
+    assert fit.reliability is not None
+    low = fit.reliability if fit.low is None else fit.low
+    high = fit.reliability if fit.high is None else fit.high
+    n_labels = fit.data.labels_per_annotator
+    few_verdict, few_behavior = fit.too_few
+    few = (n_labels < FEW_LABELS) & (fit.low is None)
+    if fit.behavior is not None:
+        few |= np.array(fit.behavior) == few_behavior
+    below = high < SPAMMER_BELOW
+    verdict = np.select(
+        [few, low >= SPAMMER_BELOW, below & _may_drop(fit)],
+        [few_verdict, "keep", "drop"],
+        default="unsure",
+    )
+    because = {
+        "keep": f"not below {SPAMMER_BELOW:g}",
+        "drop": f"below {SPAMMER_BELOW:g}",
+        "unsure": f"may be on either side of {SPAMMER_BELOW:g}",
+        few_verdict: few_behavior,
+    }
+    why_not = f"{fit.model} cannot tell spam from mistakes"
+    if _is_chance(fit):
+        why_not = f"{fit.unit}s {CHANCE}"
+    mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
+    behavior = fit.behavior or ["serious"] * len(verdict)
+    side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)
+    reasons = []
+    for s, word in enumerate(verdict.tolist()):
+        estimate = f"reliability {fit.reliability[s]:.2f}"
+        if fit.low is not None and fit.high is not None:
+            estimate += f" ({fit.low[s]:.2f} to {fit.high[s]:.2f})"
+        estimate += f" on {counted(int(n_labels[s]), fit.unit)}"
+        if behavior[s] not in ("serious", few_behavior):
+            estimate += f", {behavior[s]}"
+        if side[s]:
+            estimate += f", prefers the {side[s]} side"
+        cause = mistakes if word == "unsure" and below[s] else because[word]
+        reasons.append(f"{estimate}: {cause}")
+    return verdict, reasons
+
+
+def _verdicts_by_matches(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
+    """Judge by how often labels are the recovered ones, for models without a reliability."""
+    rate, n_labels = match_rate(fit), fit.data.labels_per_annotator
+    verdict = np.select(
+        [n_labels < FEW_LABELS, far_below_median(fit)], ["too few labels", "unsure"], "keep"
+    )
+    because = {
+        "keep": "not far below the median",
+        "unsure": "far below the median",
+        "too few labels": TOO_FEW,
+    }
+    median = np.median(rate)
+    reasons = [
+        f"matches the recovered label on {rate[s]:.0%} of {counted(int(n_labels[s]), 'label')}, "
+        f"median {median:.0%}: {because[word]}"
+        for s, word in enumerate(verdict.tolist())
+    ]
+    return verdict, reasons
+
+
+def recovered_labels(fit: Fit) -> Codes:
+    """Return the code of each item's label; for a score, of the category nearest to it."""
+    if fit.label is not None:
+        return fit.label.astype(np.int64)
+    assert fit.expectation is not None  # a model gives one or the other
+    values = fit.data.scale.values
+    middles = (values[1:] + values[:-1]) / 2
+    return np.searchsorted(middles, fit.expectation).astype(np.int64)
+
+
+def match_rate(fit: Fit) -> Floats:
+    """Return the share of each annotator's labels that are the recovered label, own included."""
+    data = fit.data
+    same = data.cell_category == recovered_labels(fit)[data.item_of_cell()]
+    matches = np.bincount(data.annotator, same[data.cell_of_label()], data.n_annotators)
+    rate: Floats = matches / data.labels_per_annotator
+    return rate
+
+
+def far_below_median(fit: Fit) -> NDArray[np.bool_]:
+    """Return who matches the recovered labels far less often than the median annotator."""
+    rate, median = match_rate(fit), np.median(match_rate(fit))
+    error = np.sqrt(np.maximum(median * (1.0 - median), 1e-9) / fit.data.labels_per_annotator)
+    far: NDArray[np.bool_] = (rate < median - _STANDARD_ERRORS * error) & (rate < median - _MARGIN)
+    return far
+
+
+class Workload:
+    """How many assignments everybody has, to choose whom to ask next.
+
+    Parameters
+    ----------
+    people
+        Whom to ask, and how informative they are.
+    limit
+        How many assignments one annotator gets.
+    is_strict
+        Whether annotators at the limit are never chosen; otherwise they are, if nobody else is
+        left, those with the fewest assignments first.
+    """
+
+    def __init__(self, people: AnnotatorAdvice, limit: int, *, is_strict: bool) -> None:
+        order = np.argsort(-people.information[people.ask], kind="stable")
+        self._asked: list[int] = np.flatnonzero(people.ask)[order].tolist()
+        self._below_limit = self._asked
+        self._load = np.zeros(len(people.ask), dtype=np.int64)
+        self._limit, self._is_strict = limit, is_strict
+
+    def choose(self, wanted: int, excluded: set[int]) -> list[int]:
+        """Return up to so many of the most informative annotators, and count their assignments."""
+        eligible = (s for s in self._below_limit if s not in excluded)
+        chosen = list(islice(eligible, wanted))
+        if len(chosen) < wanted and not self._is_strict:
+            others = (s for s in self._asked if s not in excluded and s not in chosen)
+            chosen += sorted(others, key=self._load.__getitem__)[: wanted - len(chosen)]
+        self._load[chosen] += 1
+        if chosen and self._load[chosen].max() >= self._limit:
+            self._below_limit = [s for s in self._below_limit if self._load[s] < self._limit]
+        return chosen
+
+
+def even_workload(people: AnnotatorAdvice, n_assignments: int) -> Workload:
+    """Return a workload in which nobody gets much more than an even share, as far as possible."""
+    n_ask = max(int(people.ask.sum()), 1)
+    return Workload(people, math.ceil(_LOAD * n_assignments / n_ask), is_strict=False)
+
+
+def assign(labels: Labels, add: Codes, gain: Floats, workload: Workload) -> tuple[Codes, Codes]:
+    """Assign the labels to add: codes of items, and of annotators or `NOBODY`.
+
+    Items with the highest gain choose first, among the annotators who have not labelled them.
+    """
+    starts = labels.cell_ptr[labels.item_ptr]
+    items: list[int] = []
+    annotators: list[int] = []
+    for e in np.argsort(-gain, kind="stable").tolist():
+        wanted = int(add[e])
+        if not wanted:
+            continue
+        labelled_by = set(labels.annotator[starts[e] : starts[e + 1]].tolist())
+        chosen = workload.choose(wanted, excluded=labelled_by)
+        items += [e] * wanted
+        annotators += chosen + [NOBODY] * (wanted - len(chosen))
+    return np.array(items, dtype=np.int64), np.array(annotators, dtype=np.int64)

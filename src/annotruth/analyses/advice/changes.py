@@ -1,0 +1,279 @@
+"""What more labels changed: two fits, most of whose items and annotators are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.analyses.advice.advice import advise, standing_table
+from annotruth.bindings import bound
+from annotruth.errors import InputError, counted, shown
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.result import Fit
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow, from_arrow
+
+LEAST_MOVE = 0.05
+"""Smaller changes of a reliability are not listed."""
+
+_MAX_LISTED = 5  # in the summary, of items and of annotators
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """The differences between a fit and a later fit with more labels.
+
+    Attributes
+    ----------
+    n_labels, n_items, n_annotators
+        How many are new.
+    n_repeated
+        How many labels were given again, and left out.
+    item_table
+        Items whose label changed, the most confident first: item, before, label, confidence.
+    status_table
+        Items that need labels now and did not before, or the reverse: item, before, status.
+    annotator_table
+        Annotators whose verdict changed, the standing one if the later fit continues others; the largest
+        change of reliability first: annotator, before, verdict, reliability_before, reliability.
+    reliability_table
+        Annotators whose reliability moved by at least `LEAST_MOVE`, the largest change first:
+        annotator, reliability_before, reliability.
+    frame
+        The caller's frame library.
+    """
+
+    n_labels: int
+    n_items: int
+    n_annotators: int
+    n_repeated: int
+    item_table: pa.Table
+    status_table: pa.Table
+    annotator_table: pa.Table
+    reliability_table: pa.Table
+    frame: str
+
+    def __repr__(self) -> str:
+        return (
+            f"Changes({counted(len(self.item_table), 'item')}, "
+            f"{counted(len(self.annotator_table), 'annotator')})"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(bound("Changes.notebook")(self))
+
+    def items(self) -> Any:
+        """Return one row per item whose label changed."""
+        return from_arrow(self.item_table, self.frame)
+
+    def statuses(self) -> Any:
+        """Return one row per item that needs labels now and did not before, or the reverse."""
+        return from_arrow(self.status_table, self.frame)
+
+    def annotators(self) -> Any:
+        """Return one row per annotator whose verdict changed."""
+        return from_arrow(self.annotator_table, self.frame)
+
+    def reliabilities(self) -> Any:
+        """Return one row per annotator whose reliability moved."""
+        return from_arrow(self.reliability_table, self.frame)
+
+    @property
+    def n_finished(self) -> int:
+        """How many items needed labels before, and need none now."""
+        return int(np.count_nonzero(self.status_table["before"].to_numpy() == "needs labels"))
+
+    @property
+    def n_doubtful(self) -> int:
+        """How many items needed no labels before, and need some now."""
+        return len(self.status_table) - self.n_finished
+
+    def summary(self) -> str:
+        """Return the changes in a few lines."""
+        new = ", ".join(
+            counted(number, word)
+            for number, word in (
+                (self.n_labels, "label"),
+                (self.n_items, "item"),
+                (self.n_annotators, "annotator"),
+            )
+        )
+        lines = [f"new: {new}"]
+        if self.n_repeated:
+            lines.append(
+                f"{counted(self.n_repeated, 'label was', 'labels were')} in the fit already"
+            )
+        lines.append(f"items whose label changed: {len(self.item_table):,}")
+        lines += [
+            f"  {row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
+            for row in _first_rows(self.item_table)
+        ]
+        lines.append(f"items that need no more labels now: {self.n_finished:,}")
+        lines.append(f"items that need labels again: {self.n_doubtful:,}")
+        lines.append(f"annotators whose verdict changed: {len(self.annotator_table):,}")
+        lines += [
+            f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
+            for row in _first_rows(self.annotator_table)
+        ]
+        lines.append(
+            f"annotators whose reliability moved by {LEAST_MOVE} or more: "
+            f"{len(self.reliability_table):,}"
+        )
+        lines += [
+            f"  {row['annotator']}{_move(row, ': ')}" for row in _first_rows(self.reliability_table)
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the changes in words and numbers that JSON has."""
+        return {
+            "new_labels": self.n_labels,
+            "new_items": self.n_items,
+            "new_annotators": self.n_annotators,
+            "repeated_labels": self.n_repeated,
+            "changed_items": self.item_table.to_pylist(),
+            "finished_items": self.n_finished,
+            "doubtful_items": self.n_doubtful,
+            "changed_statuses": self.status_table.to_pylist(),
+            "changed_annotators": self.annotator_table.to_pylist(),
+            "changed_reliabilities": self.reliability_table.to_pylist(),
+        }
+
+
+def _first_rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.slice(0, _MAX_LISTED).to_pylist()
+    return rows
+
+
+def _move(row: dict[str, Any], separator: str) -> str:
+    """Return a separator and the reliabilities before and now; nothing for a model without them."""
+    if row.get("reliability") is None:
+        return ""
+    return f"{separator}reliability {row['reliability_before']:.2f} -> {row['reliability']:.2f}"
+
+
+class _Common(NamedTuple):
+    """The codes of what two fits have in common, in the first and in the second."""
+
+    before: Codes
+    after: Codes
+
+    @classmethod
+    def of(cls, before: pa.Array, after: pa.Array) -> _Common:
+        code = match_ids(before, after)
+        there = np.flatnonzero(code >= 0)
+        return cls(there, code[there])
+
+    def take(self, kept: Codes) -> _Common:
+        return _Common(self.before[kept], self.after[kept])
+
+
+def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
+    """Return what is different in a later fit.
+
+    Parameters
+    ----------
+    before, after
+        The two fits; items, annotators and categories are matched by their ids and names.
+    n_repeated
+        How many labels were given again, to be mentioned.
+    """
+    for each in (before, after):
+        if not isinstance(each, Fit):
+            raise InputError(f"{shown(each)} is no fit of labels: give two fits of annotruth.fit")
+    old, new = before.data, after.data
+    items = _Common.of(old.items, new.items)
+    annotators = _Common.of(old.annotators, new.annotators)
+    gone = np.ones(old.n_annotators, dtype=np.bool_)
+    gone[annotators.before] = False
+    n_removed = int(old.labels_per_annotator[gone].sum())
+    advices = [advise(fit) for fit in (before, after)]
+    verdicts = [each.of_annotators.verdict for each in advices]
+    if after.earlier_fits is not None:
+        verdicts = [np.array(standing_table(fit)["standing"]) for fit in (before, after)]
+    return Changes(
+        n_labels=new.n_labels - old.n_labels + n_removed,
+        n_items=new.n_items - len(items.after),
+        n_annotators=new.n_annotators - len(annotators.after),
+        n_repeated=n_repeated,
+        item_table=_items(before, after, items),
+        status_table=_statuses(after, items, *(each.of_items.status for each in advices)),
+        annotator_table=_verdicts(before, after, annotators, *verdicts),
+        reliability_table=_reliabilities(before, after, annotators),
+        frame=old.frame,
+    )
+
+
+def _items(before: Fit, after: Fit, items: _Common) -> pa.Table:
+    was, now = before.label, after.label
+    if was is None or now is None or after.distribution is None:
+        return pa.table({"item": after.data.items[:0]})
+    confidence = after.distribution.confidence()
+    names_before, names = before.data.scale.categories, after.data.scale.categories
+    label_before = match_ids(names_before, names)[was[items.before]]  # -1 for one that is gone
+    changed = items.take(np.flatnonzero(label_before != now[items.after]))
+    changed = changed.take(np.argsort(-confidence[changed.after], kind="stable"))
+    return pa.table(
+        {
+            "item": after.data.items.take(as_arrow(changed.after)),
+            "before": names_before.take(as_arrow(was[changed.before])),
+            "label": names.take(as_arrow(now[changed.after])),
+            "confidence": as_arrow(confidence[changed.after]),
+        }
+    )
+
+
+def _statuses(after: Fit, items: _Common, was: NDArray[np.str_], now: NDArray[np.str_]) -> pa.Table:
+    needed, needs = (status == "needs labels" for status in (was[items.before], now[items.after]))
+    changed = items.take(np.flatnonzero(needed != needs))
+    return pa.table(
+        {
+            "item": after.data.items.take(as_arrow(changed.after)),
+            "before": pa.array(was[changed.before].tolist(), pa.string()),
+            "status": pa.array(now[changed.after].tolist(), pa.string()),
+        }
+    )
+
+
+def _verdicts(
+    before: Fit, after: Fit, people: _Common, was: NDArray[np.str_], now: NDArray[np.str_]
+) -> pa.Table:
+    changed = people.take(np.flatnonzero(was[people.before] != now[people.after]))
+    columns: dict[str, Any] = {}
+    if before.reliability is not None and after.reliability is not None:
+        moved = after.reliability[changed.after] - before.reliability[changed.before]
+        changed = changed.take(np.argsort(-np.abs(moved), kind="stable"))
+        columns = _reliability_columns(before.reliability, after.reliability, changed)
+    return pa.table(
+        {
+            "annotator": after.data.annotators.take(as_arrow(changed.after)),
+            "before": pa.array(was[changed.before].tolist(), pa.string()),
+            "verdict": pa.array(now[changed.after].tolist(), pa.string()),
+            **columns,
+        }
+    )
+
+
+def _reliabilities(before: Fit, after: Fit, people: _Common) -> pa.Table:
+    if before.reliability is None or after.reliability is None:
+        return pa.table({"annotator": after.data.annotators[:0]})
+    moved = np.abs(after.reliability[people.after] - before.reliability[people.before])
+    order = np.argsort(-moved, kind="stable")
+    people = people.take(order[moved[order] >= LEAST_MOVE])
+    return pa.table(
+        {
+            "annotator": after.data.annotators.take(as_arrow(people.after)),
+            **_reliability_columns(before.reliability, after.reliability, people),
+        }
+    )
+
+
+def _reliability_columns(before: Floats, after: Floats, people: _Common) -> dict[str, pa.Array]:
+    return {
+        "reliability_before": as_arrow(before[people.before]),
+        "reliability": as_arrow(after[people.after]),
+    }

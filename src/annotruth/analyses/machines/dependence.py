@@ -1,0 +1,225 @@
+"""Whether two judges err together: the correlation of their labels, given the items' states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from annotruth.analyses.machines.judges import Judge
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.distribution import Z_95
+from annotruth.models.evidence.dependent_annotators import MIN_COMMON
+from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
+from annotruth.observations import Scale
+
+_MAX_BY_CONSENSUS = 8  # categories for which errors of the confusion are considered by consensus
+_EXACT = 1.0 - 1e-9  # a correlation from here on is that of copies
+
+
+class Dependence(NamedTuple):
+    """What two judges have in common.
+
+    Attributes
+    ----------
+    n_items
+        The number of items that both labelled.
+    agreement, expected
+        The share of these with the same label, and what independent judges would have.
+    correlation, low, high
+        The correlation of labels within the items' states, with its 95% interval.
+    p_value
+        Of the one-sided test of independence.
+    """
+
+    n_items: int
+    agreement: float
+    expected: float
+    correlation: float
+    low: float
+    high: float
+    p_value: float
+
+
+NOTHING_IN_COMMON = Dependence(0, *(float("nan"),) * 5, 1.0)
+"""What is said of judges with too few items in common."""
+
+
+class JudgeModel(NamedTuple):
+    r"""A judge's labels and confusion, and how far the confusion may be off.
+
+    Attributes
+    ----------
+    judge
+        The labels.
+    confusion
+        :math:`v_z(n)`, P(label | state), categories x states.
+    directions
+        Directions in which the confusion may be off, each categories x states: more of label n in the
+        states whose consensus is k.
+    influence
+        What each item of the judge adds to the error in each direction, items x directions.
+    """
+
+    judge: Judge
+    confusion: Floats
+    directions: Floats
+    influence: Floats
+
+
+def judge_model(judge: Judge, confusion: Floats, posterior: Floats, right: Floats) -> JudgeModel:
+    r"""Return a judge with the directions of the errors of its confusion.
+
+    In direction (k, n), :math:`\partial v_z(m) = R_{z,k} \, v_z(m) (1_{m=n} - v_z(n))` with R the
+    distribution of the consensus in each state (``right``). The errors have the information of the
+    scores of :math:`\log \sum_z w_{e,z} v_z(r_e)`, and that of a standard normal prior. On scales with
+    many categories, directions are those of all states together, and of a lower reliability.
+    """
+    n = len(confusion)
+    tilts = confusion * (np.eye(n)[:, :, np.newaxis] - confusion[:, np.newaxis])
+    if n <= _MAX_BY_CONSENSUS:
+        directions = (right.T[:, np.newaxis, np.newaxis] * tilts).reshape(-1, *confusion.shape)
+    else:
+        reliability = confusion - confusion.mean(axis=1, keepdims=True)
+        directions = np.concatenate([tilts, reliability[np.newaxis]])
+    rows = posterior[judge.item]
+    likelihood = (rows * confusion[judge.label]).sum(axis=1)
+    score = np.stack([(rows * each[judge.label]).sum(axis=1) for each in directions], axis=1)
+    score /= np.maximum(likelihood, MIN_PROBABILITY)[:, np.newaxis]
+    information = score.T @ score + np.eye(len(directions))
+    return JudgeModel(judge, confusion, directions, np.linalg.solve(information, score.T).T)
+
+
+def label_kernel(scale: Scale) -> Floats:
+    """Return how alike two labels are, categories x categories.
+
+    On nominal scales 1 if they are the same, else 0. On ordinal scales the product of their values,
+    so that the correlation is that of numbers.
+    """
+    if not scale.is_ordinal:
+        return np.eye(len(scale))
+    values = scale.values - scale.values.mean()
+    largest = float(np.abs(values).max()) or 1.0  # 0 of a single category
+    return np.outer(values, values) / largest**2
+
+
+def measure_dependence(
+    first: JudgeModel,
+    second: JudgeModel,
+    posterior: Floats,
+    kernel: Floats,
+    error_inflation: float = 1.0,
+) -> Dependence:
+    r"""Return what two judges have in common, given the items' posterior over the states.
+
+    With K how alike two labels are, :math:`w_{e,z}` the posterior given the people's labels and
+    :math:`v_{s,z}` the confusion of judge s, the covariance of two judges is the mean over their items
+    of
+
+    .. math:: x_{st} = K(r_s, r_t) - \sum_z w_{e,z} \, v_{s,z}^T K \, v_{t,z},
+
+    which is 0 for judges who are independent given the state, and the correlation is
+    :math:`\rho = \bar x_{st} / \sqrt{\bar x_{ss} \bar x_{tt}}`. Standard errors are those of sums over
+    items, and count that v is estimated: what an item adds to the error of v is added to its x
+    (`judge_model`). The interval of the correlation is symmetric on the scale of Fisher's z; the
+    one-sided test compares the sum of :math:`x_{st}` with 0. ``error_inflation`` multiplies standard
+    errors, because the people's confusion is estimated, too. Copies have :math:`\rho = 1`.
+    """
+    common, at_first, at_second = np.intersect1d(
+        first.judge.item, second.judge.item, assume_unique=True, return_indices=True
+    )
+    if len(common) < MIN_COMMON:
+        return NOTHING_IN_COMMON._replace(n_items=len(common))
+    one, other = first.judge.label[at_first], second.judge.label[at_second]
+    rows = posterior[common]
+    in_states = rows.sum(axis=0)
+
+    def excess(a: JudgeModel, b: JudgeModel, x: Codes, y: Codes) -> tuple[Floats, float]:
+        """Return the terms of the sum of x, one per item, with those of the error of v; and the sum."""
+        values = kernel[x, y] - rows @ _moment(a, b, kernel)
+        terms = np.zeros(len(posterior))
+        terms[common] = values
+        for judge, its_other in ((a, b), (b, a)):
+            toward = in_states * (kernel @ its_other.confusion)
+            slope = (judge.directions * toward).sum(axis=(1, 2))
+            terms[judge.judge.item] -= judge.influence @ slope
+        return terms, float(values.sum())
+
+    expected = float((rows @ _moment(first, second, np.eye(len(kernel)))).mean())
+    covariance, total = excess(first, second, one, other)
+    correlation, error = _ratio(
+        (covariance, total), excess(first, first, one, one), excess(second, second, other, other)
+    )
+    low, high = _interval(correlation, error_inflation * error)
+    z = total / max(error_inflation * float(np.sqrt((covariance**2).sum())), 1e-300)
+    if is_copy := bool((one == other).all()):
+        correlation = low = high = 1.0
+    return Dependence(
+        len(common),
+        float((one == other).mean()),
+        expected,
+        correlation,
+        low,
+        high,
+        0.0 if is_copy else float(ndtr(-z)),
+    )
+
+
+def _moment(first: JudgeModel, second: JudgeModel, kernel: Floats) -> Floats:
+    """Return the mean of K over labels of two independent judges, one number per state."""
+    moment: Floats = np.einsum("nz,nm,mz->z", first.confusion, kernel, second.confusion)
+    return moment
+
+
+def _ratio(
+    covariance: tuple[Floats, float], first: tuple[Floats, float], second: tuple[Floats, float]
+) -> tuple[float, float]:
+    """Return a correlation and its standard error, from the terms and sums of three sums."""
+    (c_terms, c), (a_terms, a), (b_terms, b) = covariance, first, second
+    if min(a, b) <= 0.0:
+        return 0.0, 1.0
+    scale = np.sqrt(a * b)
+    correlation = c / scale
+    # The terms scatter around the means.
+    n = max(len(c_terms), 1)
+    c_terms, a_terms, b_terms = c_terms - c / n, a_terms - a / n, b_terms - b / n
+    influence = c_terms / scale - correlation * (a_terms / a + b_terms / b) / 2.0
+    return float(np.clip(correlation, -1.0, 1.0)), float(np.sqrt((influence**2).sum()))
+
+
+def _interval(correlation: float, error: float) -> tuple[float, float]:
+    """Return a 95% interval of a correlation, symmetric on the scale of Fisher's z."""
+    if abs(correlation) > _EXACT:
+        return correlation, correlation
+    center, slope = np.arctanh(correlation), 1.0 - correlation**2
+    low, high = np.tanh(center + np.array([-Z_95, Z_95]) * error / slope)
+    return float(low), float(high)
+
+
+def holm(p_values: Sequence[float]) -> Floats:
+    """Return p-values adjusted so that all tests together have the level of one (Holm, 1979)."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order, n = np.argsort(p, kind="stable"), len(p)
+    adjusted = np.empty(n)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(n, 0, -1)), 1.0)
+    return adjusted
+
+
+def judge_weights(correlation: Floats, n_common: Floats, n_labels: Floats) -> Floats:
+    r"""Return what the labels of each judge count, given the correlations of all pairs.
+
+    The mean of m labels with correlation :math:`\rho` has the variance of :math:`m / (1 + (m-1) \rho)`
+    independent labels. So the labels of judge s, which has :math:`n_s` labels and :math:`n_{st}` items
+    in common with judge t, count
+
+    .. math:: u_s = \Bigl(1 + \sum_{t \ne s} \rho_{st} \, n_{st} / n_s\Bigr)^{-1}:
+
+    m copies count as one judge. ``correlation`` is 0 for pairs that are not dependent.
+    """
+    share = n_common / np.maximum(n_labels[:, np.newaxis], 1.0)
+    dependent = np.maximum(correlation, 0.0) * np.minimum(share, 1.0)
+    np.fill_diagonal(dependent, 0.0)
+    weights: Floats = 1.0 / (1.0 + dependent.sum(axis=1))
+    return weights

@@ -1,1 +1,0 @@
-"""Comparisons in exports of labelling platforms; one module per platform."""

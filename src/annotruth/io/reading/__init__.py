@@ -1,1 +1,0 @@
-"""How files are read: errors, long tables, other formats, labels that stay on disk."""

@@ -1,1 +1,0 @@
-"""Passes of labels over time."""

@@ -1,0 +1,141 @@
+"""NumPy twins of `annotruth.kernels.over_time`: matrices of transitions, in logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from annotruth.kernels.arrays import Block, Codes, Floats, Singles
+from annotruth.kernels.reference.rows import label_rows
+
+
+def label_evidence(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    if_serious: Floats,
+    if_irregular: Floats,
+    ratios: Singles,
+) -> None:
+    """Write the probability of each label if it is serious, and if it is not."""
+    labels = label_rows(block, lo, hi)
+    rows = ratios[labels.annotator, labels.category].astype(np.float64)
+    total, serious, irregular = np.einsum("jk,jik->ij", posterior[labels.item], rows)
+    if_serious[labels.place] = serious / total
+    if_irregular[labels.place] = irregular / total
+
+
+def sort_within(lo: int, hi: int, begin: Codes, end: Codes, key: Floats, order: Codes) -> None:
+    """Sort the places ``order[begin[s]:end[s]]`` of each annotator by their keys; ties stay."""
+    annotator = np.repeat(np.arange(lo, hi), (end - begin)[lo:hi])
+    some = slice(begin[lo], end[hi - 1])
+    order[some] = order[some][np.lexsort((key[order[some]], annotator))]
+
+
+def _log_emissions(
+    begin: int, end: int, serious: Floats, irregular: Floats, levels: Floats
+) -> Floats:
+    """Return the log-probability of a sequence's labels at each level, labels x levels."""
+    of = slice(begin, end)
+    logs: Floats = np.log(np.outer(serious[of], levels) + np.outer(irregular[of], 1.0 - levels))
+    return logs
+
+
+def _log_transitions(jump: Floats, hazard: float) -> Floats:
+    """Return the log-probability of each level after each, levels x levels."""
+    logs: Floats = np.log((1.0 - hazard) * np.eye(len(jump)) + hazard * jump)
+    return logs
+
+
+def _forward(emissions: Floats, start: Floats, transitions: Floats) -> Floats:
+    """Return the log-probability of the level at each label and of the labels up to it."""
+    forward = np.empty_like(emissions)
+    forward[:1] = np.log(start) + emissions[:1]
+    for i in range(1, len(emissions)):
+        forward[i] = logsumexp(forward[i - 1][:, np.newaxis] + transitions, axis=0) + emissions[i]
+    return forward
+
+
+def _backward(emissions: Floats, transitions: Floats) -> Floats:
+    """Return the log-probability of the labels after each one, given the level there."""
+    backward = np.zeros_like(emissions)
+    for i in range(len(emissions) - 1, 0, -1):
+        backward[i - 1] = logsumexp(transitions + emissions[i] + backward[i], axis=1)
+    return backward
+
+
+def likelihood(
+    lo: int,
+    hi: int,
+    begin: Codes,
+    end: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    log_likelihood: Floats,
+    constant: Floats,
+) -> None:
+    """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
+    transitions = _log_transitions(jump, hazard)
+    for s in range(lo, hi):
+        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
+        logs = np.log(start) + emissions.sum(axis=0)
+        log_likelihood[s, 0] = logsumexp(logs)
+        log_likelihood[s, 1] = _log_changing(emissions, start, transitions)
+        constant[s] = np.exp(logs - log_likelihood[s, 0])
+
+
+def _log_changing(emissions: Floats, start: Floats, transitions: Floats) -> float:
+    """Return the log-likelihood of a changing sequence; 0 without labels."""
+    if not len(emissions):
+        return 0.0
+    return float(logsumexp(_forward(emissions, start, transitions)[-1]))
+
+
+def smooth(
+    lo: int,
+    hi: int,
+    begin: Codes,
+    end: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    p_changing: Floats,
+    first_window: Codes,
+    last_window: Codes,
+    by_window: Floats,
+    p_change: Floats,
+    without: Floats,
+) -> None:
+    """Run forward-backward and write what follows from the posterior of the levels."""
+    transitions = _log_transitions(jump, hazard)
+    for s in range(lo, hi):
+        of = slice(begin[s], end[s])
+        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
+        if not len(emissions):
+            continue
+        forward = _forward(emissions, start, transitions)
+        backward = _backward(emissions, transitions)
+        total = logsumexp(forward[-1])
+        gamma = np.exp(forward + backward - total)
+        logs = np.log(start) + emissions.sum(axis=0)
+        constant = np.broadcast_to(np.exp(logs - logsumexp(logs)), gamma.shape)
+        mixed = p_changing[s] * gamma + (1.0 - p_changing[s]) * constant
+        n_windows = last_window[s] - first_window[s]
+        window = first_window[s] + np.arange(len(mixed)) * n_windows // len(mixed)
+        by_window[first_window[s] : last_window[s]] = 0.0
+        np.add.at(by_window, window, gamma)
+        arriving = (emissions + backward)[1:, np.newaxis, :]
+        pairs = np.exp(forward[:-1, :, np.newaxis] + transitions + arriving - total)
+        pairs[:, np.arange(len(levels)), np.arange(len(levels))] = 0.0
+        p_change[of] = np.append(0.0, pairs.sum(axis=(1, 2)))
+        for column, posterior in enumerate((constant, mixed)):
+            weights = posterior / np.exp(emissions)
+            without[of, column] = weights @ levels / weights.sum(axis=1)

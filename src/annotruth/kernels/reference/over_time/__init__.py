@@ -1,1 +1,0 @@
-"""NumPy twins of the passes of labels over time."""

@@ -1,1 +1,0 @@
-"""Labels that stay on disk."""

@@ -1,0 +1,347 @@
+"""Dawid and Skene's model: every annotator has a confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Input, Pass, Session, Sum, get_engine
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import BaseFit
+from annotruth.models.capabilities import Capabilities
+from annotruth.models.distribution import Distribution, mixed_confusion
+from annotruth.models.em import History, Monitor, ProgressCallback
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.item_results import ItemResults
+from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
+from annotruth.models.result import Fit
+from annotruth.models.squarem import Squarem, shares
+from annotruth.models.warm_start import OFF_BOUND
+from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.frames import check_pandas_installed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=1))
+
+
+class DawidSkeneParameters(NamedTuple):
+    """The class prior p[k], and the annotators' confusion matrices pi[s, k, l]."""
+
+    prior: Floats
+    confusion: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
+
+
+class DawidSkeneSteps:
+    """Dawid and Skene's EM over a session; posteriors leave it only at the end.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, or their summary, and the session they are open in.
+    known_truth
+        The likelihood of what is known about items beside their labels, by class; by default that of
+        known truths.
+    """
+
+    objective_name = "the log-likelihood per label"
+
+    def __init__(
+        self, labels: LabelSummary, session: Session, known_truth: Floats | None = None
+    ) -> None:
+        n_classes = labels.n_categories
+        self._known_truth = np.eye(n_classes) if known_truth is None else known_truth
+        self._session = session
+        self._labels_per_annotator = labels.labels_per_annotator
+        self._n_labels = labels.n_labels
+        self._n_classes = n_classes
+        counts = (
+            Sum("counts", (n_classes, labels.n_annotators, n_classes), annotator_axis=1),
+            Sum("classes", (n_classes,)),
+        )
+        log_likelihood = Sum("log_likelihood", (1,))
+        self._start = Pass("dawid_skene.start", ("rows",), sums=counts)
+        self._step = Pass("dawid_skene.step", ("rows",), _INPUTS, (*counts, log_likelihood))
+        self._posterior = Pass(
+            "dawid_skene.posterior", ("rows", "posterior"), _INPUTS, (log_likelihood,)
+        )
+
+    def start(self) -> DawidSkeneParameters:
+        """Return the parameters for which the posteriors are the observed shares."""
+        self._session.allocate("rows", per="labels")
+        sums = self._session.run_pass(self._start)
+        uniform = np.full((1, 1, 1), 1.0 / self._n_classes)
+        counts = sums["counts"]
+        return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
+
+    def resume(self, previous: BaseFit) -> DawidSkeneParameters:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        start, old = self.start(), dawid_skene_parameters(previous)
+        confusion = self._session.to_host(start.confusion, 1)
+        # No entry is 0: EM would keep it whatever the new labels are.
+        confusion[:, : old.confusion.shape[1]] = old.confusion
+        confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
+        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
+        return DawidSkeneParameters(prior, self._session.to_engine(confusion, 1))
+
+    def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
+        """Pass over the labels once, then normalise the counts."""
+        sums = self._session.run_pass(self._step, **self._inputs(old))
+        log_likelihood = float(sums["log_likelihood"][0])
+        new = _normalised(sums["counts"], sums["classes"], old.confusion)
+        return new, Monitor(log_likelihood, log_likelihood / self._n_labels)
+
+    def finalize(self, parameters: DawidSkeneParameters) -> float:
+        """Compute the posterior of every item; return the log-likelihood."""
+        self._session.allocate("posterior", per="items", shape=(self._n_classes,))
+        sums = self._session.run_pass(self._posterior, **self._inputs(parameters))
+        return float(sums["log_likelihood"][0])
+
+    def acceleration(self) -> Squarem[DawidSkeneParameters]:
+        """Extrapolate the prior and the confusion matrices."""
+        return Squarem(DawidSkeneParameters, shares(axis=0), shares(axis=0))
+
+    def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
+        """Return the expected share of each annotator's labels that are the item's class."""
+        counts = self._session.run_pass(self._step, **self._inputs(parameters))["counts"]
+        correct = self._session.to_host(np.einsum("ksk->s", counts))
+        return np.minimum(correct / self._labels_per_annotator, 1.0)  # rounding
+
+    def _inputs(self, parameters: DawidSkeneParameters) -> dict[str, Floats]:
+        return {**parameters._asdict(), "known_truth": self._known_truth}
+
+
+def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
+    """Return the parameters of a fit."""
+    n_annotators, n = fit.data.n_annotators, fit.data.n_categories
+    # Stored as "rates", the name that saved fits have.
+    return DawidSkeneParameters(
+        fit.parameter("prior", n), fit.parameter("rates", n, n_annotators, n)
+    )
+
+
+def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParameters:
+    """Return counts as shares, in place; a row without counts keeps the old shares."""
+    totals = counts.sum(axis=0)
+    if totals.min() > 0:
+        counts /= totals
+    else:
+        is_empty = totals == 0
+        totals[is_empty] = 1.0
+        counts /= totals
+        np.copyto(counts, old, where=is_empty)
+    return DawidSkeneParameters(classes / classes.sum(), counts)
+
+
+# Of one copy of the parameters and posteriors; a step holds about three, an extrapolation six.
+_MAX_BYTES = 2e9
+
+
+@dataclass(kw_only=True)
+class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
+    r"""Dawid and Skene's model: one confusion matrix per annotator.
+
+    Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm",
+    Applied Statistics 28 (1979), 20-28. An item is of class k with probability :math:`p_k`, and
+    annotator s then gives the label l with probability :math:`\pi_{s,k,l}`, independently of the
+    others:
+
+    .. math:: L = \prod_e \sum_k p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}}.
+
+    Maximum likelihood by EM over E items:
+
+    .. math::
+        \text{E:}\quad T_{e,k} &\propto p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}} \\
+        \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
+        \pi_{s,k,l} = \frac{\sum_{e \in l_{s,l}} T_{e,k}}{\sum_{e \in l_s} T_{e,k}}.
+
+    The start, as in the paper, is the observed shares for T. An item's distribution is the final
+    :math:`T_e`, the posterior of its class. A known truth fixes T, and the likelihood is that of
+    labels and known truths.
+
+    An annotator's reliability is the expected share of their labels that are the item's class,
+    :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`. It is high for annotators who always give the
+    most frequent label; ``confusion_`` shows the difference.
+
+    Left open by the paper:
+
+    - There is no smoothing. A zero in :math:`p` or :math:`\pi` stays zero: the class is then
+      impossible for the items concerned. EM never makes all classes of an item impossible.
+    - If an annotator labelled no item of a class, the denominator of :math:`\pi_{s,k}` is 0 and any
+      value is equally likely: the row keeps its last value, at the start 1/N.
+    - The stopping rule: the log-likelihood per label changes by less than ``tol``, which does not
+      depend on the number of labels. On sparse tables this may stop short of the maximum, as the
+      likelihood may rise slowly over thousands of steps. ``tol=0`` iterates to the maximum. With
+      acceleration, the same ``tol`` stops closer to it.
+
+    An item's label is the class of highest probability; an exact tie goes to the category that
+    comes first on the scale. `predict_proba` returns :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and the maximum number of iterations; reaching it warns.
+    acceleration
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels.
+    engine
+        Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, name, "cat" if item % 2 else "dog") for item in range(6) for name in "abc"]
+    >>> labels += [(item, "eve", "cat") for item in range(6)]
+    >>> model = at.DawidSkene().fit(labels)
+    >>> model.confusion_[3].round(2).tolist()  # eve: one row per class, one column per label
+    [[1.0, 0.0], [1.0, 0.0]]
+    >>> model.prevalence_.round(2).tolist()
+    [0.5, 0.5]
+    """
+
+    name: ClassVar[str] = "dawid-skene"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        classifier=True, out_of_core=True, distributed=True
+    )
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "prior": "category",
+        "rates": "category annotator category",
+        "classifier_exponent": "field",
+        "classifier_likelihood": "category category",
+    }
+
+    tol: float = 1e-7
+
+    def _check(self, labels: LabelSummary) -> None:
+        _check_size(labels)
+
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        without = super()._fit(labels, progress, previous)
+        if labels.classifier is None:
+            return without
+        assert isinstance(without, Fit)
+        return self._fit_with_classifier(labels, progress, without)
+
+    def _fit_with_classifier(
+        self, labels: Labels, progress: ProgressCallback | None, without: Fit
+    ) -> BaseFit:
+        """Fit the labels with a classifier, which a fit without it calibrates."""
+        from annotruth.models.evidence.classifier import choose_calibration, known_items
+
+        assert labels.classifier is not None
+        assert without.distribution is not None
+        # A class that no item has would divide by 0.
+        prior = np.maximum(without.parameters["prior"], MIN_LIKELIHOOD)
+        evidence = without.distribution.dense(labels.n_categories) / prior
+        calibration = choose_calibration(labels.classifier, evidence, prior)
+        if not calibration.is_used:
+            return replace(without, parameters={**without.parameters, **calibration.to_arrays()})
+        known = known_items(labels, np.eye(labels.n_categories), calibration)
+        with closing(get_engine(self.engine).open(known.labels)) as session:
+            steps = DawidSkeneSteps(labels, session, known.table)
+            parameters, history = self._run_em(steps, steps.start(), progress)
+            fit = self._make_fit(labels, session, steps, parameters, history)
+        return replace(fit, parameters={**fit.parameters, **calibration.to_arrays()})
+
+    def _steps(self, labels: Labels, session: Session) -> DawidSkeneSteps:
+        return DawidSkeneSteps(labels, session)
+
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: DawidSkeneSteps,
+        parameters: DawidSkeneParameters,
+        history: History,
+    ) -> BaseFit:
+        return make_fit(
+            labels,
+            session,
+            ("posterior",),
+            _item_results,
+            model=self.name,
+            settings=self.settings(),
+            history=history,
+            reliability=steps.share_correct(parameters),
+            parameters={
+                "prior": parameters.prior,
+                "rates": session.to_host(parameters.confusion, 1),
+            },
+        )
+
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
+        fit = self.result_
+        assert fit.distribution is not None
+        posterior = fit.distribution.rows(item, fit.data.n_categories)
+        return mixed_confusion(posterior, self.confusion_.transpose(1, 0, 2), annotator)
+
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats:
+        """Return what each label adds to the log-odds of one category of its item over another."""
+        confusion = dawid_skene_parameters(self.result_).confusion.transpose(1, 0, 2)
+        return confusion_log_odds(self._local_result().data, confusion, first, second)
+
+    @property
+    def confusion_(self) -> Floats:
+        """The confusion matrices, annotators x true categories x labels."""
+        confusion: Floats = dawid_skene_parameters(self.result_).confusion.transpose(1, 2, 0)
+        return confusion
+
+    @property
+    def prevalence_(self) -> Floats:
+        """The class prior, one number per category."""
+        return dawid_skene_parameters(self.result_).prior
+
+    @property
+    def priors_(self) -> pd.Series[Any]:
+        """The class prior (crowd-kit's name and form)."""
+        check_pandas_installed()
+        import pandas as pd
+
+        categories = self._local_result().data.scale.categories.to_pylist()
+        index = pd.Index(categories, name="label")
+        return pd.Series(self.prevalence_, index=index, name="prior")
+
+    @property
+    def errors_(self) -> pd.DataFrame:
+        """The confusion matrices (crowd-kit's name and form).
+
+        One row per annotator and label, one column per true category.
+        """
+        check_pandas_installed()
+        import pandas as pd
+
+        data = self._local_result().data
+        categories = data.scale.categories.to_pylist()
+        return pd.DataFrame(
+            self.confusion_.transpose(0, 2, 1).reshape(-1, len(categories)),
+            index=pd.MultiIndex.from_product(
+                [data.annotators.to_pylist(), categories], names=["worker", "label"]
+            ),
+            columns=pd.Index(categories, name="label"),
+        )
+
+
+def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
+    return ItemResults(Distribution.of_dense(arrays["posterior"]))
+
+
+def _check_size(labels: LabelSummary) -> None:
+    n_annotators, n_classes = labels.n_annotators, labels.n_categories
+    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
+    n_bytes = 8 * n_classes * (n_annotators * n_classes + n_items)
+    if n_bytes > _MAX_BYTES:
+        raise InputError(
+            f"dawid-skene needs {n_bytes / 1e9:,.1f} GB for {n_annotators:,} confusion matrices of "
+            f"{n_classes:,} x {n_classes:,} and {n_items:,} x {n_classes:,} probabilities (at most "
+            f"{_MAX_BYTES / 1e9:g} GB): merge rare categories, or use gpm, which needs neither"
+        )

@@ -1,0 +1,1 @@
+"""Models of scales: serious labels are scores with noise."""

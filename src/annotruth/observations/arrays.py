@@ -1,0 +1,347 @@
+"""What is known about labels: the scale and counts, and the arrays they follow from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import counted
+from annotruth.kernels.arrays import (
+    Block,
+    concatenate,
+    map_on_all_cores,
+    map_slices,
+    slices,
+    usable_cores,
+)
+from annotruth.observations.encode import decode_table
+from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
+from annotruth.observations.layout import kernels_for, to_row_order
+from annotruth.observations.scale import Scale
+
+_COUNTED_AT_ONCE = 1 << 20  # labels, at least
+
+
+Columns = Mapping[str, pa.Array]
+"""Covariates by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """Optional data that travel with labels; values may be missing.
+
+    Attributes
+    ----------
+    labels
+        One value per label, in the order of the layout: the time, the seconds it took, ...
+    annotators
+        One value per annotator: traits such as age or language.
+    items
+        One value per item: its content, length, source, ...
+    """
+
+    labels: Columns = field(default_factory=dict)
+    annotators: Columns = field(default_factory=dict)
+    items: Columns = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.annotators or self.items)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether labels have a time, an order or seconds."""
+        return not self.labels.keys().isdisjoint(TIME_ROLES)
+
+    def take(
+        self,
+        labels: NDArray[np.integer[Any]],
+        annotators: NDArray[np.integer[Any]],
+        items: NDArray[np.integer[Any]],
+    ) -> Covariates:
+        """Return the covariates of some labels, annotators and items, by position."""
+        return Covariates(
+            _take(self.labels, labels), _take(self.annotators, annotators), _take(self.items, items)
+        )
+
+    def with_annotators(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of annotators added; equal names are replaced."""
+        return replace(self, annotators={**self.annotators, **columns})
+
+    def with_items(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of items added; equal names are replaced."""
+        return replace(self, items={**self.items, **columns})
+
+
+def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    index = as_arrow(positions)
+    return {name: column.take(index) for name, column in columns.items()}
+
+
+class LabelSummary(ABC):
+    """The scale and the counts of labels, wherever the labels are.
+
+    Attributes
+    ----------
+    scale
+        The categories, their order and their values.
+    annotator_prior
+        What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
+        and of irregular labels. None where nothing is known.
+    annotator_weight
+        What each annotator's labels count, above 0 and at most 1: less for machines that depend on
+        one another. None where all count alike.
+    classifier
+        A classifier's probabilities, items x categories, with NaN for items without a prediction.
+        None where there is no classifier.
+    n_dropped
+        The number of rows without a label.
+    n_repeated
+        The number of rows that were left out because an earlier one has the same item, annotator
+        and label.
+    frame
+        The caller's frame library, in which tables are returned.
+    read_as
+        The format that the file was read as; empty for a long table.
+    left_out
+        The annotators that were left out, in words; empty if none was.
+    """
+
+    on_disk: ClassVar[bool] = False
+    """Whether the labels are on disk, because they exceed the memory that may be used."""
+
+    scale: Scale
+    annotator_prior: NDArray[np.float64] | None
+    annotator_weight: NDArray[np.float64] | None = None
+    classifier: NDArray[np.float64] | None = None
+    n_dropped: int
+    frame: str
+    read_as: str
+    left_out: str = ""
+    n_repeated: int = 0
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """The number of items, each of which has a label."""
+
+    @property
+    @abstractmethod
+    def n_annotators(self) -> int:
+        """The number of annotators, each of whom gave a label."""
+
+    @property
+    @abstractmethod
+    def n_labels(self) -> int:
+        """The number of labels."""
+
+    @property
+    @abstractmethod
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator."""
+
+    @property
+    @abstractmethod
+    def labels_per_category(self) -> NDArray[np.int64]:
+        """How often each annotator chose each category, annotators x categories."""
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories of the scale, whether chosen or not."""
+        return len(self.scale)
+
+    def weighted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values, one or one row per annotator, times what their labels count."""
+        if self.annotator_weight is None:
+            return values
+        return values * self.annotator_weight.reshape(-1, *(1,) * (values.ndim - 1))
+
+    def counted_labels(self) -> float:
+        """Return the number of labels, each with what its annotator's labels count."""
+        return float(self.weighted(self.labels_per_annotator).sum())
+
+    def describe(self) -> str:
+        """Return the counts and the kind of scale as one line."""
+        kind = self.scale.kind
+        return (
+            f"{counted(self.n_labels, 'label')} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}, "
+            f"{counted(self.n_categories, f'{kind} category', f'{kind} categories')}"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelArrays(LabelSummary):
+    """Labels in integer codes, sorted by item and within it by category.
+
+    The labels of one item that name the same category are adjacent and form a *cell*; what
+    belongs to an (item, category) pair has one entry per cell, so memory grows with the pairs
+    that occur and not with items x categories. Cells of item e are ``item_ptr[e]:item_ptr[e+1]``;
+    labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``. The attributes are those of `Labels`.
+    """
+
+    items: pa.Array
+    annotators: pa.Array
+    scale: Scale
+    item_ptr: NDArray[np.int64]
+    cell_category: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    annotator: NDArray[np.int32]
+    row: NDArray[np.signedinteger[Any]]
+    known: NDArray[np.int32]
+    annotator_prior: NDArray[np.float64] | None = None
+    covariates: Covariates = field(default_factory=Covariates)
+    n_dropped: int = 0
+    frame: str = "pyarrow"
+    read_as: str = ""
+    left_out: str = ""
+    n_repeated: int = 0
+    classifier: NDArray[np.float64] | None = None
+    annotator_weight: NDArray[np.float64] | None = None
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, each of which has a label."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators, each of whom gave a label."""
+        return len(self.annotators)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return len(self.annotator)
+
+    @property
+    def n_cells(self) -> int:
+        """The number of (item, category) pairs that occur."""
+        return len(self.cell_category)
+
+    @cached_property
+    def labels_per_item(self) -> NDArray[np.int64]:
+        """The number of labels of each item."""
+        return np.diff(self.cell_ptr[self.item_ptr])
+
+    @cached_property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator."""
+        total: NDArray[np.int64]
+        if "labels_per_category" in self.__dict__:  # which takes less time to add up
+            total = self.labels_per_category.sum(axis=1)
+            return total
+        parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
+        n_counts = self._n_counts(self.n_annotators)
+
+        def count(first: int) -> NDArray[np.int64]:
+            counts = np.zeros(self.n_annotators, dtype=np.int64)
+            for at in parts[first::n_counts]:
+                counts += np.bincount(self.annotator[at], minlength=self.n_annotators)
+            return counts
+
+        total = np.sum(map_on_all_cores(count, range(n_counts)), axis=0)
+        return total
+
+    @cached_property
+    def labels_per_category(self) -> NDArray[np.int64]:
+        """How often each annotator chose each category, annotators x categories."""
+        shape = (self.n_annotators, self.n_categories)
+        bounds = np.linspace(0, self.n_cells, self._n_counts(shape[0] * shape[1]) + 1).astype(int)
+        counts = np.zeros((len(bounds) - 1, *shape), dtype=np.int64)
+        kernels = kernels_for(self.n_labels)
+
+        def count(number: int) -> None:
+            cells = (self.cell_ptr, self.cell_category, *bounds[number : number + 2])
+            kernels.count_labels(*cells, self.annotator, counts[number])
+
+        map_on_all_cores(count, range(len(counts)))
+        return concatenate(map_slices(lambda at: counts[:, at].sum(axis=0), shape[0]))
+
+    def _n_counts(self, n: int) -> int:
+        """Return how many cores have ``n`` counts of their own: these are no more than the labels."""
+        return max(1, min(usable_cores(), self.n_labels // max(n, _COUNTED_AT_ONCE)))
+
+    def item_of_cell(self) -> NDArray[np.int64]:
+        """Return the item of each cell."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.item_ptr))
+
+    def cell_of_label(self) -> NDArray[np.int64]:
+        """Return the cell of each label."""
+        return np.repeat(np.arange(self.n_cells), np.diff(self.cell_ptr))
+
+    def item_of_label(self) -> NDArray[np.int32]:
+        """Return the item of each label."""
+        return np.repeat(np.arange(self.n_items, dtype=np.int32), self.labels_per_item)
+
+    def category_of_label(self) -> NDArray[np.int32]:
+        """Return the category of each label."""
+        return np.repeat(self.cell_category, np.diff(self.cell_ptr))
+
+    def observed_shares(self) -> NDArray[np.float64]:
+        """Return the share of each category among the labels of each item, items x categories."""
+        counts = np.zeros((self.n_items, self.n_categories))
+        counts[self.item_of_cell(), self.cell_category] = np.diff(self.cell_ptr)
+        shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+        return shares
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of item, annotator and label, one row per label, in row order."""
+        return decode_table(self.to_codes())
+
+    def to_codes(self, rows: slice = slice(None)) -> pa.Table:
+        """Return rows of the table of `to_arrow`, with dictionaries for ids."""
+        codes = (self.item_of_label(), self.annotator, self.category_of_label())
+        with ThreadPoolExecutor(len(codes)) as pool:
+            table = self._with_ids(*pool.map(self.in_row_order, codes))
+        start, stop, _ = rows.indices(self.n_labels)
+        return table.slice(start, stop - start)
+
+    def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
+        ids = (self.items, self.annotators, self.scale.categories)
+        columns = [
+            pa.DictionaryArray.from_arrays(as_arrow(code), values)
+            for code, values in zip(codes, ids, strict=True)
+        ]
+        return pa.table(columns, names=LABEL_ROLES)
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per label in row order."""
+        return to_row_order(values, self.row)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array of zeros where the arrays of the labels are: in memory or on disk."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used: here, nothing."""
+
+    def length(self, per: str) -> int:
+        """Return the number of items, cells or labels."""
+        return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` item bounds that divide the labels evenly.
+
+        The bounds depend on the labels alone, never on the number of threads, so sums added up
+        partition by partition are the same on every machine.
+        """
+        starts = self.cell_ptr[self.item_ptr]
+        targets = np.linspace(0, self.n_labels, n_partitions + 1)
+        bounds = np.searchsorted(starts, targets).astype(np.int64)
+        bounds[0], bounds[-1] = 0, self.n_items
+        return bounds
+
+    def block(self) -> Block:
+        """Return the layout as the kernels take it: as arrays only."""
+        return Block(self.item_ptr, self.cell_category, self.cell_ptr, self.annotator, self.known)

@@ -1,0 +1,225 @@
+"""How labels are made of a table, and how they are read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self, get_args
+
+from annotruth.errors import InputError
+from annotruth.observations import validate
+from annotruth.observations.frames import TIME_ROLES, check_column_roles
+from annotruth.observations.scale import Bins, ScaleKind
+
+DuplicatePolicy = Literal["refuse", "keep", "last"]
+
+ALL_QUESTIONS = "all"
+"""The value of ``question`` for every question of a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Options for making labels of a table.
+
+    Parameters
+    ----------
+    columns
+        The column names of the roles "item", "annotator" and "label", where they are not named
+        so: ``{"item": "film", "label": "stars"}``. Further roles are "time", "order" and
+        "seconds": when a label was given, as which of the annotator's, and how long it took.
+    scale
+        "nominal", "ordinal", or "auto": text is nominal, listed categories are ordinal, and of
+        numbers the labels decide (`annotruth.observations.scale.judge_order`).
+    categories
+        All categories, lowest first; those that no label names count too.
+    duplicates
+        What to do when an annotator labelled an item twice: "refuse" (identical rows count once,
+        other labels are an error), "keep" (two votes) or "last" (the later label replaces the
+        earlier one).
+    bins
+        For numbers on a continuous scale: the number of bins of equal width, or the edges of the
+        bins. Each bin is a category whose value is its centre.
+    covariates
+        Further columns to keep with the labels, such as the time of a label.
+    content
+        Columns that hold what the items are: text, or the URL or path of an image, audio or video.
+        The report shows them. They become covariates of items: of rows that differ, the first.
+    sets
+        Whether an answer is a set of labels: a list, text with a ``separator``, or all rows of an
+        item and annotator, with one label each. Columns of lists are sets without it.
+    separator
+        The text between the labels of a set in one cell, such as "|"; implies ``sets``. An empty
+        cell is no answer, and a cell that holds only the separator is the empty set.
+    """
+
+    columns: Mapping[str, str] | None = None
+    scale: ScaleKind = "auto"
+    categories: Sequence[Any] | None = None
+    duplicates: DuplicatePolicy = "refuse"
+    bins: Bins | None = None
+    covariates: Sequence[str] = ()
+    content: Sequence[str] = ()
+    sets: bool = False
+    separator: str | None = None
+
+    def __post_init__(self) -> None:
+        validate.check_choice("scale", self.scale, get_args(ScaleKind))
+        validate.check_choice("duplicates", self.duplicates, get_args(DuplicatePolicy))
+        check_column_roles(self.columns)
+        validate.check_column_names("covariates", self.covariates)
+        validate.check_column_names("content", self.content)
+        if self.bins is not None:
+            validate.check_bins_alone(self.scale, self.categories)
+        if self.has_sets:
+            validate.check_sets_alone(self.separator, self.scale, self.bins)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of all options."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def of(cls, options: TableOptions | None, keywords: Mapping[str, Any]) -> Self:
+        """Return the options given as one object or as keywords; unknown names are refused."""
+        combined, others = cls.split(options, keywords)
+        for name in others:
+            raise InputError(f"unknown option {name!r}: choose from {', '.join(cls.names())}")
+        return combined
+
+    @classmethod
+    def split(
+        cls, options: TableOptions | None, keywords: Mapping[str, Any]
+    ) -> tuple[Self, dict[str, Any]]:
+        """Return the options, and those keywords that are none of them.
+
+        The options are given either as one object or as keywords.
+        """
+        known = {name: value for name, value in keywords.items() if name in cls.names()}
+        others = {name: value for name, value in keywords.items() if name not in known}
+        if options is None:
+            return cls(**known), others
+        for name in known:
+            raise InputError(f"{name} is given beside {cls.__name__}: give it there")
+        if not isinstance(options, cls):
+            raise InputError(f"{type(options).__name__} was given: {cls.__name__} is needed")
+        return options, others
+
+    @property
+    def label_columns(self) -> Mapping[str, str] | None:
+        """The names of the columns of items, annotators and labels that are given."""
+        if self.columns is None:
+            return None
+        return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
+
+    @property
+    def time_columns(self) -> dict[str, str]:
+        """The names of the columns of times that are given."""
+        named = self.columns or {}
+        return {role: str(name) for role, name in named.items() if role in TIME_ROLES}
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether the caller says that answers are sets of labels."""
+        return self.sets or self.separator is not None
+
+    @property
+    def infers_scale(self) -> bool:
+        """Whether nothing is said about the scale."""
+        return self.scale == "auto" and self.categories is None and self.bins is None
+
+    def with_categories(self, categories: Sequence[Any] | None) -> Self:
+        """Return the options with these categories, unless the caller gave categories or bins."""
+        if categories is None or self.categories is not None or self.bins is not None:
+            return self
+        return replace(self, categories=categories)
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if not _is_unset(getattr(self, field.name), field.default)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(TableOptions):
+    """Options for reading labels from a file or a table.
+
+    Functions that read labels take them as keywords, ``at.fit("labels.csv", scale="ordinal")``,
+    or as one object, ``at.fit("labels.csv", read=options)``.
+
+    Parameters
+    ----------
+    columns, scale, categories, duplicates, bins, covariates, content, sets, separator
+        As in `TableOptions`.
+    input_format
+        The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.
+    question
+        The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
+        question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
+        the question of each label, or the one that ``columns={"question": NAME}`` says.
+    query
+        What to read from a database: one SELECT, such as "select item, annotator, label from votes".
+        Files need it only if several tables have the columns of labels. Of an Excel file, the name of a
+        sheet, by default the first.
+    memory
+        How much memory the labels and the fit may take, such as "1GB": the labels then stay on
+        disk, in the folder for temporary files, and the result is the same. For files that hold
+        a long table, and a model that supports it, such as robust-gpm or dawid-skene.
+    max_size
+        How much memory reading a file may take, such as "20GB": its content, decompressed, and
+        24 bytes per value. By default 500 MB, or 200 times the size of the file if that is more,
+        but at most three quarters of the machine's memory.
+    drop
+        Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
+        with a column ``verdict``, as in ``fit.keep()``, those to drop. A text file may also hold
+        one id per line.
+    further
+        Of comparisons: further columns to keep as they are, such as a category.
+
+    Examples
+    --------
+    >>> ReadOptions(scale="ordinal", duplicates="last").scale
+    'ordinal'
+    """
+
+    input_format: str | None = None
+    question: str | None = None
+    query: str | None = None
+    memory: str | int | None = None
+    max_size: str | int | None = None
+    drop: Any = ()
+    further: Sequence[str] = ()
+
+    def refuse_options_of_files(self) -> None:
+        """Refuse options that are for files only, where labels are not in one."""
+        for name in ("input_format", "query", "memory"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} is for files: leave it out")
+
+    def refuse_options_of_data(self, what: str, **given: Any) -> None:
+        """Refuse options for reading or fitting data where a fit is given instead.
+
+        Parameters
+        ----------
+        what
+            What the options are for: "labels" or "comparisons".
+        **given
+            Further options, where None is one that was not given. ``drop`` is for fits, too.
+        """
+        named = [name for name, value in given.items() if value is not None]
+        named += [name for name in self.changed() if name != "drop"]
+        if named:
+            raise InputError(
+                f"{', '.join(named)}: only for {what}, and this is a fit; leave them out, or give "
+                f"the {what}"
+            )
+
+
+def _is_unset(value: Any, default: Any) -> bool:
+    # Arrays cannot be compared as a whole, so only text is.
+    if isinstance(value, str):
+        return bool(value == default)
+    is_scalar = getattr(value, "shape", None) == ()  # an array of NumPy that has no length
+    return value is default or (isinstance(value, Sized) and not is_scalar and len(value) == 0)

@@ -1,0 +1,1 @@
+"""Pair comparisons: which of two items annotators preferred."""

@@ -1,0 +1,438 @@
+"""From tables of comparisons to the arrays of `Comparisons`, in memory or on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError, shown
+from annotruth.kernels.arrays import Floats, slices
+from annotruth.observations import validate
+from annotruth.observations.build import ParsedSource
+from annotruth.observations.covariates import to_array, to_numbers
+from annotruth.observations.disk import Disk, Memory
+from annotruth.observations.encode import (
+    BatchEncoder,
+    EncodedColumn,
+    encode_column,
+    restore_text,
+    to_integers,
+    to_text,
+)
+from annotruth.observations.frames import as_arrow, as_numpy, default_frame
+from annotruth.observations.pairs.columns import FURTHER, PairColumns
+from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad
+from annotruth.observations.pairs.table import (
+    BOTH_BAD,
+    RANKING,
+    Comparisons,
+    MappedComparisons,
+    join_further,
+)
+from annotruth.observations.pairs.votes import (
+    RowVotes,
+    covariates_in_order_of_codes,
+    in_order_of_codes,
+    sort_votes_on_disk,
+)
+from annotruth.observations.scale import to_plain
+
+_TIES = ("1", "1.0", "true", "yes", "y", "tie", "t", "draw")
+_NO_TIES = ("0", "0.0", "false", "no", "n", "f")
+_CODES = ("left", "right", "annotator", "context")
+
+ALL = "all"
+"""The annotator of comparisons in a table without annotators."""
+
+
+@dataclass(frozen=True)
+class ParsedComparisons(ParsedSource):
+    """Comparisons as columns, with what else was found in a source."""
+
+    columns: Mapping[str, pa.ChunkedArray]
+    """Of each role its column: left, right, annotator and winner, which is a word for a side or the id
+    of the item; and context, order, time, ranking and further columns (``further:NAME``) where there
+    are any."""
+    covariates: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    sides_known: bool = True
+    """Whether left and right are the sides on which the items were shown."""
+    sides: tuple[str, str] = ("left item", "right item")
+    """What the two items are called in messages."""
+
+
+def parse_table(
+    table: pa.Table, columns: PairColumns, *, from_text: bool, first_row: int = 0
+) -> ParsedComparisons:
+    """Return the comparisons of a table, whatever its shape.
+
+    ``first_row`` is the position of its first row in the input.
+    """
+    from annotruth.observations.pairs import ranks
+
+    alone = ""
+    by_role = {role: to_plain(table.column(name)) for role, name in columns.by_role.items()}
+    if "annotator" not in by_role:
+        by_role["annotator"] = pa.chunked_array([pa.repeat(ALL, table.num_rows)])
+    if columns.shape in ("ranks", "rank columns", "ranking"):
+        if columns.covariates:
+            raise InputError(
+                "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
+            )
+        ranked = [table.column(name) for name in columns.ranked]
+        by_role, alone = ranks.to_pairs(by_role, ranked)
+    elif columns.shape == "winners":
+        by_role = _sides_of_winners(by_role, table.num_rows, first_row)
+    covariates = {name: table.column(name) for name in columns.covariates}
+    return ParsedComparisons(
+        by_role,
+        covariates,
+        sides_known=columns.shape == "sides",
+        from_text=from_text,
+        sides=("winner", "loser") if columns.shape == "winners" else ParsedComparisons.sides,
+        notes=(columns.read_as, alone),
+    )
+
+
+def _sides_of_winners(
+    by_role: Mapping[str, pa.ChunkedArray], n_rows: int, first_row: int
+) -> dict[str, pa.ChunkedArray]:
+    """Return winners as the left and losers as the right items, which is undone later."""
+    winner, loser = by_role["winner"], by_role["loser"]
+    outcome = pa.chunked_array([pa.repeat("left", n_rows)])
+    # A row without a winner is no comparison, as it is where sides are known.
+    outcome = pc.if_else(as_arrow(validate.missing(winner)), None, outcome)
+    if "tie" in by_role:
+        outcome = pc.if_else(_is_tie(by_role["tie"], first_row), "tie", outcome)
+    others = {role: by_role[role] for role in by_role if role not in ("winner", "loser", "tie")}
+    return {**others, "left": winner, "right": loser, "winner": outcome}
+
+
+def _is_tie(column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
+    """Return which rows are ties; refuse what is neither yes nor no. Empty cells are no ties."""
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(column)))
+    is_tie = pc.is_in(text, value_set=pa.array(_TIES, text.type))
+    is_known = pc.or_(is_tie, pc.is_in(text, value_set=pa.array(_NO_TIES, text.type)))
+    is_known = pc.or_(is_known, as_arrow(validate.missing(column)))
+    unknown = np.flatnonzero(~as_numpy(is_known))
+    if len(unknown):
+        value = column[int(unknown[0])].as_py()
+        raise InputError(
+            f"tie is {shown(value)} in row {first_row + unknown[0] + 1}, which is neither yes nor no: "
+            "write 1 or 0, or leave it empty"
+        )
+    return is_tie
+
+
+class FoundRows(NamedTuple):
+    """The rows of a table that have a winner, in codes; what the winners mean is still open.
+
+    Attributes
+    ----------
+    n_rows, rows
+        How many rows there are, and the positions of those with a winner.
+    columns
+        The columns of those.
+    winner, item, annotator, context
+        The same in codes; items are the left ones, then the right ones.
+    """
+
+    n_rows: int
+    rows: NDArray[np.int64]
+    columns: Mapping[str, pa.ChunkedArray]
+    winner: EncodedColumn
+    item: EncodedColumn
+    annotator: EncodedColumn
+    context: EncodedColumn | None
+
+    @property
+    def pairs(self) -> Pairs:
+        """The two items of each comparison."""
+        left, right = np.split(self.item.codes, 2)
+        return Pairs(left, right, self.item.values)
+
+
+def find_rows(parsed: ParsedComparisons, first_row: int = 0) -> FoundRows:
+    """Return the rows that have a winner; refuse those without ids, or with the same item twice.
+
+    ``first_row`` is the position of the first row in the input.
+    """
+    columns = dict(parsed.columns)
+    validate.check_types(columns, {role: role for role in columns})
+    winner = encode_column(columns["winner"])
+    n_rows = len(winner.codes)
+    kept = ~validate.missing(winner.values)[winner.codes]
+    rows = np.flatnonzero(kept)
+    if len(rows) < n_rows:
+        columns = {role: column.filter(as_arrow(kept)) for role, column in columns.items()}
+        winner = winner.take(kept)
+    item, annotator = _encode_ids(columns, parsed.sides, rows + first_row)
+    context = encode_column(columns["context"]) if "context" in columns else None
+    found = FoundRows(n_rows, rows, columns, winner, item, annotator, context)
+    _refuse_self(found.pairs, rows + first_row)
+    return found
+
+
+def check_any(n_rows: int, n_kept: int) -> None:
+    """Refuse a source without comparisons."""
+    if n_rows == 0:
+        raise InputError("there are no rows, only column names: nothing to rank")
+    if n_kept == 0:
+        raise InputError(f"every row has an empty winner ({n_rows:,} in all): nothing to rank")
+
+
+def _encode_ids(
+    columns: Mapping[str, pa.ChunkedArray], sides: tuple[str, str], rows: NDArray[np.int64]
+) -> tuple[EncodedColumn, EncodedColumn]:
+    """Return the codes of the items, left ones first, and of the annotators.
+
+    ``sides`` is what the two items are called in messages.
+    """
+    left, right = columns["left"], columns["right"]
+    if left.type != right.type:
+        left, right = to_text(left), to_text(right)
+    both = pa.chunked_array([*left.chunks, *right.chunks], left.type)
+    item = encode_column(both)
+    annotator = encode_column(columns["annotator"])
+    left_codes, right_codes = np.split(item.codes, 2)
+    for who, codes, values in (
+        (sides[0], left_codes, item.values),
+        (sides[1], right_codes, item.values),
+        ("annotator", annotator.codes, annotator.values),
+    ):
+        unnamed = validate.unnamed_rows(codes, values, None)
+        if len(unnamed):
+            validate.refuse_unnamed(int(rows[unnamed[0]]), len(unnamed), who, "an outcome")
+    return item, annotator
+
+
+def _refuse_self(pairs: Pairs, rows: NDArray[np.int64]) -> None:
+    same = np.flatnonzero(pairs.left == pairs.right)
+    if len(same):
+        item = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
+        raise InputError(
+            f"row {rows[same[0]] + 1} compares item {item} with itself ({len(same):,} in all): "
+            "remove the row, or correct one of its items"
+        )
+
+
+def _further(found: FoundRows) -> dict[str, pa.Array]:
+    """Return the columns that are kept as they are; of rankings, a number for each."""
+    kept = {
+        role.removeprefix(FURTHER): to_array(column)
+        for role, column in found.columns.items()
+        if role.startswith(FURTHER)
+    }
+    if RANKING in found.columns:
+        annotator = found.annotator.codes.astype(np.int64)
+        ranking = encode_column(found.columns[RANKING])
+        key = annotator * len(ranking.values) + ranking.codes
+        number = np.unique(key, return_inverse=True)[1].astype(np.int64)
+        none = validate.missing(ranking.values)[ranking.codes]
+        kept[RANKING] = pa.array(number, mask=none)
+    bad = both_bad(found.winner)
+    if bad.any():
+        kept[BOTH_BAD] = as_arrow(bad)
+    return kept
+
+
+def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Floats:
+    """Return a covariate as numbers; refuse text, gaps, infinities and too large numbers."""
+    values = to_array(column).take(as_arrow(rows))
+    numbers = to_numbers(values)
+    if not (pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type)):
+        if not pa.types.is_boolean(numbers.type):
+            raise InputError(
+                f"covariate {name!r} is not a number in every row (it is {numbers.type}): give "
+                "numbers, such as the difference of two lengths"
+            )
+        numbers = numbers.cast(pa.int8())
+    floats = as_numpy(pc.fill_null(numbers.cast(pa.float64()), np.nan))
+    unusable = np.flatnonzero(~(np.abs(floats) <= validate.MAX_VALUE))  # or NaN
+    if len(unusable):
+        row = rows[unusable[0]] + 1
+        what = "no finite number"
+        if np.isfinite(floats[unusable[0]]):
+            what = f"{floats[unusable[0]]:.3g}, which is too large,"
+        raise InputError(
+            f"covariate {name!r} has {what} in row {row} ({len(unusable):,} in all): correct it, or "
+            "remove the row"
+        )
+    return floats
+
+
+class ComparisonBuilder:
+    """Builds comparisons from batches of rows; a source in memory is one batch.
+
+    On ``disk``, covariates are not kept and rows that were written twice are not looked for.
+    """
+
+    def __init__(self, disk: Disk | None = None) -> None:
+        self._disk = disk
+        self._store = disk or Memory()
+        self._ids = {
+            role: BatchEncoder(role, mixed_as_text=True)
+            for role in ("item", "annotator", "context")
+        }
+        self._columns = {name: self._store.column(np.int32) for name in _CODES}
+        self._outcome = self._store.column(np.int8)
+        self._covariates: dict[str, list[Floats]] = {}
+        self._further: list[
+            tuple[int, dict[str, pa.Array]]
+        ] = []  # per batch: its size, and columns
+        self._first: ParsedComparisons | None = None
+        self._sides_known = True
+        self._notes: dict[str, None] = {}
+        self._ends = [0]  # of the comparisons of each source
+        self._n_rows = self._n_repeated = 0
+        self._start_source()
+
+    def _start_source(self) -> None:
+        self._n_rows_here = 0
+        self._readings = WinnerReadings()
+        self._by_word, self._by_id = self._store.column(np.int8), self._store.column(np.int8)
+
+    def add(self, parsed: ParsedComparisons) -> None:
+        """Add the next rows of a source."""
+        self._first = self._first or parsed
+        self._sides_known &= parsed.sides_known
+        first_row = self._n_rows_here
+        found = find_rows(parsed, first_row)
+        self._n_rows_here += found.n_rows
+        if not len(found.rows):
+            return
+        rows = found.rows + first_row + 1
+        outcomes = self._readings.add(found.winner, found.pairs, rows)
+        for name, column in parsed.covariates.items():
+            parts = self._covariates.setdefault(name, [])
+            parts.append(_numbers(name, column, found.rows))
+        left, right = np.split(self._ids["item"].add(found.item), 2)
+        codes = {"left": left, "right": right}
+        codes["annotator"] = self._ids["annotator"].add(found.annotator)
+        if found.context is not None:
+            codes["context"] = self._ids["context"].add(found.context)
+        kept = slice(None) if self._disk else self._without_repeats(found, codes, outcomes)
+        for name, values in codes.items():
+            self._columns[name].append(values[kept])
+        for column, outcome in zip((self._by_word, self._by_id), outcomes, strict=True):
+            column.append(outcome[kept])
+        if self._disk is None:
+            rows_kept = as_arrow(np.arange(len(found.rows))[kept])
+            further = {name: each.take(rows_kept) for name, each in _further(found).items()}
+            self._further.append((len(rows_kept), further))
+        self._store.check_room(sum(each.n_bytes for each in self._ids.values()), "ids")
+
+    def _without_repeats(
+        self,
+        found: FoundRows,
+        codes: Mapping[str, NDArray[np.int32]],
+        outcomes: tuple[NDArray[np.int8], NDArray[np.int8]],
+    ) -> NDArray[np.int64] | slice:
+        """Return the comparisons of a source without rows that were written twice.
+
+        An annotator may compare a pair several times, so rows alike are counted, unless the table
+        has the order or time of comparisons and this is the same, too.
+        """
+        marks = [found.columns[role] for role in ("order", "time") if role in found.columns]
+        if not marks:
+            return slice(None)
+        keys: list[NDArray[Any]] = [*codes.values(), *outcomes]
+        keys += [encode_column(column).codes for column in marks]
+        _, first = np.unique(np.stack(keys), axis=1, return_index=True)
+        self._n_repeated += len(found.rows) - len(first)
+        kept = np.sort(first)
+        for parts in self._covariates.values():
+            parts[-1] = parts[-1][kept]
+        return kept
+
+    def end_source(self) -> None:
+        """Decide what the winners of a source mean; refuse one without comparisons."""
+        n = len(self._by_word)
+        check_any(self._n_rows_here, n)
+        outcome = (self._by_id if self._readings.are_ids() else self._by_word).to_array()
+        for at in slices(n):
+            self._outcome.append(outcome[at])
+        self._n_rows += self._n_rows_here
+        self._notes[self._readings.note()] = None
+        self._ends.append(self._ends[-1] + n)
+        self._start_source()
+
+    def finish(self, *, frame: str | None = None) -> Comparisons:
+        """Return the comparisons of all sources, one after the other."""
+        first = self._first
+        assert first is not None
+        outcome = self._outcome.to_array()
+        left, right, annotator, context = (self._columns[name].to_array() for name in _CODES)
+        has_context = len(context) == len(outcome)
+        rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
+        ids = {
+            role: self._ids_of(encoder)
+            for role, encoder in self._ids.items()
+            if role != "context" or has_context
+        }
+        if self._disk is not None:
+            order = _as_in_memory(rows, self._ends, len(ids["item"]))
+            ids["item"] = ids["item"].take(as_arrow(order))
+        covariates = {name: np.concatenate(parts) for name, parts in self._covariates.items()}
+        if not self._sides_known:
+            covariates = covariates_in_order_of_codes(left, right, covariates)
+            for at in slices(len(outcome)):
+                left[at], right[at], outcome[at] = in_order_of_codes(
+                    left[at], right[at], outcome[at]
+                )
+        about: dict[str, Any] = {
+            "contexts": ids.get("context"),
+            "n_dropped": self._n_rows - self._ends[-1] - self._n_repeated,
+            "n_repeated": self._n_repeated,
+            "read_as": replace(first, notes=(*first.notes, *self._notes)).read_as,
+        }
+        of_all: dict[str, Any] = {
+            "items": ids["item"],
+            "annotators": ids["annotator"],
+            "sides_known": self._sides_known,
+            "frame": frame or default_frame(),
+        }
+        if self._disk is not None:
+            fields = sort_votes_on_disk(self._disk, rows, len(ids["annotator"]))
+            return MappedComparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
+        made = Comparisons.from_codes(*rows[:4], covariates=covariates, **of_all)
+        if has_context:
+            about["context"] = context[made.row]
+        names = dict.fromkeys(name for _, columns in self._further for name in columns)
+        for name in names:
+            parts = [columns.get(name, pa.nulls(n)) for n, columns in self._further]
+            about.setdefault("further", {})[name] = join_further(name, parts).take(
+                as_arrow(made.row)
+            )
+        return replace(made, **about)
+
+    def _ids_of(self, encoder: BatchEncoder) -> pa.Array:
+        """Return the ids behind codes; those of a table without types are numbers where they can be."""
+        values = encoder.values()
+        assert self._first is not None
+        return to_integers(restore_text(values)) if self._first.from_text else values
+
+
+def _as_in_memory(rows: RowVotes, ends: Sequence[int], n_items: int) -> NDArray[np.int64]:
+    """Renumber items as in memory: source by source, those on the left first, as they appear.
+
+    Codes are replaced in place. Returns the old code of each new one.
+    """
+    number = np.full(n_items, -1, dtype=np.int32)
+    n = 0
+    for codes in (side[first:last] for first, last in pairwise(ends) for side in rows[:2]):
+        for at in slices(len(codes)):
+            some = codes[at]
+            unseen = some[number[some] < 0]
+            if len(unseen):
+                new, first = np.unique(unseen, return_index=True)
+                number[new[np.argsort(first)]] = np.arange(n, n + len(new))
+                n += len(new)
+            codes[at] = number[some]
+    return np.argsort(number)

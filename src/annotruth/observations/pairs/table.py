@@ -1,0 +1,459 @@
+"""`Comparisons`: which of two items each annotator preferred, laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.bindings import bound
+from annotruth.errors import InputError, counted
+from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
+from annotruth.observations import validate
+from annotruth.observations.encode import decode_table, to_text
+from annotruth.observations.frames import as_arrow, default_frame
+from annotruth.observations.pairs.votes import RowVotes, SortedCodes, UnsortedVotes, sort_codes
+
+if TYPE_CHECKING:
+    from annotruth.observations.disk import Disk
+    from annotruth.observations.options import ReadOptions
+
+LEFT, RIGHT, TIE = 0, 1, 2
+"""The codes of the outcomes."""
+
+OUTCOMES = ("left", "right", "tie")
+"""The names of the outcomes, by code."""
+
+
+RANKING, BOTH_BAD = "ranking", "both_bad"
+"""Further columns with a meaning: which ranking a vote follows from, and ties of two bad items."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """A frozen, validated table of pair comparisons in integer codes, sorted by annotator.
+
+    Attributes
+    ----------
+    items, annotators
+        The ids behind the codes, in order of first appearance.
+    left, right
+        The codes of the two items of each comparison.
+    outcome
+        Which of them was preferred: `LEFT`, `RIGHT` or `TIE`.
+    annotator_ptr
+        Annotator s made the comparisons ``annotator_ptr[s]:annotator_ptr[s + 1]``.
+    row
+        The position of each comparison in the input.
+    sides_known
+        Whether left and right are the sides on which the items were shown. If a file holds winners
+        and losers only, they are not, and nothing is concluded about sides.
+    covariates
+        Known differences between the left and the right item of each comparison by name, such as
+        left minus right in length. In tables of winners and losers: winner minus loser.
+    contexts, context
+        The prompts, scenes or questions under which items were compared, and the code of each
+        comparison's; None where there are none.
+    further
+        Further columns by name, one value per comparison, such as a category; see `RANKING` and
+        `BOTH_BAD`.
+    annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
+        As in `annotruth.observations.LabelSummary`.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(
+    ...     [0, 1, 0], [1, 2, 2], [0, 0, 1], [0, 2, 1], items=["a", "b", "c"], annotators=["x", "y"]
+    ... )
+    >>> votes
+    Comparisons(3 comparisons of 3 items by 2 annotators)
+    >>> votes.comparisons_per_annotator.tolist(), votes.comparisons_per_item.tolist()
+    ([2, 1], [2, 2, 2])
+    """
+
+    items: pa.Array
+    annotators: pa.Array
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    annotator_ptr: NDArray[np.int64]
+    row: NDArray[np.int64]
+    sides_known: bool = True
+    covariates: Mapping[str, Floats] = field(default_factory=dict)
+    contexts: pa.Array | None = None
+    context: NDArray[np.int32] | None = None
+    n_dropped: int = 0
+    n_repeated: int = 0
+    frame: str = "pyarrow"
+    read_as: str = ""
+    left_out: str = ""
+    annotator_weight: Floats | None = None
+    further: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    on_disk: ClassVar[bool] = False
+    """Whether the arrays are on disk."""
+
+    @classmethod
+    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+        """Return the comparisons in a frame or plain Python data.
+
+        Parameters
+        ----------
+        data
+            A pandas, polars or pyarrow frame, one row per comparison (left, right, annotator,
+            winner; or winner, loser, annotator) or per rank (annotator, item, rank); a list of
+            (left, right, annotator, winner) tuples, or of dicts; or Comparisons (returned as they
+            are). The winner is left, right, tie, or the id of the item.
+        read, **options
+            Which columns to take: `ReadOptions`, or its fields ``columns`` and ``covariates``.
+        """
+        made: Comparisons = bound("Comparisons.of")(data, read, **options)
+        return made
+
+    @classmethod
+    def from_codes(
+        cls,
+        left: Sequence[int] | NDArray[np.integer[Any]],
+        right: Sequence[int] | NDArray[np.integer[Any]],
+        annotator: Sequence[int] | NDArray[np.integer[Any]],
+        outcome: Sequence[int] | NDArray[np.integer[Any]],
+        *,
+        items: pa.Array | Sequence[Any],
+        annotators: pa.Array | Sequence[Any],
+        covariates: Mapping[str, Floats] | None = None,
+        sides_known: bool = True,
+        frame: str | None = None,
+    ) -> Comparisons:
+        """Return comparisons given as integer codes, one entry per comparison, in any order."""
+        codes = [np.asarray(values) for values in (left, right, annotator, outcome)]
+        sizes = (len(items), len(items), len(annotators), len(OUTCOMES))
+        names = ("left item", "right item", "annotator", "outcome")
+        for values, size, name in zip(codes, sizes, names, strict=True):
+            validate.check_codes(values, size, name)
+            if len(values) != len(codes[0]):
+                raise InputError(
+                    f"there are {len(codes[0]):,} left items and {len(values):,} {name}s: give one of "
+                    "each per comparison"
+                )
+        # Copies, as the arrays may change before they are sorted.
+        types = (np.int32, np.int32, np.int32, np.int8)
+        made = _UnsortedComparisons.of_unsorted(
+            RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
+            items=pa.array(items),
+            annotators=pa.array(annotators),
+            covariates={},
+            further={},
+            sides_known=sides_known,
+            frame=frame or default_frame(),
+        )
+        if not covariates:
+            return made
+        return replace(
+            made, covariates={name: values[made.row] for name, values in covariates.items()}
+        )
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators."""
+        return len(self.annotators)
+
+    @property
+    def n_comparisons(self) -> int:
+        """The number of comparisons."""
+        return self.votes.n_labels
+
+    @property
+    def votes(self) -> UnsortedVotes:
+        """The comparisons in any order, for what does not depend on who made them."""
+        return UnsortedVotes(self.n_items, self.left, self.right, self.outcome)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of observations a pass reads: the comparisons (`PassData`)."""
+        return self.n_comparisons
+
+    @property
+    def comparisons_per_annotator(self) -> NDArray[np.int64]:
+        """The number of comparisons of each annotator."""
+        return np.diff(self.annotator_ptr)
+
+    @property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of observations of each annotator: `comparisons_per_annotator`."""
+        return self.comparisons_per_annotator
+
+    @property
+    def comparisons_per_item(self) -> NDArray[np.int64]:
+        """The number of comparisons of each item."""
+        votes, counts = self.votes, np.zeros(self.n_items, dtype=np.int64)
+        for at in slices(votes.n_labels):
+            for codes in (votes.left[at], votes.right[at]):
+                counts += np.bincount(codes, minlength=self.n_items)
+        return counts
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether any outcome is a tie."""
+        return self.tie_share > 0.0
+
+    @property
+    def tie_share(self) -> float:
+        """The share of outcomes that are a tie."""
+        outcome = self.votes.outcome
+        return int(np.count_nonzero(outcome == TIE)) / max(len(outcome), 1)
+
+    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""
+        kept = np.flatnonzero(keep)
+        return self._at(kept, np.searchsorted(kept, self.annotator_ptr))
+
+    def of_annotators(self, annotators: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons of the marked annotators; items keep their codes."""
+        counts = self.comparisons_per_annotator[annotators]
+        end = counts.cumsum()
+        # Each annotator's comparisons follow each other from the annotator's first on.
+        shift = self.annotator_ptr[:-1][annotators] - (end - counts)
+        kept = np.arange(counts.sum()) + np.repeat(shift, counts)
+        weight = self.annotator_weight
+        return replace(
+            self._at(kept, np.append(0, end)),
+            annotators=self.annotators.filter(as_arrow(annotators)),
+            annotator_weight=None if weight is None else weight[annotators],
+        )
+
+    def _at(self, places: Codes, annotator_ptr: Codes) -> Comparisons:
+        """Return the comparisons at some places, in order, with the bounds of their annotators."""
+        return replace(
+            self,
+            left=self.left[places],
+            right=self.right[places],
+            outcome=self.outcome[places],
+            annotator_ptr=annotator_ptr,
+            row=self.row[places],
+            covariates={name: values[places] for name, values in self.covariates.items()},
+            context=None if self.context is None else self.context[places],
+            further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
+        )
+
+    def counted_annotators(self) -> float:
+        """Return the number of annotators, each with what their votes count."""
+        weight = self.annotator_weight
+        return float(self.n_annotators if weight is None else weight.sum())
+
+    def counted_comparisons(self) -> float:
+        """Return the number of comparisons, each with what its annotator's votes count."""
+        weight = self.annotator_weight
+        counts = self.comparisons_per_annotator
+        return float(self.n_comparisons if weight is None else weight @ counts)
+
+    def without_gaps(self) -> Comparisons:
+        """Return the comparisons without items, annotators and contexts that have none."""
+        item, items = _renumber(np.concatenate([self.left, self.right]), self.items)
+        left, right = np.split(item, 2)
+        has_any = self.comparisons_per_annotator > 0
+        further: dict[str, Any] = {}
+        if self.context is not None and self.contexts is not None:
+            further["context"], further["contexts"] = _renumber(self.context, self.contexts)
+        return replace(
+            self,
+            items=items,
+            left=left,
+            right=right,
+            annotators=self.annotators.filter(as_arrow(has_any)),
+            annotator_ptr=np.append(0, self.annotator_ptr[1:][has_any]),
+            **further,
+        )
+
+    def annotator_of_comparison(self) -> Codes:
+        """Return the code of each comparison's annotator."""
+        return np.repeat(np.arange(self.n_annotators), self.comparisons_per_annotator)
+
+    def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
+        """Return some or all comparisons, in the order of the input: left, right, annotator, winner.
+
+        The winner is left, right or tie. A context, covariates and further columns follow where there
+        are any.
+        """
+        order = np.argsort(self.row)[rows]
+        table = self._decoded(
+            self.left[order],
+            self.right[order],
+            self.annotator_of_comparison()[order],
+            self.outcome[order],
+            None if self.context is None else self.context[order],
+        )
+        for name, values in self.covariates.items():
+            table = table.append_column(name, as_arrow(values[order]))
+        for name, column in self.further.items():
+            if name not in (RANKING, BOTH_BAD, *table.column_names):
+                table = table.append_column(name, column.take(as_arrow(order)))
+        return table
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per comparison in the order of the input."""
+        return values[np.argsort(self.row)]
+
+    def _decoded(
+        self,
+        left: NDArray[np.int32],
+        right: NDArray[np.int32],
+        annotator: NDArray[np.integer[Any]],
+        outcome: NDArray[np.int8],
+        context: NDArray[np.int32] | None,
+    ) -> pa.Table:
+        """Return codes as a table of ids."""
+        columns: dict[str, Any] = {
+            "left": self.items.take(as_arrow(left)),
+            "right": self.items.take(as_arrow(right)),
+            "annotator": self.annotators.take(as_arrow(annotator)),
+            "winner": pa.array(OUTCOMES).take(as_arrow(outcome)),
+        }
+        if self.contexts is not None and context is not None:
+            columns["context"] = self.contexts.take(as_arrow(context))
+        return decode_table(pa.table(columns))
+
+    def describe(self) -> str:
+        """Return the counts as one line."""
+        return (
+            f"{counted(self.n_comparisons, 'comparison')} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Comparisons({self.describe()})"
+
+    # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
+
+    def length(self, per: str) -> int:
+        """Return how many annotators or comparisons there are."""
+        return {"annotators": self.n_annotators, "comparisons": self.n_comparisons}[per]
+
+    def block(self) -> ComparisonBlock:
+        """Return the arrays that kernels read."""
+        return ComparisonBlock(self.annotator_ptr, self.left, self.right, self.outcome)
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` bounds of annotators that divide the comparisons evenly."""
+        goals = np.linspace(0, self.n_comparisons, n_partitions + 1)
+        bounds = np.searchsorted(self.annotator_ptr, goals)
+        bounds[0], bounds[-1] = 0, self.n_annotators
+        return bounds
+
+    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return an array of zeros in memory."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything: the comparisons are in memory."""
+
+
+class _UnsortedComparisons(Comparisons):
+    """Comparisons that are sorted by annotator when that order is first needed.
+
+    Sorting many comparisons takes longer than fitting a model for which annotators are alike.
+    """
+
+    unsorted: RowVotes | None = None
+
+    @classmethod
+    def of_unsorted(cls, unsorted: RowVotes, **fields: Any) -> Comparisons:
+        """Return comparisons with these fields but for the sorted ones."""
+        made = cls.__new__(cls)
+        made.__dict__.update(fields, unsorted=unsorted)
+        return made
+
+    @property
+    def votes(self) -> UnsortedVotes:
+        """The comparisons in the order of the input, if they have not been sorted yet."""
+        if self.unsorted is None:
+            return super().votes
+        left, right, _, outcome, _ = self.unsorted
+        return UnsortedVotes(self.n_items, left, right, outcome)
+
+    def __getattr__(self, name: str) -> Any:
+        """Sort the comparisons where a sorted field is not there yet."""
+        if name not in SortedCodes._fields or self.unsorted is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self.__dict__.update(sort_codes(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
+        return self.__dict__[name]
+
+
+def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
+    """Return a further column of several sources, one after the other; as text if types differ.
+
+    Rankings of each source have numbers of their own.
+    """
+    if name == RANKING:
+        sizes = [(pc.max(column).as_py() or 0) + 1 for column in columns]
+        before = [sum(sizes[:number]) for number in range(len(sizes))]
+        columns = [
+            column if column.null_count == len(column) else pc.add(column, n)
+            for column, n in zip(columns, before, strict=True)
+        ]
+    types = {column.type for column in columns if not pa.types.is_null(column.type)}
+    if len(types) > 1:
+        return pa.concat_arrays([to_text(column) for column in columns])
+    return pa.concat_arrays([column.cast(type_) for type_ in types for column in columns])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedComparisons(Comparisons):
+    """Comparisons whose arrays, and whatever models put beside them, are on disk.
+
+    What has one entry per item or annotator is in memory.
+
+    Attributes
+    ----------
+    disk
+        Where the arrays are.
+    rows
+        The codes of the comparisons in the order of the input.
+    """
+
+    on_disk: ClassVar[bool] = True
+
+    disk: Disk = field(kw_only=True)
+    rows: RowVotes = field(kw_only=True)
+
+    @property
+    def votes(self) -> UnsortedVotes:
+        """The comparisons in the order of the input."""
+        rows = self.rows
+        return UnsortedVotes(self.n_items, rows.left, rows.right, rows.outcome, self.disk)
+
+    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons where ``keep`` is true, in memory."""
+        in_order = {each.name: getattr(self, each.name) for each in fields(Comparisons)}
+        return Comparisons(**in_order).subset(keep)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return an array of zeros, on disk."""
+        return self.disk.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used."""
+        self.disk.check_room(n_bytes, what)
+
+    def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
+        """Return some comparisons in the order of the input, as `Comparisons.to_arrow` does."""
+        return self._decoded(*self.rows.at(rows))
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per comparison in the order of the input, on disk."""
+        return self.disk.in_row_order(values, self.row)
+
+
+def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return codes without gaps, in their order, and the values that occur."""
+    present, renumbered = np.unique(codes, return_inverse=True)
+    return renumbered.astype(np.int32), values.take(as_arrow(present))

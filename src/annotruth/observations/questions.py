@@ -1,0 +1,123 @@
+"""Labels of several questions in one table: which column names the question, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.errors import InputError, listed
+from annotruth.observations.encode import restore_text, to_text
+from annotruth.observations.frames import KNOWN_NAMES, as_arrow, pass_column
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.scale import to_plain
+from annotruth.observations.validate import missing
+
+QUESTION = "question"
+"""The role of the column that names the question, in the option ``columns``."""
+
+# Column names that need no option, the first that a table has.
+_KNOWN = ("question", "question_id", "question_name", "task", "task_id")
+_ITEM_NAMES = {name for group in KNOWN_NAMES["item"] for name in group}
+
+
+class QuestionsFoundError(Exception):
+    """Stops reading a file once the names of its questions are known."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(dict.fromkeys(names))
+
+
+def without_question_column(read: ReadOptions) -> ReadOptions:
+    """Return the options for the rows of one question, whose column is left out."""
+    if QUESTION not in (read.columns or {}):
+        return read
+    others = {role: name for role, name in (read.columns or {}).items() if role != QUESTION}
+    return replace(read, columns=others or None)
+
+
+def find_question_column(names: Sequence[str], given: Mapping[str, str] | None) -> str | None:
+    """Return the column that names the question of each label; None if there is none.
+
+    A column of a known name is taken only if another column can be the item.
+    """
+    given = given or {}
+    if QUESTION in given:
+        if given[QUESTION] not in names:
+            raise InputError(
+                f"no column {given[QUESTION]!r} for the question (found: {listed(names)}); "
+                f"{pass_column(QUESTION)}"
+            )
+        return given[QUESTION]
+    free = {name.strip().lower(): name for name in reversed(names) if name not in given.values()}
+    column = next((free[name] for name in _KNOWN if name in free), None)
+    has_item = "item" in given or any(name in _ITEM_NAMES and free[name] != column for name in free)
+    return column if has_item else None
+
+
+def no_questions_error() -> InputError:
+    """Return the error for a question that is asked of a table without questions."""
+    return InputError(
+        "a table of one row per label has no questions: leave out question (`--question`), or "
+        f"name the column of questions: {pass_column(QUESTION)}"
+    )
+
+
+def question_of_rows(table: pa.Table, column: str) -> pa.Array:
+    """Return the question of each row as text; raise if a row has none."""
+    values = table.column(column)
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    empty = np.flatnonzero(missing(values))
+    if len(empty):
+        raise InputError(
+            f"{len(empty):,} of {table.num_rows:,} rows have no question (first: row "
+            f"{int(empty[0]) + 1}): fill in column {column!r}, or delete these rows"
+        )
+    return to_text(restore_text(to_plain(values)))
+
+
+def rows_of_question(table: pa.Table, column: str, question: str) -> pa.Table:
+    """Return the rows of one question, without the column that names it."""
+    is_asked = pc.equal(question_of_rows(table, column), question)
+    return table.drop_columns([column]).filter(is_asked)
+
+
+def question_names(table: pa.Table, column: str) -> list[str]:
+    """Return the names of the questions in a table, in order of first appearance."""
+    names: list[str] = question_of_rows(table, column).unique().to_pylist()
+    return names
+
+
+def concat_questions(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the tables of questions one after the other, with a first column ``question``.
+
+    A column that some tables lack is null there. Ids and labels whose types differ become text.
+    """
+    names = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
+    columns: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for name in names:
+        types = {t.schema.field(name).type for t in tables.values() if name in t.column_names}
+        kind = types.pop() if len(types) == 1 else None
+        for table in tables.values():
+            columns[name].append(_column(table, name, kind))
+    asked = [
+        as_arrow([question]).take(pa.array(np.zeros(table.num_rows, dtype=np.int32)))
+        for question, table in tables.items()
+    ]
+    return pa.table(
+        {
+            QUESTION: pa.chunked_array(asked),
+            **{name: pa.chunked_array(parts) for name, parts in columns.items()},
+        }
+    )
+
+
+def _column(table: pa.Table, name: str, kind: pa.DataType | None) -> pa.Array:
+    """Return a column of a table, as text if no type is given; nulls if the table has none."""
+    if name not in table.column_names:
+        return pa.nulls(table.num_rows, kind or pa.string())
+    values = table.column(name).combine_chunks()
+    return values if kind is not None else to_text(to_plain(values))

@@ -1,0 +1,455 @@
+"""The scale of labels: its categories, their order, and the number each stands for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError, listed, shown
+from annotruth.kernels.arrays import Floats
+from annotruth.observations.frames import as_arrow, as_numpy, make_column
+from annotruth.observations.layout import Layout
+
+ScaleKind = Literal["auto", "nominal", "ordinal"]
+
+Bins = int | Sequence[float]
+"""The number of bins of equal width, or the edges of the bins."""
+
+MANY_NUMBERS = 25
+"""With more distinct numbers than this, a scale is taken to be continuous."""
+
+MAX_CODES = 12
+"""More numbers than these are a scale in any case."""
+
+LEADING_ZERO = r"^[-+]?0\d"
+"""How codes begin that are no numbers."""
+
+_BINARY_CODES = {(0, 1), (1, 2), (-1, 1)}
+_MAX_LABELS = 200_000  # of the first items; these decide as well as all
+_MIN_DISPUTED = 20  # items with different labels; standard errors of fewer are too uncertain
+_RATIO = 0.8  # on a scale, alpha of classes is less than this share of alpha of the numbers
+_LEAST_CONFUSED = 0.5  # on a scale, neighbours are confused more than this share of chance
+_STANDARD_ERRORS = 2.0
+_N_STEPS = 500  # of the fixed-point iteration, which converges geometrically
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The categories of labels, as they were written, and the number each stands for.
+
+    Attributes
+    ----------
+    kind
+        "nominal" (no order: cat, dog) or "ordinal" (bad < fair < good).
+    categories
+        The categories in order, in the user's own type.
+    values
+        The value of each category in an expectation: the category itself where categories are
+        numbers, otherwise its place 1..N.
+    edges
+        Where categories are bins of numbers, the edges of the bins.
+    reason
+        Where nobody said what the scale is, why numbers are taken as ordinal or not.
+    set_labels
+        Where categories are sets of labels, all labels in order (`annotruth.observations.sets`).
+
+    Examples
+    --------
+    >>> Scale.ordinal(["bad", "fair", "good"]).values
+    array([1., 2., 3.])
+    >>> Scale.ordinal([10, 0, 5]).names
+    ['0', '5', '10']
+    """
+
+    kind: Literal["nominal", "ordinal"]
+    categories: pa.Array
+    values: NDArray[np.float64]
+    edges: NDArray[np.float64] | None = None
+    reason: str = ""
+    set_labels: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.categories)
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether the categories have an order."""
+        return self.kind == "ordinal"
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether the categories are sets of labels."""
+        return self.set_labels is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest value on the scale."""
+        ends = self.values if self.edges is None else self.edges
+        return float(ends[0]), float(ends[-1])
+
+    @property
+    def names(self) -> list[str]:
+        """The categories as text, for column names and messages."""
+        return [_name(category) for category in self.categories.to_pylist()]
+
+    @classmethod
+    def ordinal(cls, categories: Sequence[Any]) -> Scale:
+        """Return an ordered scale; numbers are ordered by value, text keeps the given order."""
+        return _scale_of_listed(categories, "ordinal")
+
+    @classmethod
+    def nominal(cls, categories: Sequence[Any]) -> Scale:
+        """Return a scale of classes without an order."""
+        return _scale_of_listed(categories, "nominal")
+
+    def with_order(self) -> Scale:
+        """Return the scale as ordinal, unless it is nominal for another reason than evidence."""
+        return replace(self, kind="ordinal", reason="") if self.reason else self
+
+    def reordered(self, order: NDArray[np.integer[Any]]) -> Scale:
+        """Return the scale with its categories in another order."""
+        return replace(
+            self, categories=self.categories.take(as_arrow(order)), values=self.values[order]
+        )
+
+    @property
+    def takes_leading_zeros(self) -> bool:
+        """Whether 00 is the number 0: in bins, and on scales of more than `MAX_CODES` numbers."""
+        if self.edges is not None:
+            return True
+        is_long = self.is_ordinal and len(self) > MAX_CODES
+        return is_long and parse_numbers(self.categories) is not None
+
+    def codes_of(self, values: pa.Array) -> NDArray[np.int32]:
+        """Return the code of each value, -1 where it is not a category of this scale.
+
+        Numbers match by value ("2", 2 and 2.0 are the same) or fall into a bin; text matches
+        exactly.
+        """
+        numbers = parse_numbers(values, leading_zeros=self.takes_leading_zeros)
+        ours = parse_numbers(self.categories)
+        if numbers is not None and self.edges is not None:
+            inside = (numbers >= self.edges[0]) & (numbers <= self.edges[-1])
+            bin_number = np.searchsorted(self.edges, numbers, side="right") - 1
+            codes = np.where(inside, np.minimum(bin_number, len(self) - 1), -1)
+        elif numbers is not None and ours is not None:
+            order = np.argsort(ours)
+            place = np.minimum(np.searchsorted(ours[order], numbers), len(self) - 1)
+            codes = np.where(ours[order][place] == numbers, order[place], -1)
+        else:
+            code_of = {name: code for code, name in enumerate(self.names)}
+            names = [_name(value) for value in values.to_pylist()]
+            if pa.types.is_boolean(self.categories.type):
+                names = [name.lower() for name in names]
+            codes = np.array([code_of.get(name, -1) for name in names], dtype=np.int64)
+        return codes.astype(np.int32)
+
+
+def infer_scale(
+    observed: pa.Array,
+    *,
+    kind: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    from_text: bool = False,
+) -> tuple[Scale, NDArray[np.int32]]:
+    """Return the scale of the observed label values, and the code of each of them.
+
+    With "auto", numbers and listed categories are ordinal, everything else is nominal; whether numbers
+    are the codes of classes, the labels decide later (`judge_order`). With
+    ``from_text`` (a CSV, where nothing has a type) labels that are all numbers become numbers.
+    """
+    if categories is not None:
+        scale = _scale_of_listed(
+            categories, "ordinal" if kind == "auto" else kind, observed=observed
+        )
+        numbers = parse_numbers(observed, leading_zeros=True)
+        if numbers is not None and parse_numbers(scale.categories) is not None:
+            observed = as_arrow(numbers)  # who lists numbers takes 02 for one
+    else:
+        scale = _scale_of_observed(observed, kind, from_text=from_text)
+    return scale, scale.codes_of(observed)
+
+
+def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[np.float64] | None:
+    """Return the values as finite numbers, or None if one of them is not a number.
+
+    Integers too large to be exact as doubles are ids. Text with leading zeros is a code, unless
+    ``leading_zeros``: 007 and 7 may be two of them.
+    """
+    values = to_plain(values)
+    if pa.types.is_boolean(values.type):
+        return None
+    if is_text(values.type):
+        values = pc.utf8_trim_whitespace(values)
+        if not leading_zeros and pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py():
+            return None
+    try:
+        numbers = values.cast(pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    # + 0.0 turns -0.0 into 0.0, so that both spell the same category.
+    array = as_numpy(numbers) + 0.0
+    exact = pa.types.is_floating(values.type) or (np.abs(array) < 2.0**53).all()
+    return array if exact and np.isfinite(array).all() else None
+
+
+def first_not_number(values: pa.Array) -> Any:
+    """Return the first value that `parse_numbers` does not take for a number, for messages."""
+    each = (values.slice(k, 1) for k in range(len(values)))
+    return next((one for one in each if parse_numbers(one) is None), values)[0].as_py()
+
+
+def to_plain(values: Any) -> Any:
+    """Return values without the layouts that Arrow functions lack: dictionaries and string views."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type holds text, in any of Arrow's layouts."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def to_categories(numbers: NDArray[np.float64]) -> pa.Array:
+    """Return numbers as categories: integers if all of them are whole, so that 1.0 is named 1."""
+    whole = bool((numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**53).all())
+    return as_arrow(numbers.astype(np.int64) if whole else numbers)
+
+
+def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> Scale:
+    is_slider = kind != "nominal" and len(observed.unique()) > MAX_CODES
+    numbers = parse_numbers(observed, leading_zeros=is_slider)
+    if numbers is None:
+        texts = observed.take(pc.sort_indices(observed.cast(pa.string())))
+        chosen: Literal["nominal", "ordinal"] = "nominal" if kind == "auto" else kind
+        if chosen == "ordinal" and not pa.types.is_boolean(observed.type):
+            raise InputError(
+                "an ordinal scale of text needs an order: pass categories from lowest to highest "
+                f"(`--categories A,B,C`; found: {listed(texts)})"
+            )
+        return Scale(chosen, texts, np.arange(1.0, len(texts) + 1))
+    values, first = np.unique(numbers, return_index=True)
+    stays_text = is_text(observed.type) and not from_text and parse_numbers(observed) is not None
+    categories = observed.take(as_arrow(first)) if stays_text else to_categories(values)
+    return Scale("ordinal" if kind == "auto" else kind, categories, values)
+
+
+def _scale_of_listed(
+    categories: Any,
+    kind: Literal["nominal", "ordinal"],
+    observed: pa.Array | None = None,
+) -> Scale:
+    """Return a scale of listed categories.
+
+    ``observed`` holds the labels: listed numbers stay text where the labels are text.
+    """
+    is_list = isinstance(categories, Sized) and not isinstance(categories, str | set | frozenset)
+    if not is_list or getattr(categories, "shape", None) == () or len(categories) == 0:
+        raise InputError(
+            f"categories must be a list of at least one category, not {shown(categories)}"
+        )
+    try:
+        given = pa.array(list(categories))
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        # Of mixed types, or integers beyond 64 bits.
+        given = make_column("categories", [_to_text(category) for category in categories])
+    if pa.types.is_nested(given.type):
+        raise InputError(f"categories are {shown(categories)}: list numbers or text")
+    if given.null_count:
+        raise InputError("categories contain an empty one: name every category")
+    numbers = parse_numbers(given)
+    if observed is not None and parse_numbers(observed, leading_zeros=True) is None:
+        numbers = None
+    keys = given.cast(pa.string()).to_pylist() if numbers is None else numbers.tolist()
+    counts = Counter(keys)
+    named = zip(given.to_pylist(), keys, strict=True)
+    repeated = sorted({str(category) for category, key in named if counts[key] > 1})
+    if repeated:
+        raise InputError(f"categories name {listed(repeated)} twice: list each category once")
+    if numbers is None:
+        return Scale(kind, given, np.arange(1.0, len(given) + 1))
+    values = np.sort(np.asarray(keys))
+    return Scale(kind, to_categories(values), values)
+
+
+def _to_text(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # an integer of thousands of digits
+        raise InputError(f"categories name {shown(value)}: list numbers or text") from None
+
+
+def _name(value: Any) -> str:
+    """Return a category as text; booleans as true and false, as in files."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def take_binary_codes_as_classes(scale: Scale) -> Scale:
+    """Return the numbers 0 and 1, 1 and 2, or -1 and 1 as the codes of two classes."""
+    if scale.is_ordinal and tuple(scale.values) in _BINARY_CODES:
+        return _as_classes(scale, "there are only two")
+    return scale
+
+
+def judge_order(scale: Scale, layout: Layout) -> Scale:
+    r"""Return numbers as a scale or as the codes of classes, as the labels decide, with the reason.
+
+    On a scale, annotators who disagree give neighbouring labels, so labels agree better as numbers than
+    as classes. Krippendorff's :math:`\alpha` is compared for both: numbers are classes if
+    :math:`0.8\,\alpha_\mathrm{interval} - \alpha_\mathrm{nominal}` is below 0 by two standard errors, over
+    items; or if some neighbours are confused clearly less than half as often as chance would have it,
+    because classes that come in pairs, 0 with 1 and 2 with 3, agree well as numbers, too. With too few
+    labels to tell, and with more than `MAX_CODES` numbers or fractions, numbers are a scale.
+    """
+    values = scale.values
+    few = 2 < len(scale) <= MAX_CODES
+    if not (scale.is_ordinal and few) or (values != np.round(values)).any():
+        return scale
+    counts = _label_counts(layout, len(scale))
+    counts = counts[counts.sum(axis=1) > 1]
+    n_disputed = np.count_nonzero(np.count_nonzero(counts, axis=1) > 1)
+    if n_disputed < _MIN_DISPUTED:
+        return _as_scale(scale, "the labels do not show otherwise")
+    as_numbers = _alpha(counts, (values[:, None] - values) ** 2)
+    as_classes = _alpha(counts, (values[:, None] != values).astype(np.float64))
+    difference = _RATIO * as_numbers.value - as_classes.value
+    influence = _RATIO * as_numbers.influence - as_classes.influence
+    error = _STANDARD_ERRORS * np.sqrt((influence**2).sum())
+    alphas = f"(alpha {as_numbers.value:.2f}) than as classes ({as_classes.value:.2f})"
+    if difference < -error:
+        return _as_classes(scale, f"labels do not agree clearly better as numbers {alphas}")
+    apart = _rarely_confused_neighbours(counts)
+    if len(apart):
+        low, high = scale.names[apart[0]], scale.names[apart[0] + 1]
+        return _as_classes(scale, f"{low} and {high} are hardly ever confused")
+    if difference > error:
+        return _as_scale(scale, f"labels agree better as numbers {alphas}")
+    return _as_scale(scale, "the labels do not show otherwise")
+
+
+def _as_classes(scale: Scale, why: str) -> Scale:
+    reason = f"numbers taken as classes: {why}; --scale ordinal takes them as a scale"
+    return replace(scale, kind="nominal", reason=reason)
+
+
+def _as_scale(scale: Scale, why: str) -> Scale:
+    reason = f"numbers taken as a scale: {why}; --scale nominal takes them as classes"
+    return replace(scale, reason=reason)
+
+
+def _label_counts(layout: Layout, n_categories: int) -> Floats:
+    """Return how many labels of each category the first items have, items x categories."""
+    labels_before = layout.cell_ptr[layout.item_ptr]
+    n_items = max(int(np.searchsorted(labels_before, _MAX_LABELS, side="right")) - 1, 1)
+    n_items = min(n_items, len(layout.item_ptr) - 1)
+    cells = slice(0, int(layout.item_ptr[n_items]))
+    item = np.repeat(np.arange(n_items), np.diff(layout.item_ptr[: n_items + 1]))
+    counts = np.zeros((n_items, n_categories))
+    counts[item, layout.cell_category[cells]] = np.diff(layout.cell_ptr[: cells.stop + 1])
+    return counts
+
+
+class _Alpha(NamedTuple):
+    """Krippendorff's alpha, and how much each item moves it."""
+
+    value: float
+    influence: Floats
+
+
+def _alpha(counts: Floats, difference: Floats) -> _Alpha:
+    """Return Krippendorff's alpha for squared differences of categories, and its influence function.
+
+    Alpha is 1 - observed / expected disagreement. The sum of squared influences is the variance of
+    alpha over samples of items.
+    """
+    per_item = counts.sum(axis=1)
+    total = counts.sum(axis=0)
+    n = total.sum()
+    observed = (counts @ difference * counts).sum(axis=1) / (per_item - 1.0)
+    expected = total @ difference @ total / (n - 1.0)
+    ratio = observed.sum() / expected
+    gradient = (2.0 * difference @ total - expected) / (n - 1.0)  # of expected, per label
+    return _Alpha(1.0 - ratio, (ratio * (counts @ gradient) - observed) / expected)
+
+
+def _rarely_confused_neighbours(counts: Floats) -> NDArray[np.intp]:
+    """Return neighbours that are confused clearly less than half as often as chance would have it.
+
+    Chance is quasi-independence: of the pairs of different labels of an item, a pair of categories has
+    a share that is a product of a factor per category.
+    """
+    pairs = counts.T @ (counts / (counts.sum(axis=1, keepdims=True) - 1.0))
+    np.fill_diagonal(pairs, 0.0)
+    margin = pairs.sum(axis=1)
+    factor = np.sqrt(margin)
+    for _ in range(_N_STEPS):
+        others = factor.sum() - factor
+        factor = np.sqrt(factor * margin / np.maximum(others, np.finfo(np.float64).tiny))
+    least = _LEAST_CONFUSED * factor[1:] * factor[:-1]
+    return np.flatnonzero(least - np.diag(pairs, 1) > _STANDARD_ERRORS * np.sqrt(least))
+
+
+def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]:
+    """Return an ordinal scale of bins, and the bin of each observed number.
+
+    A bin reaches from its lower edge up to, not including, its upper edge; the last one includes
+    it. Its value is its centre, so that expectations stay on the scale of the numbers.
+    """
+    numbers = parse_numbers(observed, leading_zeros=True)
+    if numbers is None:
+        each = ((v, parse_numbers(pa.array([v]), leading_zeros=True)) for v in observed.to_pylist())
+        text = next(value for value, number in each if number is None)
+        raise InputError(
+            f"label {shown(text)} is not a number, so no bin can hold it: leave out bins (`--bins`)"
+        )
+    edges = _edges(numbers, bins)
+    outside = np.flatnonzero((numbers < edges[0]) | (numbers > edges[-1]))
+    if len(outside):
+        raise InputError(
+            f"label {numbers[outside[0]]:g} is outside the bins {edges[0]:g} to {edges[-1]:g}: "
+            "give wider edges"
+        )
+    centres = (edges[:-1] + edges[1:]) / 2.0
+    scale = Scale("ordinal", to_categories(centres), centres, edges)
+    return scale, scale.codes_of(observed)
+
+
+def _edges(numbers: NDArray[np.float64], bins: Bins) -> NDArray[np.float64]:
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if not 2 <= bins <= 1000:
+            raise InputError(f"bins={bins}: choose from 2 to 1000 bins, or give their edges")
+        low, high = _round_outward(float(numbers.min()), float(numbers.max()))
+        return np.linspace(low, high, int(bins) + 1)
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.empty(0)
+    if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
+        raise InputError(
+            f"bins={shown(bins)}: give the number of bins, or at least three ascending edges"
+        )
+    if not np.isfinite(edges).all():
+        raise InputError("an edge of the bins is infinite: edges must be finite numbers")
+    return edges
+
+
+def _round_outward(low: float, high: float) -> tuple[float, float]:
+    """Return the range widened to round numbers: 2 to 98 is a slider from 0 to 100."""
+    if not math.isfinite(high - low):
+        raise InputError("the labels are too far apart for bins of equal width: give their edges")
+    if high == low:
+        return low - 0.5, high + 0.5
+    unit = 10.0 ** math.floor(math.log10(high - low))
+    below, above = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    return min(low, below), max(high, above)

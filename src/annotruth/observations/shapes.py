@@ -1,0 +1,271 @@
+"""Labels in other shapes than a long table: matrices, wide frames, records, dicts, Series.
+
+A frame is long if it has columns for item, annotator and label, by known names or by the option
+``columns``; otherwise it is wide if its columns hold labels of one scale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from narwhals.exceptions import DuplicateError
+
+from annotruth.errors import InputError, listed, shown
+from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
+from annotruth.observations.frames import (
+    KNOWN_NAMES,
+    LABEL_ROLES,
+    ChooseColumns,
+    default_frame,
+    distributed_library,
+    find_columns,
+    make_column,
+    pass_columns,
+)
+from annotruth.observations.options import TableOptions
+from annotruth.observations.scale import to_plain
+
+_ITEM_NAMES = {*chain(*KNOWN_NAMES["item"]), "id", "index"}
+_ANNOTATOR_NAMES = {*chain(*KNOWN_NAMES["annotator"])}
+_LABEL_NAMES = {*chain(*KNOWN_NAMES["label"])}
+_NUMBERED = re.compile(r"\w*?[ _.-]?\d+")
+_MAX_ROWS = 1000  # of a wide frame to look at
+
+
+class LongTable(NamedTuple):
+    """Labels of another shape as a long table.
+
+    Attributes
+    ----------
+    table
+        The table, with columns item, annotator and label or those of the caller.
+    frame
+        The caller's frame library.
+    read_as
+        What it was taken for, for the summary; empty where this is clear.
+    classes
+        The names of all classes, where the data list them.
+    """
+
+    table: pa.Table
+    frame: str
+    read_as: str = ""
+    classes: Sequence[str] | None = None
+
+
+def to_long(data: Any, options: TableOptions, choose: ChooseColumns) -> LongTable | None:
+    """Return labels of another shape as a long table; None for a long table and for tuples.
+
+    ``choose`` picks the columns of a long table to convert.
+    """
+    if isinstance(data, np.ndarray):
+        return _from_matrix(data, options)
+    if type(data).__module__.partition(".")[0] == "datasets":
+        return _from_dataset(data, options)
+    if isinstance(data, Mapping):
+        return _from_dicts(data)
+    if isinstance(data, Sequence):
+        is_records = len(data) > 0 and isinstance(data[0], Mapping)
+        return _from_records(data, choose) if is_records else None
+    if distributed_library(data) is not None:
+        return None
+    try:
+        frame = nw.from_native(data, pass_through=True, allow_series=True)
+    except DuplicateError:
+        return None
+    if isinstance(frame, nw.Series):
+        return _from_series(data)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    return _from_frame(frame, data, options) if isinstance(frame, nw.DataFrame) else None
+
+
+def _from_matrix(matrix: np.ndarray[Any, Any], options: TableOptions) -> LongTable:
+    """Return the labels of an array of items x annotators, both numbered from 0."""
+    if matrix.ndim != 2:
+        raise InputError(
+            f"an array of labels has two dimensions, items x annotators, and this has {matrix.ndim}"
+        )
+    n_items, n_annotators = matrix.shape
+    columns = [_whole(make_column(f"{n}", column.tolist())) for n, column in enumerate(matrix.T)]
+    has_fractions = any(pa.types.is_floating(column.type) for column in columns)
+    if n_annotators == 3 and n_items and not _is_matrix(columns, may_be_numbers=has_fractions):
+        raise InputError(
+            "the columns of this array share few labels: pass rows of (item, annotator, label) as a "
+            "list of tuples, or labels of three annotators as a frame with items in a column 'item'"
+        )
+    return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), options)
+
+
+def _from_dataset(data: Any, options: TableOptions) -> LongTable:
+    """Return the labels of a dataset of Hugging Face, long or wide, with the names of its classes."""
+    if isinstance(data, Mapping):
+        name = next(iter(data), "train")
+        raise InputError(
+            f"a DatasetDict holds several datasets ({listed(data)}): pass one, such as "
+            f"dataset[{name!r}]"
+        )
+    if not hasattr(data, "with_format") or not hasattr(data, "num_rows"):
+        raise InputError(
+            f"cannot read labels from {type(data).__name__}: pass a datasets.Dataset, which "
+            "load_dataset returns without streaming=True"
+        )
+    table = data.with_format("arrow")[:]
+    classes = {
+        name: list(feature.names)
+        for name, feature in data.features.items()
+        if type(feature).__name__ == "ClassLabel"
+    }
+    for name, names in classes.items():
+        place = table.column_names.index(name)
+        codes = table.column(name)
+        named = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label, as in test sets
+        table = table.set_column(place, name, pc.take(pa.array(names), named))
+    wide = _from_frame(nw.from_native(table), table, options)
+    if wide is None:
+        label = find_columns(table.column_names, LABEL_ROLES, options.label_columns)["label"]
+        return LongTable(table, default_frame(), classes=classes.get(label))
+    lists = [names for name, names in classes.items() if name.strip().lower() not in _ITEM_NAMES]
+    shared = lists[0] if lists and all(names == lists[0] for names in lists) else None
+    return wide._replace(classes=shared)
+
+
+def _from_dicts(data: Mapping[Any, Any]) -> LongTable:
+    """Return the labels of ``{item: {annotator: label}}``."""
+    for item, given in data.items():
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"the value of {shown(item)} is {shown(given)}: give {{item: {{annotator: label}}}}"
+            )
+    rows = [
+        (item, annotator, label)
+        for item, given in data.items()
+        for annotator, label in given.items()
+    ]
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _long_table(*map(list, columns))
+
+
+def _from_records(data: Sequence[Any], choose: ChooseColumns) -> LongTable:
+    """Return the labels of a list of dicts, one per label; entries that are missing are empty."""
+    for number, row in enumerate(data, start=1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {number} is {shown(row)}: each must be a dict, as others are")
+    names = list(dict.fromkeys(chain.from_iterable(data)))
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("a row has a key that is not text: give dicts of item, annotator, label")
+    columns = {name: make_column(name, [row.get(name) for row in data]) for name in choose(names)}
+    return LongTable(pa.table(columns), default_frame())
+
+
+def _from_series(series: Any) -> LongTable:
+    """Return the labels of a pandas Series whose index is (item, annotator), by name or order."""
+    index: Any = getattr(series, "index", None)
+    if getattr(index, "nlevels", 1) != 2:
+        raise InputError(
+            "a Series of labels needs an index of two levels, (item, annotator): give it one, or a "
+            "frame"
+        )
+    first, second = (str(name).strip().lower() for name in index.names)
+    item, annotator = (index.get_level_values(level).tolist() for level in (0, 1))
+    if first in _ANNOTATOR_NAMES or second in _ITEM_NAMES:
+        item, annotator = annotator, item
+    return _long_table(item, annotator, series.tolist())
+
+
+def _long_table(items: list[Any], annotators: list[Any], labels: list[Any]) -> LongTable:
+    columns = {"item": items, "annotator": annotators, "label": labels}
+    table = pa.table({name: make_column(name, values) for name, values in columns.items()})
+    return LongTable(table, default_frame())
+
+
+def _from_frame(frame: nw.DataFrame[Any], native: Any, options: TableOptions) -> LongTable | None:
+    """Return the labels of a wide frame, one row per item and one column per annotator."""
+    spelling = {name: str(name).strip().lower() for name in frame.columns}
+    known = set(spelling.values()) & (_ANNOTATOR_NAMES | _LABEL_NAMES)
+    of_items = [name for name, text in spelling.items() if text in _ITEM_NAMES]
+    annotators = [name for name in frame.columns if name not in of_items]
+    if options.columns or known or len(of_items) > 1 or len(annotators) < 2:
+        return None
+    if len(frame) < 2:  # one row does not show that columns hold labels of one scale
+        return None
+    try:
+        columns = [_whole(make_column(str(n), frame.get_column(n).to_list())) for n in annotators]
+    except InputError:  # of a column that a long table may not need
+        return None
+    index = _index_of_items(native)
+    is_named = bool(of_items) or index is not None
+    if not _is_matrix(columns, may_be_numbers=is_named):
+        return None
+    if not is_named:
+        _refuse_unclear(annotators, columns)
+    if of_items:
+        items = make_column("item", frame.get_column(of_items[0]).to_list())
+    else:
+        items = make_column("item", list(range(len(frame))) if index is None else index)
+    library = frame.implementation.name.lower()
+    return _unpivot(columns, items, annotators, options)._replace(frame=library)
+
+
+def _index_of_items(frame: Any) -> list[Any] | None:
+    """Return the index of a pandas frame; None where it only counts rows."""
+    index: Any = getattr(frame, "index", None)
+    if not hasattr(index, "names") or getattr(index, "nlevels", 1) != 1:
+        return None
+    is_count = index.name is None and type(index).__name__ == "RangeIndex"
+    return None if is_count else list(index.tolist())
+
+
+def _is_matrix(columns: Sequence[pa.Array], *, may_be_numbers: bool) -> bool:
+    """Return whether columns hold labels of one scale, as in files that are matrices."""
+    cells = [
+        ["" if v is None else str(v) for v in column[:_MAX_ROWS].to_pylist()] for column in columns
+    ]
+    rows = list(zip(*cells, strict=True))
+    return cells_agree(rows) or (may_be_numbers and cells_overlap(rows))
+
+
+def _refuse_unclear(names: Sequence[Any], columns: Sequence[pa.Array]) -> None:
+    """Refuse three columns that may be those of a long table as well as three annotators."""
+    n_full = sum(column.null_count == 0 for column in columns)
+    if len(names) != 3 or n_full < 2 or all(_NUMBERED.fullmatch(str(name)) for name in names):
+        return
+    texts = [str(name) for name in names]
+    raise InputError(
+        f"columns {', '.join(map(repr, texts))} may be the item, annotator and label, or three "
+        f"annotators: {pass_columns(dict(zip(LABEL_ROLES, texts, strict=True)))}, or name the items "
+        "in a column 'item' or, in pandas, by frame.rename_axis('item')"
+    )
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Return numbers as integers where all are whole: NaN has made them floats."""
+    column = to_plain(column)
+    if not pa.types.is_floating(column.type):
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def _unpivot(
+    columns: Sequence[pa.Array], items: pa.Array, annotators: Sequence[Any], options: TableOptions
+) -> LongTable:
+    parsed = unpivot(
+        [pa.chunked_array([column]) for column in columns],
+        items,
+        list(annotators),
+        from_text=False,
+        categories=options.categories,
+    )
+    parsed = replace(parsed, title="matrix of items by annotators")
+    return LongTable(parsed.table, default_frame(), parsed.read_as)

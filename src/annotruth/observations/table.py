@@ -1,0 +1,427 @@
+"""`Labels`: which annotator gave which item which label, checked and laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, mix_bits
+from annotruth.observations import validate
+from annotruth.observations.arrays import LabelArrays
+from annotruth.observations.build import BuiltLabels, LabelBuilder
+from annotruth.observations.disk import Disk
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow, default_frame, to_arrow
+from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
+from annotruth.observations.options import TableOptions
+from annotruth.observations.scale import Scale
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labels(LabelArrays):
+    """A frozen, validated table of labels.
+
+    Labels are in integer codes, sorted by item and within it by category; `LabelArrays` describes
+    the layout.
+
+    Attributes
+    ----------
+    items, annotators
+        The ids behind the codes, in order of first appearance.
+    scale
+        The categories, their order and their values.
+    item_ptr, cell_category, cell_ptr, annotator
+        The layout; ``annotator`` holds one code per label.
+    row
+        The position of each label among the rows with a label, to return tables in the order of
+        the input.
+    known
+        The code of an item's known truth, -1 where there is none.
+    covariates
+        Further data about labels, annotators and items.
+    annotator_prior, annotator_weight, classifier, n_dropped, n_repeated, frame, read_as, left_out
+        As in `LabelSummary`.
+
+    Examples
+    --------
+    >>> labels = Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "cat")])
+    >>> labels
+    Labels(3 labels of 2 items by 2 annotators, 2 nominal categories)
+    >>> labels.with_gold({"b": "cat"}).known
+    array([-1,  0], dtype=int32)
+    """
+
+    @classmethod
+    def of(cls, data: Any, options: TableOptions | None = None, **keywords: Any) -> Labels:
+        """Return the labels in a frame, an array, or plain Python data.
+
+        Parameters
+        ----------
+        data
+            A pandas, polars or pyarrow frame, long (item, annotator, label) or wide (one row per
+            item, one column per annotator); a list of (item, annotator, label) tuples or of
+            dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
+            with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
+            they are).
+        options, **keywords
+            Which columns to take, and what the labels mean: `TableOptions`, or its fields as
+            keywords.
+        """
+        options = TableOptions.of(options, keywords)
+        if isinstance(data, Labels):
+            if options.changed().keys() - {"duplicates"}:
+                raise InputError("these are Labels already: give their options where they are made")
+            return data
+        builder = LabelBuilder(options)
+        from annotruth.observations.shapes import to_long
+
+        shaped = to_long(data, options, builder.choose_columns)
+        if shaped is not None:
+            if shaped.classes is not None and options.infers_scale:
+                listed = replace(options, categories=shaped.classes, scale="nominal")
+                builder = LabelBuilder(listed)
+            builder.add(shaped.table)
+            built = builder.finish()
+            if shaped.read_as:
+                built = built.described(shaped.read_as)
+            return cls.from_built(built, frame=shaped.frame)
+        table, frame = to_arrow(data, builder.choose_columns)
+        builder.add(table)
+        return cls.from_built(builder.finish(), frame=frame)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: pa.Table,
+        options: TableOptions | None = None,
+        *,
+        frame: str | None = None,
+        from_text: bool = False,
+        na_is_empty: bool = False,
+        **keywords: Any,
+    ) -> Labels:
+        """Return the labels in an Arrow table; ``from_text`` if its columns had no types."""
+        options = TableOptions.of(options, keywords)
+        builder = LabelBuilder(options, from_text=from_text, na_is_empty=na_is_empty)
+        builder.add(table)
+        return cls.from_built(builder.finish(), frame=frame)
+
+    @classmethod
+    def from_built(cls, built: BuiltLabels, *, frame: str | None = None, **more: Any) -> Self:
+        """Return what a builder made; ``more`` are attributes of a subclass."""
+        built = built.described(built.read_as)
+        return cls(
+            items=built.items,
+            annotators=built.annotators,
+            scale=built.scale,
+            **built.layout._asdict(),
+            known=np.full(len(built.items), -1, dtype=np.int32),
+            covariates=built.covariates,
+            n_dropped=built.n_dropped,
+            n_repeated=built.n_repeated,
+            frame=frame or default_frame(),
+            read_as=built.read_as,
+            **more,
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: NDArray[np.integer[Any]],
+        annotator: NDArray[np.integer[Any]],
+        label: NDArray[np.integer[Any]],
+        *,
+        items: pa.Array | Sequence[Any],
+        annotators: pa.Array | Sequence[Any],
+        scale: Scale,
+        n_dropped: int = 0,
+        frame: str | None = None,
+    ) -> Labels:
+        """Return labels given as integer codes, one entry per label; every id must have a label."""
+        validate.check_codes(item, len(items), "item")
+        validate.check_codes(annotator, len(annotators), "annotator")
+        validate.check_codes(label, len(scale), "label")
+        layout = arrange(RowCodes(item, annotator, label), len(items), len(scale))
+        built = BuiltLabels(layout, _id_array(items), _id_array(annotators), scale, n_dropped)
+        return cls.from_built(built, frame=frame)
+
+    def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
+        """Return the labels with known truths of some items.
+
+        ``gold`` is a frame of ``item, label``, a mapping, or a pandas Series.
+        """
+        if self.scale.has_sets:
+            return self._with_gold_sets(gold)
+        from annotruth.observations.truth import match_truth
+
+        truth = match_truth(gold, self, role="gold", columns=columns)
+        known = self.known.copy()
+        known[truth.item] = truth.categories()
+        return replace(self, known=known)
+
+    def _with_gold_sets(self, gold: Any) -> Labels:
+        from annotruth.observations.sets import match_known_sets, with_sets
+
+        truth = match_known_sets(gold, self, role="gold")
+        scale = with_sets(self.scale, truth.keys)
+        code = {key: n for n, key in enumerate(scale.names)}
+        known = self.known.copy()
+        known[truth.item] = [code[key] for key in truth.keys]
+        return replace(self, scale=scale, known=known)
+
+    def with_annotator_prior(self, annotator_prior: Any) -> Labels:
+        """Return the labels with what is known about some annotators from earlier work.
+
+        ``annotator_prior`` is the annotators' table of an earlier fit, or a mapping of annotator
+        to reliability.
+        """
+        from annotruth.observations.truth import match_annotator_prior
+
+        return replace(
+            self, annotator_prior=match_annotator_prior(annotator_prior, self.annotators)
+        )
+
+    def with_classifier(self, classifier: Any) -> Labels:
+        """Return the labels with a classifier's probabilities of the categories.
+
+        ``classifier`` is a frame of ``item`` and one column per category, named as the category or
+        with the prefix ``p_``; or an array of items x categories, in the order of the items.
+        """
+        from annotruth.observations.truth import match_classifier
+
+        return replace(self, classifier=match_classifier(classifier, self))
+
+    def with_annotator_covariates(self, data: Any) -> Labels:
+        """Return the labels with traits of annotators.
+
+        ``data`` is a frame with a column ``annotator`` and further columns, one row per
+        annotator. Annotators without a row get null; those without labels are ignored.
+        """
+        from annotruth.observations.covariates import match_annotator_covariates
+
+        columns = match_annotator_covariates(data, self.annotators)
+        return replace(self, covariates=self.covariates.with_annotators(columns))
+
+    def with_item_covariates(self, data: Any) -> Labels:
+        """Return the labels with further data about items.
+
+        ``data`` is a frame with a column ``item`` and further columns, one row per item. Items
+        without a row get null; those without labels are refused.
+        """
+        from annotruth.observations.covariates import match_item_covariates
+
+        columns = match_item_covariates(data, self.items)
+        return replace(self, covariates=self.covariates.with_items(columns))
+
+    def subset(self, kept: NDArray[np.bool_]) -> Labels:
+        """Return the marked labels, one mark per label, on the same scale.
+
+        Items and annotators without a label are left out; the codes of the others keep their
+        order, and are the same where none is left out. Known truths, priors and covariates stay.
+        """
+        items = np.unique(self.item_of_label()[kept])
+        annotators = np.unique(self.annotator[kept])
+        return self._recoded(np.flatnonzero(kept), items, annotators)
+
+    def with_first(self, items: pa.Array, annotators: pa.Array) -> Labels:
+        """Return the labels with these items and annotators first, in this order; all have labels."""
+        return self._recoded(
+            np.arange(self.n_labels),
+            _put_first(match_ids(items, self.items), self.n_items),
+            _put_first(match_ids(annotators, self.annotators), self.n_annotators),
+        )
+
+    def _recoded(
+        self, labels: Codes, items: NDArray[np.integer[Any]], annotators: NDArray[np.integer[Any]]
+    ) -> Labels:
+        """Return some labels with new codes: their items and annotators in the given order."""
+        labels = labels[np.argsort(self.row[labels])]
+        item, annotator = np.empty(self.n_items, np.int64), np.empty(self.n_annotators, np.int64)
+        item[items] = np.arange(len(items))
+        annotator[annotators] = np.arange(len(annotators))
+        made = Labels.from_codes(
+            item[self.item_of_label()[labels]],
+            annotator[self.annotator[labels]],
+            self.category_of_label()[labels],
+            items=self.items.take(as_arrow(items)),
+            annotators=self.annotators.take(as_arrow(annotators)),
+            scale=self.scale,
+            n_dropped=self.n_dropped,
+            frame=self.frame,
+        )
+        prior = None if self.annotator_prior is None else self.annotator_prior[annotators]
+        weight = None if self.annotator_weight is None else self.annotator_weight[annotators]
+        return replace(
+            made,
+            known=self.known[items],
+            annotator_prior=prior,
+            annotator_weight=weight,
+            classifier=None if self.classifier is None else self.classifier[items],
+            covariates=self.covariates.take(labels[made.row], annotators, items),
+            n_repeated=self.n_repeated,
+            read_as=self.read_as,
+            left_out=self.left_out,
+        )
+
+    def same_as(self, other: Labels) -> bool:
+        """Return whether other labels are the same, apart from covariates and the order of rows."""
+        ids = ("items", "annotators")
+        arrays = ("item_ptr", "cell_category", "cell_ptr", "annotator", "known")
+        return all(getattr(self, name).equals(getattr(other, name)) for name in ids) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
+        )
+
+    def subset_items(self, item: NDArray[np.integer[Any]]) -> ItemSubset:
+        """Return the labels of some items, given in any order and possibly more than once."""
+        items, position = np.unique(item, return_inverse=True)
+        is_asked = np.zeros(self.n_items, dtype=np.bool_)
+        is_asked[items] = True
+        kept = is_asked[self.item_of_label()]
+        return ItemSubset(self.subset(kept), position, np.unique(self.annotator[kept]))
+
+    def canonical_orders(self, *, keep_categories: bool) -> list[CanonicalOrder]:
+        """Return orders that depend on no name and no order of rows; categories may keep theirs.
+
+        There are several if the labels are symmetric: all of them give the same layout.
+        """
+        # Not 0, whose hash is 0.
+        item, annotator, category = (
+            np.ones(n, dtype=np.uint64)
+            for n in (self.n_items, self.n_annotators, self.n_categories)
+        )
+        if keep_categories:
+            category += np.arange(self.n_categories, dtype=np.uint64)
+        if self.annotator_prior is not None:
+            serious, irregular = self.annotator_prior.T.astype(np.float64).copy().view(np.uint64)
+            annotator = mix_bits(mix_bits(serious) + irregular)
+        known = np.flatnonzero(self.known >= 0)
+        n_known = np.bincount(self.known[known], minlength=self.n_categories)
+        category = mix_bits(mix_bits(category) + n_known.astype(np.uint64))
+        # Known truths are the labels of one more annotator, with a color of its own.
+        rows = RowCodes(
+            np.append(self.item_of_label(), known),
+            np.append(self.annotator, np.full(len(known), self.n_annotators)),
+            np.append(self.category_of_label(), self.known[known]),
+        )
+        colors = (item, np.append(annotator, np.uint64(2)), category)
+        orders = [
+            order._replace(annotator=order.annotator[order.annotator < self.n_annotators])
+            for order in canonical_orders(rows, colors)
+        ]
+        if keep_categories:
+            own = np.arange(self.n_categories)
+            return [order._replace(category=own) for order in orders]
+        return orders
+
+    def reordered(self, order: CanonicalOrder) -> ReorderedLabels:
+        """Return the labels in another order of items, annotators and categories.
+
+        Rows are in the order of annotators. Covariates are left out.
+        """
+        item, annotator, category = map(np.argsort, order)
+        rows = np.argsort(annotator[self.annotator], kind="stable")
+        made = Labels.from_codes(
+            item[self.item_of_label()[rows]],
+            annotator[self.annotator[rows]],
+            category[self.category_of_label()[rows]],
+            items=self.items.take(as_arrow(order.item)),
+            annotators=self.annotators.take(as_arrow(order.annotator)),
+            scale=self.scale.reordered(order.category),
+            n_dropped=self.n_dropped,
+            frame=self.frame,
+        )
+        known, prior, classifier = self.known[order.item], self.annotator_prior, self.classifier
+        made = replace(
+            made,
+            known=np.where(known >= 0, category[known], -1).astype(np.int32),
+            annotator_prior=None if prior is None else prior[order.annotator],
+            classifier=None if classifier is None else classifier[order.item][:, order.category],
+        )
+        return ReorderedLabels(made, np.argsort(rows[made.row]))
+
+
+def _id_array(ids: pa.Array | Sequence[Any]) -> pa.Array:
+    # `pa.array` loads pandas.
+    return ids if isinstance(ids, pa.Array) else pa.array(ids)
+
+
+def _put_first(codes: Codes, n: int) -> Codes:
+    """Return the codes below n with the given ones first."""
+    others = np.ones(n, dtype=np.bool_)
+    others[codes] = False
+    return np.append(codes, np.flatnonzero(others))
+
+
+class ReorderedLabels(NamedTuple):
+    """Labels in another order.
+
+    Attributes
+    ----------
+    labels
+        The labels, with new codes.
+    position
+        The position there of each of the labels.
+    """
+
+    labels: Labels
+    position: Codes
+
+
+class ItemSubset(NamedTuple):
+    """The labels of some items.
+
+    Attributes
+    ----------
+    labels
+        The labels, with codes of their own.
+    item
+        The code there of each item that was asked for.
+    annotator
+        The codes that the annotators had before.
+    """
+
+    labels: Labels
+    item: NDArray[np.int64]
+    annotator: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedLabels(Labels):
+    """Labels whose arrays, and whatever models put beside them, are on disk.
+
+    What has one entry per item or annotator is in memory: ids, known truths.
+
+    Attributes
+    ----------
+    disk
+        Where the arrays are.
+    rows
+        The codes of the labels in row order.
+    """
+
+    on_disk: ClassVar[bool] = True
+
+    disk: Disk = field(kw_only=True)
+    rows: RowCodes = field(kw_only=True)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array of zeros, on disk."""
+        return self.disk.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used."""
+        self.disk.check_room(n_bytes, what)
+
+    def to_codes(self, rows: slice = slice(None)) -> pa.Table:
+        """Return some labels in row order, with dictionaries for ids."""
+        return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per label in row order, on disk."""
+        return self.disk.in_row_order(values, self.row)

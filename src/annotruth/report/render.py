@@ -1,0 +1,472 @@
+"""One renderer for reports, the service's pages and notebooks: parts are data, templates show them.
+
+A part is a text, a list of parts, or an object of a class below or of `Chart`. For every class
+there is a macro of its name in ``templates/parts.html``. All text is escaped there, so ids and
+labels never become markup; only what templates and drawings write is HTML.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from annotruth.errors import shorten
+from annotruth.io.atomic import atomic_write
+from annotruth.report.charts.chart import (
+    NARROW_WIDTH,
+    THEMES,
+    Chart,
+    chart_style,
+    color_rules,
+)
+from annotruth.report.charts.drawing import without_control
+from annotruth.report.tables import PageTable
+
+Part: TypeAlias = Any
+"""A text, a list of parts, a `Chart`, or an object with a macro of its class's name."""
+
+Fact: TypeAlias = tuple[str, object, str]
+"""A name, a large value, and a note on it."""
+
+_SPACES = re.compile(r"\s+")
+_CODE = re.compile("`([^`]+)`")
+_MAX_CHIPS = 16
+_SCRIPTS = (
+    *("data.js", "marks.js", "table.js", "item.js", "detail.js", "ranking.js", "charts.js"),
+    *("tips.js", "theme.js", "main.js"),
+)
+
+
+@dataclass(frozen=True)
+class Strong:
+    """Text in bold letters."""
+
+    text: object
+
+
+@dataclass(frozen=True)
+class CodeText:
+    """Text as one types it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Small:
+    """A note in small letters behind a value."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to a section of the page, or to an address."""
+
+    text: str
+    section: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Opener:
+    """A text that opens a row of one of the page's tables, by its id."""
+
+    text: str
+    table: str
+    row: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph: plain, or of the style "lead", "quiet" or "note"."""
+
+    content: Part
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of texts."""
+
+    lines: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with large values, and a note on each."""
+
+    rows: Sequence[Fact]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Names with small values."""
+
+    options: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Chips:
+    """Categories with their colors; of too many, some evenly from the list."""
+
+    names: Sequence[str]
+    colors: Sequence[int]
+
+    @property
+    def shown(self) -> list[tuple[str, int]]:
+        """The names, shortened, and the colors that are shown."""
+        n, places = len(self.names), range(len(self.names))
+        chosen = sorted({k * (n - 1) // (_MAX_CHIPS - 1) for k in range(_MAX_CHIPS)})
+        return [
+            (shorten(self.names[k]), self.colors[k])
+            for k in (places if n <= _MAX_CHIPS else chosen)
+        ]
+
+    @property
+    def note(self) -> str:
+        """How many of the categories are shown; empty if all are."""
+        n = len(self.names)
+        return f"({_MAX_CHIPS} of {n:,})" if n > _MAX_CHIPS else ""
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Figures, or a figure and other parts, side by side where there is room."""
+
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Several parts in one column of `SideBySide`."""
+
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A small table whole, whose first column names the rows.
+
+    Columns of ``minor`` need a large screen; those of ``left`` are texts.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Part]]
+    style: str = ""
+    minor: Sequence[int] = ()
+    left: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A large table, which the page's script sorts, searches, exports and shows a screen at a time."""
+
+    name: str
+    title: str
+    table: PageTable | None = None
+
+
+@dataclass(frozen=True)
+class CountLine:
+    """A count with a button that shows its rows, ``table|column|word``, and what follows it."""
+
+    show: str
+    count: int
+    rest: Part
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """Names, one per line, with what is said of each."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class NameList:
+    """Names on one line."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question of the first screen with its answer in lines; empty lines are left out."""
+
+    question: str
+    lines: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """An answer in one word with its tone, and the sentence that it follows from."""
+
+    word: str
+    tone: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """A note with a word in its tone first."""
+
+    tone: str
+    word: str
+    rest: str
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """Whether to trust the results, facts, what to do, and the rules behind them."""
+
+    question: str
+    conclusion: Conclusion
+    rule: str
+    facts: Facts
+    blocks: Sequence[Answer]
+    rules: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a page: its id, its heading, its parts, and the text of the link to it.
+
+    ``long`` sections may break across sheets of paper.
+    """
+
+    name: str
+    title: str
+    parts: Sequence[Part]
+    link: str = ""
+    long: bool = False
+
+    def find(self, kind: type) -> Iterator[Any]:
+        """Return the parts of a kind, wherever they stand in the section."""
+        return _find(self.parts, kind)
+
+
+def _find(part: Part, kind: type) -> Iterator[Any]:
+    if isinstance(part, kind):
+        yield part
+    if isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _find(each, kind)
+    elif isinstance(part, (SideBySide, Beside)):
+        yield from _find(part.parts, kind)
+
+
+class Renderer:
+    """Templates of the report, and of further packages with a folder ``templates``.
+
+    A package adds macros for parts of its own in a template ``parts.html``.
+    """
+
+    def __init__(self, *packages: str) -> None:
+        names = [*packages, "annotruth.report"]
+        loaders = [PackageLoader(name) for name in names]
+        self.environment = Environment(
+            loader=ChoiceLoader(loaders),
+            autoescape=True,
+            finalize=_on_one_line,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.globals |= {"show": self.show, "narrow_width": NARROW_WIDTH}
+        self.environment.filters |= {"with_code": with_code, "shorten": shorten}
+        self._macros: dict[str, Any] = {}
+        for loader in reversed(loaders):
+            if "parts.html" in loader.list_templates():
+                template = loader.load(self.environment, "parts.html", self.environment.globals)
+                self._macros |= vars(template.module)
+
+    def show(self, part: Part) -> Markup:
+        """Return a part as HTML."""
+        if isinstance(part, str) or hasattr(part, "__html__"):
+            return escape(_on_one_line(part))
+        if isinstance(part, (list, tuple)):
+            return Markup("").join(map(self.show, part))
+        shown: Markup = self._macros[type(part).__name__](part)
+        return shown
+
+    def page(self, template: str, **values: Any) -> str:
+        """Return a page: a template filled with values."""
+        return self.environment.get_template(template).render(**values)
+
+
+@cache
+def renderer() -> Renderer:
+    """Return the renderer of reports."""
+    return Renderer()
+
+
+def with_code(text: str) -> Markup:
+    """Return text escaped, in which what stands between backticks is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(_on_one_line(text)))))
+
+
+def _on_one_line(value: object) -> object:
+    """Return text on one line, without what XML cannot hold; HTML as it is."""
+    if hasattr(value, "__html__"):
+        return value
+    return without_control(_SPACES.sub(" ", str(value)))
+
+
+def as_sentence(text: str) -> str:
+    """Return text with a capital letter and a full stop; nothing of nothing."""
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def charts_and_tables(
+    sections: Iterable[Section], charts: Iterable[Chart] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return the numbers behind the charts and the tables of sections, and behind further charts."""
+    sections = list(sections)
+    drawn = [*charts, *(chart for each in sections for chart in each.find(Chart))]
+    tables = [table for each in sections for table in each.find(DataTable)]
+    return {
+        "charts": {chart.name: rounded(chart) for chart in drawn},
+        "tables": {each.name: vars(each.table) for each in tables if each.table is not None},
+    }
+
+
+def make_page(
+    *,
+    kind: str,
+    heading: str,
+    subheading: str,
+    sections: Iterable[Section],
+    footer: str,
+    data: str = "",
+    command: str = "",
+    notice: str = "",
+    colors: Sequence[str] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return a page with its style and script in it, which allows no others.
+
+    Parameters
+    ----------
+    kind, heading, subheading
+        What the page is, such as "Annotation report"; its heading and the line under it.
+    sections
+        Its sections; those without parts are left out.
+    footer
+        The text at the end; what stands between backticks is shown as code, here and in ``notice``.
+    data
+        The numbers behind the page, as `pack` returns them; those of the sections if not given.
+    command
+        The command that makes the page, shown under the heading.
+    notice
+        A warning under the heading; none if empty.
+    colors
+        The colors of the categories.
+    sources
+        What the page may load, by directive of its Content-Security-Policy.
+    """
+    style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
+    shown = [section for section in sections if section.parts]
+    return renderer().page(
+        "page.html",
+        policy=_policy(style, script, sources),
+        kind=kind,
+        heading=heading,
+        under=subheading,
+        command=command,
+        notice=notice,
+        sections=shown,
+        footer=f"Made by annotruth {version('annotruth')}. {footer}",
+        style=style,
+        data=data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
+        script=script,
+    )
+
+
+def write_page(content: str, path: str | Path) -> None:
+    """Write a page, completely or not at all."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
+
+
+def rounded(chart: Chart) -> dict[str, Any]:
+    """Return the numbers behind a chart in six digits; nan is null."""
+    return {
+        key: [
+            (float(f"{v:.6g}") if math.isfinite(v) else None) if isinstance(v, float) else v
+            for v in column
+        ]
+        for key, column in chart.data.items()
+    }
+
+
+def pack(data: Any) -> str:
+    """Return JSON, compressed and in letters that are safe in HTML; the same data, the same text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
+    return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
+
+
+def plain_json(data: Any) -> str:
+    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def page_style(colors: Sequence[str]) -> str:
+    """Return the style sheet of pages in both themes, with the colors of categories."""
+    light, dark = (
+        "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
+        for theme in ("light", "dark")
+    )
+    themes = (
+        f":root{{{light}color-scheme:light}}\n"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
+        f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
+        f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
+    )
+    rules = "\n".join(color_rules(colors))
+    return f"{themes}{asset('page.css')}{chart_style()}{rules}\n"
+
+
+def script_of(scripts: Iterable[str]) -> str:
+    """Return scripts as one, whose names other scripts do not see."""
+    return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
+
+
+def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
+    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
+    style_hash, script_hash = (
+        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
+    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
+    return (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        f"{loaded}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def asset(name: str) -> str:
+    """Return a style sheet, script or template of pages."""
+    return files("annotruth.report").joinpath("assets", name).read_text("utf-8")

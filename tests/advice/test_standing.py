@@ -1,0 +1,114 @@
+"""Standing verdicts: they change on clear evidence only."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import annotruth as at
+from annotruth.analyses.advice.standing import Standing, standing_verdicts
+
+
+def fit_of(n_labels, p_spammer, agreement=0.0, verdict=None):
+    """Return what standing verdicts read of a fit of one annotator by a model that flags people."""
+    return SimpleNamespace(
+        too_few=("too few labels", ""),
+        data=SimpleNamespace(labels_per_annotator=np.array([n_labels])),
+        annotator_columns={
+            "flagged": np.array([False]),
+            "p_spammer": np.array([p_spammer]),
+            "agreement": np.array([agreement]),
+        },
+        verdict=verdict,
+    )
+
+
+def follow(*steps):
+    """Return the standing verdicts of fits: verdict, labels, probability, and further values of each."""
+    held, found = {}, []
+    for said, n_labels, p_spammer, *rest in steps:
+        fit = fit_of(n_labels, p_spammer, *rest)
+        (now,) = standing_verdicts(fit, ["ann"], np.array([said]), held)
+        held = {"ann": now}
+        found.append(now.verdict)
+    return found
+
+
+NONE = "too few labels"
+
+
+def test_a_flag_needs_clear_evidence_and_stays():
+    assert follow(("drop", 20, 0.94), ("drop", 30, 0.95)) == [NONE, "drop"]
+    steps = [("drop", 20, 0.97), ("unsure", 30, 0.5), (NONE, 31, 0.7)]
+    assert follow(*steps) == ["drop"] * 3
+    assert follow(*steps, ("unsure", 32, 0.49)) == ["drop"] * 3 + [NONE]
+    assert follow(*steps, ("keep", 80, 0.02)) == ["drop"] * 3 + ["keep"]
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "agreement", "stays"), [(100, 0.19, True), (100, 0.21, False)]
+)
+def test_a_flag_that_counts_contradict_is_taken_back(n_labels, agreement, stays):
+    steps = [("drop", 50, 0.99), ("unsure", n_labels, 0.9, agreement)]
+    assert follow(*steps) == ["drop", "drop" if stays else NONE]
+
+
+def test_keep_needs_clear_evidence_and_open_questions_do_not_end_it():
+    assert follow(("keep", 10, 0.06), ("keep", 12, 0.05)) == [NONE, "keep"]
+    assert follow(("keep", 12, 0.05), (NONE, 40, 0.3), ("drop", 50, 0.9)) == ["keep"] * 3
+
+
+def test_a_notice_is_given_after_labels_grew_by_half():
+    steps = [("keep", 60, 0.01), ("unsure", 61, 0.1), ("unsure", 91, 0.1)]
+    assert follow(*steps) == ["keep", "keep", "keep"]
+    assert follow(*steps, ("unsure", 92, 0.1)) == ["keep"] * 3 + ["unsure"]
+    assert follow(*steps, ("keep", 92, 0.1), ("unsure", 100, 0.1)) == ["keep"] * 5
+    assert follow(("unsure", 20, 0.6), ("unsure", 60, 0.6), ("unsure", 61, 0.4)) == [
+        NONE,
+        NONE,
+        "unsure",
+    ]
+    noticed = [("unsure", 20, 0.1), ("unsure", 30, 0.1)]
+    later = [("keep", 40, 0.01), ("keep", 59, 0.01), ("keep", 60, 0.01)]
+    assert follow(*noticed, *later) == [NONE, "unsure", "unsure", "unsure", "keep"]
+
+
+def test_fits_without_verdicts_change_nothing():
+    steps = [
+        ("drop", 20, 0.99),
+        ("unsure", 60, 0.0, 0.9, "camps"),
+        ("unsure", 200, 0.0, 0.9, "camps"),
+    ]
+    assert follow(*steps) == ["drop"] * 3
+    assert follow(*steps[1:]) == [NONE, NONE]
+
+
+def test_the_run_of_a_verdict_is_counted_in_labels():
+    (now,) = standing_verdicts(
+        fit_of(90, 0.1), ["ann"], np.array(["unsure"]), {"ann": Standing("keep", "unsure", 70)}
+    )
+    assert now == Standing("keep", "unsure", 70)
+    (now,) = standing_verdicts(
+        fit_of(90, 0.1), ["ann"], np.array(["keep"]), {"ann": Standing("keep", "unsure", 70)}
+    )
+    assert now == Standing("keep", "keep", 90)
+
+
+def test_only_updated_fits_show_standing_verdicts():
+    made = at.simulate.crowd(n_items=120, n_annotators=10, spammer_share=0.2, seed=3).labels
+    table = made.to_arrow()
+    fit = at.fit(table.slice(0, 300))
+    assert "standing" not in fit.verdict_table().column_names
+    later = at.update(fit, table.slice(300))
+    assert later.verdict_table().column_names == [
+        "annotator",
+        "verdict",
+        "standing",
+        "ask",
+        "reason",
+    ]
+    whole = at.fit(table)
+    assert later.verdict_table().drop_columns("standing").equals(whole.verdict_table())
+    rows = later.past_fit_table().slice(len(fit.data.annotators))
+    assert rows["standing"].to_pylist() == later.verdict_table()["standing"].to_pylist()
+    assert {"keep", "drop"} <= set(rows["standing"].to_pylist())

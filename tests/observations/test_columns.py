@@ -1,0 +1,313 @@
+"""Finding columns, missing values, and messages about them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.observations import Labels
+from annotruth.observations.frames import LABEL_ROLES, TRUTH_ROLES, describe_columns, find_columns
+
+
+def test_numbered_columns_of_pandas_can_be_named():
+    data = pd.DataFrame([("i", "a", 1), ("i", "b", 2)])
+    labels = Labels.of(data, columns={"item": 0, "annotator": 1, "label": 2})
+    assert labels.annotators.to_pylist() == ["a", "b"]
+
+
+def test_columns_must_be_a_mapping():
+    with pytest.raises(InputError, match="give a mapping from role to column name"):
+        Labels.of(pa.table({"x": [1]}), columns=["x", "y", "z"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["item", "annotator", "label"],
+        ["task", "worker", "label"],
+        ["question", "worker", "answer"],
+        ["item", "rater", "rating"],
+        [" Item", "ANNOTATOR ", "Label"],
+        ["item_id", "annotator_id", "sentiment"],
+        ["sample_id", "user", "score"],
+        ["Text", "observer", "category"],
+        ["stimulus", "subject", "vote"],
+        ["unit_id", "worker_id", "response"],
+        ["question_id", "rater_id", "class"],
+        ["example_id", "judge", "choice"],
+        ["image", "coder", "value"],
+        ["pvs", "user_id", "rating"],
+    ],
+)
+def test_known_column_names_need_no_option(names):
+    table = pa.table([["i"], [5], ["x"], [9]], names=[*names, "seconds"])
+    labels = Labels.of(table)
+    assert labels.items.to_pylist() == ["i"]
+    assert labels.annotators.to_pylist() == [5]
+    assert labels.scale.names == ["x"]
+
+
+def test_columns_can_be_named(frame):
+    data = frame({"x": [1, 2], "y": ["a", "b"], "z": ["p", "q"]})
+    if isinstance(data, list):
+        assert Labels.of(data).items.to_pylist() == [1, 2]
+        return
+    labels = Labels.of(data, columns={"item": "y", "annotator": "x", "label": "z"})
+    assert labels.items.to_pylist() == ["a", "b"]
+    assert labels.annotators.to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        ("item text worker label score", "item worker label"),  # ours come first
+        ("task task_id rater user rating value", "task rater rating"),
+        (
+            "item_id text annotator_id sentiment",
+            "item_id annotator_id sentiment",
+        ),  # an id, its text
+        ("video image labeler score", "image labeler score"),
+        ("Clip participant participation rating", "Clip participant rating"),
+    ],
+)
+def test_names_of_an_earlier_group_come_first(names, columns):
+    assert list(find_columns(names.split(), LABEL_ROLES).values()) == columns.split()
+
+
+def test_all_unclear_columns_are_asked_for_at_once():
+    names = ["sample_id", "example_id", "user_id", "judge", "mark"]
+    with pytest.raises(InputError) as caught:
+        find_columns(names, LABEL_ROLES)
+    assert str(caught.value) == (
+        "columns 'sample_id' and 'example_id' could both be the item; columns 'user_id' and 'judge' "
+        "could both be the annotator; no column for the label (found: sample_id, example_id, "
+        "user_id, judge, mark); name it 'label', or pass columns={'item': 'sample_id', "
+        "'annotator': 'user_id', 'label': 'mark'} "
+        "(`--columns item=sample_id,annotator=user_id,label=mark`)"
+    )
+
+
+@pytest.mark.parametrize("name", ["user", "User_ID", "subject"])
+def test_a_column_that_may_be_the_author_is_asked_for(name):
+    """As in a table of posts with a class each."""
+    table = pa.table({"text": ["a", "b"], name: [1, 2], "sentiment": ["good", "bad"]})
+    message = f"every item has one label, so '{name}' .*item=text,annotator={name},label=sentiment`"
+    with pytest.raises(InputError, match=message):
+        Labels.of(table)
+    assert Labels.of(table, columns={"annotator": name}).n_labels == 2
+    assert Labels.of(pa.concat_tables([table, table]), duplicates="keep").n_labels == 4
+
+
+def test_columns_taken_for_roles_are_described():
+    names = {"item": "sample_id", "annotator": "annotator", "label": "score"}
+    said = "item = sample_id, annotator = annotator, label = score"
+    assert Labels.of(pa.table([["i"], ["a"], [1]], names=list(names.values()))).read_as == said
+    assert describe_columns({"item": "Item", "annotator": " annotator", "label": "label"}) == ""
+    assert describe_columns(names, {"item": "sample_id"}) == said
+    assert describe_columns(names, {"item": "sample_id", "label": "score"}) == ""
+
+
+def test_named_columns_take_precedence_over_known_names():
+    names = ["item", "worker", "label", "task"]
+    assert find_columns(names, LABEL_ROLES, {"item": "task"})["item"] == "task"
+    assert find_columns(["item", "truth"], TRUTH_ROLES) == {"item": "item", "truth": "truth"}
+
+
+def test_the_exact_spelling_comes_first():
+    for names in (["label", "Label"], ["Label", "label"]):
+        assert find_columns(["item", "rater", *names], LABEL_ROLES)["label"] == "label"
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "message"),
+    [
+        ("item worker", {}, r"no column for the label \(found: item, worker\).*label=NAME"),
+        ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
+        ("item task worker label", {}, "'item' and 'task' could both be the item.*item=item"),
+        ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
+        ("item who label", {}, r"name it 'annotator', or .*\(`--columns annotator=who`\)$"),
+        ("film who label", {"item": "movie", "annotator": "who"}, "item=film,annotator=who`"),
+        ("item who label hour", {}, "`--columns annotator=NAME`"),
+        ("\ufeffitem worker label", {}, "`--columns item=NAME`"),  # cannot be typed
+        (
+            "item who label",
+            {"item": "id", "label": "is"},
+            r"^no column 'id' and no column 'is'; no column for the annotator \(found: item, who,"
+            + r" label\); pass .* \(`--columns item=NAME,annotator=NAME,label=NAME`\)$",
+        ),
+        (
+            "film who stars",
+            {"item": "film"},
+            r"^no column for the annotator and the label .*"
+            + r"\(`--columns item=film,annotator=NAME,label=NAME`\)$",
+        ),
+        ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
+        ("item worker label label", {}, "two columns are named 'label'"),
+        ("item worker label", {"item": "label"}, "'label' cannot be the item and the label at"),
+    ],
+)
+def test_missing_and_ambiguous_columns_are_refused(names, given, message):
+    with pytest.raises(InputError, match=message):
+        find_columns(names.split(), LABEL_ROLES, given)
+
+
+def test_two_columns_of_one_name_are_refused():
+    names = ["item", "annotator", "label", "label"]
+    for data in (
+        pd.DataFrame([[1, 2, 3, 4]], columns=names),
+        pa.table([[1], [2], [3], [4]], names=names),
+    ):
+        with pytest.raises(InputError, match=r"two columns .*name.*: rename one"):
+            Labels.of(data)
+
+
+def test_other_columns_may_hold_anything():
+    columns = {"item": [1, 2], "annotator": "a", "label": [1, 2]}
+    assert Labels.of(pd.DataFrame({**columns, "meta": [1, "x"], 7: [{1: 2}, 3j]})).n_labels == 2
+    things = pl.Series([{1}, object()], dtype=pl.Object)
+    assert Labels.of(pl.DataFrame({**columns, "meta": things})).n_labels == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [5, None, "labels.csv", b"x", object()],
+    ids=lambda data: type(data).__name__,
+)
+def test_data_other_than_frames_and_tuples_are_refused(data):
+    with pytest.raises(InputError, match=r"cannot read labels from .*read_labels"):
+        Labels.of(data)
+
+
+@pytest.mark.parametrize("row", [(1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4)], ids=repr)
+def test_rows_other_than_triples_are_refused(row):
+    with pytest.raises(InputError, match=r"row 2 is .*each must be \(item, annotator, label\)"):
+        Labels.of([(1, "a", "x"), row])
+
+
+@pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2])], ids=["pandas", "polars"])
+def test_a_single_column_is_refused(data):
+    with pytest.raises(InputError, match="a Series of labels needs an index of two levels"):
+        Labels.of(data)
+
+
+def test_labels_are_returned_as_they_are_and_options_are_refused():
+    labels = Labels.of([(1, "a", "x")])
+    assert Labels.of(labels) is labels
+    for options in ({"scale": "nominal"}, {"categories": ["x"]}, {"columns": {"item": "x"}}):
+        with pytest.raises(InputError, match="Labels already"):
+            Labels.of(labels, **options)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["x", None, "", "y", " ", "nan", "NaN"],
+        pd.Series(["x", pd.NA, "", "y", None, float("nan"), "nan"], dtype=object),
+        pd.Categorical(["x", None, "", "y", None, "nan", " "]),
+        pd.array(["x", None, None, "y", "", "nan", None], dtype="string"),
+        pl.Series(["x", None, "", "y", " ", "nan", "NaN"]),
+        pl.Series(["x", None, "", "y", " ", "nan", "NaN"], dtype=pl.Categorical),
+    ],
+    ids=["list", "object", "categorical", "string", "polars", "polars categorical"],
+)
+def test_missing_text_labels_are_dropped_and_counted(column, rows_of):
+    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    labels = Labels.of(make({"item": range(7), "annotator": ["a"] * 7, "label": column}))
+    assert rows_of(labels) == [(0, "a", "x"), (3, "a", "y")]
+    assert labels.n_dropped == 5
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1, np.nan, None, 2],
+        pd.array([1, None, None, 2], dtype="Int64"),
+        pl.Series([1.0, float("nan"), None, 2.0]),
+    ],
+    ids=["numpy", "nullable", "polars"],
+)
+def test_missing_numeric_labels_are_dropped_and_counted(column, rows_of):
+    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    labels = Labels.of(make({"item": range(4), "annotator": ["a"] * 4, "label": column}))
+    assert rows_of(labels) == [(0, "a", 1), (3, "a", 2)]
+    assert labels.n_dropped == 2
+
+
+def test_items_and_annotators_without_a_label_are_left_out():
+    labels = Labels.of([(1, "a", "x"), (2, "b", None)])
+    assert labels.items.to_pylist() == [1]
+    assert labels.annotators.to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("missing", [None, "", "nan", " "], ids=repr)
+@pytest.mark.parametrize("role", ["item", "annotator"])
+def test_a_label_without_an_id_is_refused_by_row(role, missing):
+    rows = [{"item": "i", "annotator": "a", "label": label} for label in ("x", None, "y", "z")]
+    rows[1][role] = missing  # no label either: dropped, but counted as a row
+    rows[2][role] = missing
+    rows[3]["item"] = "j"
+    with pytest.raises(InputError, match=rf"row 3 has a label but no {role} \(1 in all\)"):
+        Labels.of(pd.DataFrame(rows), duplicates="keep")
+
+
+def test_tables_without_rows_or_labels_are_refused():
+    with pytest.raises(InputError, match="no rows"):
+        Labels.of([])
+    with pytest.raises(InputError, match="no rows"):
+        Labels.of(pd.DataFrame({"item": [], "annotator": [], "label": []}))
+    with pytest.raises(InputError, match="every row has an empty label"):
+        Labels.of([(1, "a", None), (2, "a", None)])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, "x"], r"mixes int and str \(row 2: 'x'\)"),
+        (["x", None, 2.5], r"mixes str and float \(row 3: 2.5\)"),
+        ([1, True], r"mixes int and bool \(row 2: True\)"),
+        ([pd.NA, 1, "x"], r"mixes int and str \(row 3: 'x'\)"),
+        (["\ud800", "x"], "holds str values that cannot be read"),
+        ([1, np.zeros((2, 2))], r"mixes int and ndarray \(row 2"),
+        ([np.zeros((2, 2))], "holds ndarray values that cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("role", ["item", "annotator", "label"])
+def test_mixed_types_are_refused_by_column_and_row(role, values, message):
+    columns = {name: list(range(len(values))) for name in ("item", "annotator", "label")}
+    columns[role] = values
+    with pytest.raises(InputError, match=f"column '{role}' {message}"):
+        Labels.of(list(zip(*columns.values(), strict=True)))
+    columns[role] = pd.Series(values, dtype=object)
+    with pytest.raises(InputError, match=f"column '{role}' {message}"):
+        Labels.of(pd.DataFrame(columns))
+
+
+TWICE = [(1, "a", "x"), (2, "a", "x"), (1, "b", "y"), (1, "a", "z"), (2, "a", "y"), (1, "a", "x")]
+
+
+def test_duplicate_rows_are_refused_by_name():
+    message = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; pass"
+    with pytest.raises(InputError, match=message):
+        Labels.of(TWICE)
+    with pytest.raises(InputError, match="and 1 more; pass duplicates='keep'"):
+        Labels.of(TWICE + TWICE[:2])
+    with pytest.raises(InputError, match="unknown duplicates 'first': choose refuse, keep or last"):
+        Labels.of(TWICE, duplicates="first")
+
+
+def test_duplicates_are_kept_on_request(rows_of):
+    assert rows_of(Labels.of(TWICE, duplicates="keep")) == TWICE
+
+
+def test_the_last_duplicate_is_kept_on_request(rows_of):
+    assert rows_of(Labels.of(TWICE, duplicates="last")) == [
+        (1, "b", "y"),
+        (2, "a", "y"),
+        (1, "a", "x"),
+    ]
+
+
+def test_a_row_without_a_label_is_not_a_duplicate(rows_of):
+    assert rows_of(Labels.of([(1, "a", "x"), (1, "a", None)])) == [(1, "a", "x")]
