@@ -19,10 +19,10 @@ from annotruth.engines.memory import MemoryEngine, MemorySession, check_local
 from annotruth.errors import ConvergenceWarning
 from annotruth.io.readers import read_labels
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
 from annotruth.models.em import Progress
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 
 MODELS = ("gpm", "dawid-skene", "glad", "ordinal-binary", "ordinal-mixture", "subject-bias")
 DATASETS = ("face", "dog", "duck", "product", "rte", "web", "adult", "ftv", "movielens-100k")

@@ -21,8 +21,8 @@ import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, Scale
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, Scale
 from annotruth.paper.tables import markdown_table
 
 ITEMS, ANNOTATORS, CATEGORIES = 150, 25, 5

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 from benchmarks.truth.sets import TruthSet
 
 ALL = "all of these"

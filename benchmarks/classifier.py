@@ -17,7 +17,7 @@ import numpy as np
 
 import annotruth as at
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 N_ANNOTATORS = 25
 N_CLASSES = 4

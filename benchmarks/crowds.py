@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 from annotruth.simulate import crowd
 
 LABELS_PER_ITEM = 10

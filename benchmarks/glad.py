@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from annotruth import simulate
 from annotruth.errors import ConvergenceWarning
-from annotruth.models.glad import GLAD
+from annotruth.models.confusion.glad import GLAD
 from benchmarks import machine
 from benchmarks.crowds import peer_frame
 

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from annotruth.labels.on_disk.disk import format_size, parse_size
+from annotruth.observations.disk import format_size, parse_size
 from benchmarks import machine
 from benchmarks.end_to_end import (
     COMMAND,

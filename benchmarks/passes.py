@@ -16,12 +16,11 @@ from threadpoolctl import threadpool_limits
 from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.reference import ReferenceEngine
-from annotruth.labels import Labels
-from annotruth.models import dawid_skene
+from annotruth.models.confusion import dawid_skene
 from annotruth.models.gpm import GPM
-from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps, opinion_steps
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.observations import Labels
 from benchmarks import machine, peerannot, scaling
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Timings, measure_in_turn, time_difference, time_steps
@@ -94,7 +93,7 @@ def own_passes(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
         return dawid_skene.DawidSkene()._steps(labels, session)
 
     def of_robust_gpm(session: Session) -> OpinionSteps:
-        return opinion_steps(OpinionShapes(labels), session, RobustGPM.tol)
+        return OpinionSteps(OpinionShapes(labels), session)
 
     return {
         "annotruth GPM, 1 thread": passes(of_gpm, MemoryEngine(threads=1), 20),

@@ -18,8 +18,8 @@ from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.engines.protocol import Kernel
 from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.labels import Labels
-from annotruth.models.gpm.model import GPM
+from annotruth.models.gpm import GPM
+from annotruth.observations import Labels
 from benchmarks import machine
 from benchmarks.crowds import LABELS_PER_ANNOTATOR, sorted_labels
 from benchmarks.timing import Sample, measure_in_turn, time_steps

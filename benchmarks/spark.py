@@ -16,8 +16,8 @@ import numpy as np
 
 import annotruth as at
 from annotruth.engines.spark import SparkEngine
+from annotruth.engines.spark.cluster import get_session
 from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.start import get_session
 from annotruth.models.distributed_fit import DistributedFit
 from benchmarks import machine
 from benchmarks.end_to_end import LABELS_PER_ITEM, call_in_process

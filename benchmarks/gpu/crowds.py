@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 PER_ITEM, N_CATEGORIES = 10, 5
 _CHUNK = 1_000_000  # items

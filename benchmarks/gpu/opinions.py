@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemorySession
-from annotruth.models.em_estimator import EMEstimator
-from annotruth.models.robust_gpm import model, opinion_results
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps, SinglePrecisionOpinionSteps
+from annotruth.models.robust_gpm import model, opinion_model
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from benchmarks.gpu.crowds import make_opinions
 from benchmarks.gpu.robust_gpm import compare_engines
 from benchmarks.gpu.timing import Stages
@@ -16,16 +15,13 @@ STAGES: Stages = {
     "folds": [(model, "assign_folds")],
     "verdict": [(model, "judge_agreement")],
     "truth or opinions": [(model.RobustGPM, "_has_one_truth")],
-    "EM": [(EMEstimator, "_run_em")],
-    "leave-one-out": [
-        (SinglePrecisionOpinionSteps, "leave_one_out"),
-        (OpinionSteps, "leave_one_out"),
-    ],
-    "annotators": [(opinion_results, "final_model"), (opinion_results, "annotator_results")],
-    "summaries of items": [(opinion_results, "_summarize_items")],
-    "parameters to memory": [(opinion_results.OpinionState, "to_host")],
+    "EM": [(opinion_model, "run_em")],
+    "leave-one-out": [(OpinionSteps, "leave_one_out")],
+    "annotators": [(opinion_model, "final_model"), (opinion_model, "annotator_results")],
+    "summaries of items": [(opinion_model, "_summarize_items")],
+    "parameters to memory": [(opinion_model.OpinionState, "to_host")],
     "collecting items": [(GPUSession, "collect")],
-    "tables of items": [(opinion_results, "item_results")],
+    "tables of items": [(opinion_model, "item_results")],
 }
 
 

@@ -10,9 +10,9 @@ import annotruth as at
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.memory import MemoryEngine
-from annotruth.labels import Scale
-from annotruth.models.dawid_skene.steps import DawidSkeneSteps
-from annotruth.models.gpm.steps import GPMSteps
+from annotruth.models.confusion.dawid_skene import DawidSkeneSteps
+from annotruth.models.gpm import GPMSteps
+from annotruth.observations import Scale
 from benchmarks.gpu.crowds import make_labels
 from benchmarks.gpu.timing import compared, copy_rate, kernel_time, same_bytes, timed
 

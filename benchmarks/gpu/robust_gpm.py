@@ -11,18 +11,18 @@ from annotruth.engines import Engine
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.memory import MemoryEngine
-from annotruth.labels import Labels
-from annotruth.models.robust_gpm import choice, class_results, model
+from annotruth.models.robust_gpm import class_model, model
+from annotruth.observations import Labels
 from benchmarks.gpu.crowds import make_labels
 from benchmarks.gpu.timing import Stages, compared, same_bytes, timed_stages
 
 STAGES: Stages = {
     "folds": [(model, "assign_folds")],
     "verdict": [(model, "judge_agreement")],
-    "choice": [(choice, "choose")],
-    "EM": [(model, "run_em")],
-    "leave-one-out": [(class_results, "final_state")],
-    "results": [(class_results, "make_class_fit")],
+    "choice": [(class_model, "choose")],
+    "EM": [(class_model, "run_em")],
+    "leave-one-out": [(class_model, "final_state")],
+    "results": [(class_model.RightLabelModel, "make_fit")],
 }
 
 

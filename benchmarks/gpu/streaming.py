@@ -16,9 +16,9 @@ import annotruth as at
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.gpu.session import GPUSession
-from annotruth.labels import Labels
-from annotruth.models.dawid_skene.steps import DawidSkeneSteps
-from annotruth.models.gpm.steps import GPMSteps
+from annotruth.models.confusion.dawid_skene import DawidSkeneSteps
+from annotruth.models.gpm import GPMSteps
+from annotruth.observations import Labels
 from benchmarks.gpu.crowds import make_labels
 from benchmarks.gpu.timing import same_bytes, stage, timed
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyarrow import csv
 
 import annotruth as at
-from annotruth.groups.differences import SIGNIFICANCE, find_differences
-from annotruth.groups.model import GroupModel, fit_group_model, id_order
-from annotruth.groups.traits import AnnotatorGroups
+from annotruth.analyses.groups.differences import SIGNIFICANCE, find_differences
+from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
+from annotruth.analyses.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.selection.folds import HeldOutModel, log_p_of_folds
 from annotruth.selection.heldout import HeldOut, assign_folds, score_folds
 from benchmarks.groups.tables import markdown

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from benchmarks.honesty.crowds import (
     Design,
     class_prior,

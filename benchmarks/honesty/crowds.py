@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from annotruth import simulate
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 
 AnyCodes: TypeAlias = NDArray[np.integer[Any]]
 

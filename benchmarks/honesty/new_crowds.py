@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from annotruth import simulate
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, Scale
+from annotruth.observations import Labels, Scale
 from annotruth.simulate import Simulation
 from benchmarks.honesty.crowds import AnyCodes, class_scale, draw_rows
 

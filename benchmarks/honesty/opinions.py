@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from benchmarks.honesty.options import (
     PartOptions,
     PartTable,

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import annotruth
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.paper.tables import markdown_table
 
 

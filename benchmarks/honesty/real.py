@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from annotruth.kernels.arrays import Codes
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from benchmarks.truth.sets import find_sets, load_set, why_left_out
 
 

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from benchmarks import machine
 from benchmarks.honesty.crowds import (
     Design,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from benchmarks.honesty.chance import uniform_labels
 from benchmarks.honesty.crowds import (
     AnyCodes,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import annotruth as at
-from annotruth.comparisons.read import load_comparisons
-from annotruth.io.options import ReadOptions
+from annotruth.io.comparisons import load_comparisons
+from annotruth.observations.options import ReadOptions
 
 _NAMES = ("cat", "dog", "fox")
 

@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 import annotruth as at
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.arrays import Covariates
+from annotruth.observations.arrays import Covariates
 from annotruth.simulate.changes import ChangingSimulation
 from benchmarks.over_time.coverage import coverage, places
 

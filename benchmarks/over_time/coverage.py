@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import annotruth as at
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 KINDS = ("constant", "drifts", "switches")
 MIXES: Mapping[str, tuple[float, float, float]] = {

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
 from annotruth.errors import AnnotruthWarning
 from annotruth.kernels.arrays import Floats
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 
 REFERENCES = ("bradley-terry", "crowd-bt")
 """The models that others are compared with, where the package has them."""

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from annotruth.comparisons import Comparisons
 from annotruth.engines import Engine
 from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.memory import MemoryEngine
 from annotruth.models.pairs.registry import make_pair_estimator
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations import Comparisons
 from benchmarks.pairs.speed import N_ANNOTATORS, N_ITEMS, TIE_SHARE
 
 VOTES = (10_000_000, 100_000_000)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth import simulate
-from annotruth.advice.annotators import NOBODY
-from annotruth.advice.pairs.advice import advise_pairs
-from annotruth.comparisons import Comparisons
+from annotruth.analyses.advice.annotators import NOBODY
+from annotruth.analyses.advice.pairs.advice import advise_pairs
 from annotruth.kernels.arrays import Codes
 from annotruth.metrics import kendall_tau
 from annotruth.models.pairs.result import RankFit
+from annotruth.observations import Comparisons
 from annotruth.paper.tables import mean_with_error
 from annotruth.simulate import ComparisonSimulation
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure

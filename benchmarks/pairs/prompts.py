@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.pair_gpm.states import MARGINAL
 from annotruth.models.pairs.registry import get_pair_model
 from annotruth.models.pairs.sanity import rank_correlation
+from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import fit_votes
 from benchmarks.pairs.sets import load_set

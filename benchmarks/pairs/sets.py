@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from annotruth.comparisons import LEFT, RIGHT, Comparisons
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.observations import LEFT, RIGHT, Comparisons
 
 CONTEXTS = ("context", "prompt", "scene")
 OUTCOMES = {"left": 0, "right": 1, "tie": 2}

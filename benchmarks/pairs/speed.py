@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from annotruth.comparisons import Comparisons
 from annotruth.models.pairs.registry import make_pair_estimator
+from annotruth.observations import Comparisons
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 
 N_VOTES, N_ITEMS, N_ANNOTATORS = 10_000_000, 1_000, 20_000

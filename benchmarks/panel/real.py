@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth import metrics
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import DuplicatePolicy, Labels
-from annotruth.labels.truth import match_truth
 from annotruth.models.result import Fit
+from annotruth.observations import DuplicatePolicy, Labels
+from annotruth.observations.truth import match_truth
 from annotruth.paper import movie
 from annotruth.paper.experiment import Measure
 from annotruth.paper.measures import Measured, spammer_share

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 
 BEHAVIORS = ("random", "repeated", "inverted")
 

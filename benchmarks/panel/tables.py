@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from annotruth.errors import InputError
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.paper.experiment import Measure
 from annotruth.paper.measures import Measured, fit_model
 from annotruth.paper.tables import markdown_table, mean_with_error

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes
-from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.honesty.real import votes
 from benchmarks.people import kinds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.observations import Labels
 from benchmarks.honesty.real import votes
 from benchmarks.people.verdicts import Bools
 from benchmarks.truth.scoring import shared_credit

@@ -12,9 +12,9 @@ import numpy as np
 
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
-from annotruth.labels import Labels, ScaleKind
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
+from annotruth.observations import Labels, ScaleKind
 from benchmarks.honesty.options import PartTable, Target, TargetFigure, fit_model
 
 MISSING = "-"

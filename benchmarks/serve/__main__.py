@@ -14,12 +14,14 @@ from benchmarks.serve.crashes import crashes
 from benchmarks.serve.hostile import hostile
 from benchmarks.serve.ingestion import ingestion, outage
 from benchmarks.serve.latency import latency
+from benchmarks.serve.load import load
 from benchmarks.serve.pages import pages
 from benchmarks.serve.store import store
 
 PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
     "store": lambda given: store(n_labels=given.labels, seed=given.seed),
     "ingestion": lambda given: ingestion(seconds=given.seconds),
+    "load": lambda given: load(seconds=given.seconds, n_labels=given.labels, seed=given.seed),
     "outage": lambda given: outage(seconds=given.seconds),
     "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
     "crashes": lambda given: crashes(kills=given.kills, seed=given.seed),

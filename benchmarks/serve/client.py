@@ -1,7 +1,7 @@
 """A client that posts labels by connections that stay open: at a rate, or as fast as it is answered.
 
-It runs in a process of its own: ``python -m benchmarks.serve.client PORT PROJECT SECONDS CONNECTIONS
-BATCH RATE NAME``, with the token on standard input; it prints one JSON object. RATE is in labels per
+It runs in a process of its own: ``python -m benchmarks.serve.client PORT PROJECTS SECONDS CONNECTIONS
+BATCH RATE NAME``, with the token on standard input and projects, posted to in turn, separated by commas; it prints one JSON object. RATE is in labels per
 second, 0 for no limit. At a rate, the time of a request counts from when it was due, so that a
 server that stops for a while does not look fast.
 """
@@ -36,7 +36,7 @@ class Load:
 
     port: int
     token: str
-    project: str
+    projects: list[str]
     seconds: float
     connections: int
     batch: int
@@ -102,9 +102,10 @@ def _request(load: Load, name: str, first: int) -> bytes:
         }
         for k in range(load.batch)
     ]
+    project = load.projects[first % len(load.projects)]
     body = json.dumps(labels if load.batch > 1 else labels[0]).encode()
     head = (
-        f"POST /api/v1/projects/{load.project}/labels HTTP/1.1\r\nHost: localhost\r\n"
+        f"POST /api/v1/projects/{project}/labels HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {load.token}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
@@ -123,11 +124,11 @@ async def _response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def main() -> None:
-    port, project, seconds, connections, batch, rate, name = sys.argv[1:]
+    port, projects, seconds, connections, batch, rate, name = sys.argv[1:]
     load = Load(
         int(port),
         sys.stdin.readline().strip(),
-        project,
+        projects.split(","),
         float(seconds),
         int(connections),
         int(batch),

@@ -23,8 +23,8 @@ from sqlalchemy import select
 import annotruth as at
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.projects import change_settings
-from annotruth.serve.store.schema import event
 from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
+from annotruth.serve.store.tables import event
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve.processes import PROJECT, Installation, installation
 
@@ -34,7 +34,7 @@ _CLIENTS = 2
 _TIMEOUT = 300.0
 _KILL_AFTER = 120.0  # seconds, if the process does nothing
 _SUPERVISE = (
-    "import os; from annotruth.serve.supervisor import serve_commands, supervise; "
+    "import os; from annotruth.serve.start import serve_commands, supervise; "
     "raise SystemExit(supervise(serve_commands(), os.environ))"
 )
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import product
@@ -17,14 +18,14 @@ from typing import Any
 import numpy as np
 from sqlalchemy import func, select
 
-from annotruth.serve.store.schema import event
+from annotruth.serve.store.tables import event
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve.processes import DATABASES, PROJECT, Installation, installation, running
 
-_BATCH = 100
-_CONNECTIONS = {_BATCH: 8, 1: 16}
-_LEAST = {_BATCH: 5_000.0, 1: 500.0}  # labels per second
-_MOST_MILLISECONDS = 200.0
+BATCH = 100
+_CONNECTIONS = {BATCH: 8, 1: 16}
+LEAST = {BATCH: 5_000.0, 1: 500.0}  # labels per second
+MOST_MILLISECONDS = 200.0
 _WARM_UP_SECONDS = 4.0
 
 
@@ -37,10 +38,10 @@ def ingestion(*, seconds: float = 15.0) -> list[PartTable]:
             fits = find_spec("annotruth.serve.worker") is not None
             if fits:
                 processes.enter_context(running(made.config, "worker"))
-            post(made, _WARM_UP_SECONDS, _BATCH, "warm")  # gives the worker labels to fit
-            for batch, paced in product((_BATCH, 1), (False, True)):
+            post(made, _WARM_UP_SECONDS, BATCH, "warm")  # gives the worker labels to fit
+            for batch, paced in product((BATCH, 1), (False, True)):
                 before = _processor_seconds(web)
-                rate = _LEAST[batch] if paced else 0.0
+                rate = LEAST[batch] if paced else 0.0
                 log = post(made, seconds, batch, f"b{batch}-{paced}", rate=rate)
                 busy = (_processor_seconds(web) - before) / log["seconds"]
                 heads = (kind, str(batch), f"{rate:,.0f}" if paced else "any", _yes(fits))
@@ -48,7 +49,7 @@ def ingestion(*, seconds: float = 15.0) -> list[PartTable]:
     return [
         PartTable(
             "Ingestion",
-            f"Requests by a client in a process of its own, by {_CONNECTIONS[_BATCH]} (batches) and "
+            f"Requests by a client in a process of its own, by {_CONNECTIONS[BATCH]} (batches) and "
             f"{_CONNECTIONS[1]} (single labels) connections, each of which waits for the answer; at "
             "a rate, and as fast as it is answered. Times at a rate count from when a request was "
             "due. Lost: acknowledged labels that are not in the database, or twice. The last column "
@@ -79,22 +80,28 @@ def _figures(
 ) -> list[TargetFigure]:
     times = np.array(log["milliseconds"])
     # At a rate, the last requests are answered after the time is over.
-    least = _LEAST[batch] * (0.98 if paced else 1.0)
+    least = LEAST[batch] * (0.98 if paced else 1.0)
     n_errors = sum(n for status, n in log["statuses"].items() if status != "200")
     return [
         TargetFigure(log["n_labels"] / log["seconds"], Target(low=least), 0),
         TargetFigure(float(np.median(times)), digits=1),
-        TargetFigure(float(np.quantile(times, 0.99)), Target(high=_MOST_MILLISECONDS), 1),
+        TargetFigure(float(np.quantile(times, 0.99)), Target(high=MOST_MILLISECONDS), 1),
         TargetFigure(n_errors, Target(high=0), 0),
         TargetFigure(n_lost(made, log, batch), Target(high=0), 0),
     ]
 
 
 def post(
-    made: Installation, seconds: float, batch: int, name: str, *, rate: float = 0.0
+    made: Installation,
+    seconds: float,
+    batch: int,
+    name: str,
+    *,
+    rate: float = 0.0,
+    projects: Sequence[str] = (PROJECT,),
 ) -> dict[str, Any]:
-    """Run a client and return what it saw."""
-    words = (made.config.port, PROJECT, seconds, _CONNECTIONS[batch], batch, rate, name)
+    """Run a client that posts to projects in turn, and return what it saw."""
+    words = (made.config.port, ",".join(projects), seconds, _CONNECTIONS[batch], batch, rate, name)
     command = [sys.executable, "-m", "benchmarks.serve.client", *map(str, words)]
     done = subprocess.run(
         command, input=made.token, stdout=subprocess.PIPE, text=True, check=True, timeout=600
@@ -105,7 +112,7 @@ def post(
 
 def n_lost(made: Installation, log: dict[str, Any], batch: int) -> int:
     """Return how many acknowledged labels are not in the database exactly once."""
-    query = select(event.c.event_id, func.count()).where(event.c.project == made.project.id)
+    query = select(event.c.event_id, func.count())
     with made.database.connect() as connection:
         stored: dict[str, int] = dict(
             connection.execute(query.group_by(event.c.event_id)).tuples().all()

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from tests.postgresql import PostgresqlServer, postgresql_server
 
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tables import Project
 from annotruth.serve.store.tokens import create_token
 
 PROJECT = "measured"

@@ -13,7 +13,7 @@ from annotruth.serve.store.events import (
     current_table,
     events_since,
 )
-from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.tables import LabelEvent
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve.latency import make_events, post
 from benchmarks.serve.processes import Installation, installation

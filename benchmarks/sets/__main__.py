@@ -19,7 +19,7 @@ import pandas as pd
 
 import annotruth as at
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.sets import Members, members
+from annotruth.observations.sets import Members, members
 from annotruth.sets.evaluate import set_metrics
 
 REGIMES: Mapping[str, Mapping[str, Any]] = {

@@ -13,8 +13,8 @@ import numpy as np
 
 import annotruth
 from annotruth import simulate
-from annotruth.labels import Labels, Scale
 from annotruth.models.registry import AUTO, MODELS
+from annotruth.observations import Labels, Scale
 from benchmarks.truth.scoring import Score, score_classes, score_probabilities
 from benchmarks.truth.sets import TruthSet
 

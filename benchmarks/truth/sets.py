@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
-from annotruth.io.reading.tables import read_table
 from annotruth.kernels.arrays import Codes
-from annotruth.labels import Labels, ScaleKind
-from annotruth.labels.encode import match_ids
-from annotruth.labels.scale import parse_numbers
-from annotruth.labels.truth import read_truths
+from annotruth.observations import Labels, ScaleKind
+from annotruth.observations.encode import match_ids
+from annotruth.observations.scale import parse_numbers
+from annotruth.observations.truth import read_truths
 
 # A file of more distinct numbers holds a slider or a score, not classes.
 MAX_NUMBERS = 20
