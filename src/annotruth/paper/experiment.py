@@ -104,57 +104,36 @@ def single_condition(settings: Settings) -> list[Condition]:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """An experiment of the paper.
+    """An experiment of the paper."""
 
-    Attributes
-    ----------
-    name, title, description
-        Its name on the command line, its heading, and what is done, in a few sentences.
-    settings
-        The settings and their defaults.
-    conditions
-        From the settings to the conditions, such as the shares of spammers.
-    run
-        One run of one condition, with its own random generator and the folder of real labels.
-    measures
-        From the settings to the columns of the table.
-    models
-        The models compared: the name in the results and the name in the paper.
-    printed
-        The figures printed in the paper: (values of the condition, model) -> measure -> figure.
-    notes, claims, chart
-        From the runs and the settings to lines below the table, to the paper's claims with
-        their verdicts, and to a chart.
-    summary
-        From the runs and the settings to a text and a table, in place of the table of means.
-    seeded_as
-        From a condition to the (experiment, condition) whose random numbers it uses, where
-        these are not its own.
-    required_files
-        The real labels it needs, if any.
-    default_runs
-        The number of runs per condition, unless given.
-    is_random
-        Whether runs differ; without randomness there is one run.
-    """
-
+    # its name on the command line, its heading, and what is done, in a few sentences
     name: str
     title: str
     description: str
-    settings: Mapping[str, ExperimentSetting]
+    settings: Mapping[str, ExperimentSetting]  # the settings and their defaults
+    # from the settings to the conditions, such as the shares of spammers
     conditions: Callable[[Settings], Sequence[Condition]] = single_condition
+    # one run of one condition, with its own random generator and the folder of real labels
     run: Callable[[Condition, Settings, np.random.Generator, Path | None], Results]
+    # from the settings to the columns of the table
     measures: Callable[[Settings], Sequence[Measure]]
+    # the models compared: the name in the results and the name in the paper
     models: Mapping[str, str]
+    # the figures printed in the paper: (values of the condition, model) -> measure -> figure
     printed: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
+    # from the runs and the settings to lines below the table, to the paper's claims with their
+    # verdicts, and to a chart
     notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] | None = None
     claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] | None = None
     chart: Callable[[Sequence[ExperimentRun], Settings], Chart] | None = None
+    # from the runs and the settings to a text and a table, in place of the table of means
     summary: Callable[[Sequence[ExperimentRun], Settings], tuple[str, pa.Table]] | None = None
+    # from a condition to the (experiment, condition) whose random numbers it uses, where these are
+    # not its own
     seeded_as: Callable[[Condition], tuple[str, Condition]] | None = None
-    required_files: RequiredFiles | None = None
-    default_runs: int = 100
-    is_random: bool = True
+    required_files: RequiredFiles | None = None  # the real labels it needs, if any
+    default_runs: int = 100  # the number of runs per condition, unless given
+    is_random: bool = True  # whether runs differ; without randomness there is one run
 
     def resolve(self, given: Settings) -> dict[str, Value]:
         """Return all settings, given or default; raise InputError for unknown ones."""

@@ -54,20 +54,12 @@ def run_experiment(
 ) -> list[ExperimentRun]:
     """Run what is missing and return all runs, ordered by condition and number.
 
-    Parameters
-    ----------
-    experiment, settings
-        What to run; the settings are complete.
-    n_runs
-        Number of runs per condition; experiments without randomness run once.
-    folder
-        Where ``<experiment>/runs.jsonl`` is kept.
-    data
-        The folder of real labels.
-    n_workers
-        Number of processes; 1 runs everything in this one. Default: one per core.
-    progress
-        Called at the start and after every finished run.
+    ``experiment``, ``settings``: what to run; the settings are complete.
+    ``n_runs``: number of runs per condition; experiments without randomness run once.
+    ``folder``: where ``<experiment>/runs.jsonl`` is kept.
+    ``data``: the folder of real labels.
+    ``n_workers``: number of processes; 1 runs everything in this one. Default: one per core.
+    ``progress``: called at the start and after every finished run.
     """
     check_runs(n_runs)
     conditions = experiment.conditions(settings)

@@ -51,22 +51,14 @@ def write_comparison(
 ) -> None:
     """Write the page of a comparison of models.
 
-    Parameters
-    ----------
-    path
-        The file to write.
-    models, pairs
-        The tables of `Comparison`: one row per model, one row per pair of models.
-    finding, recommended
-        Which model to take, one sentence, and its name.
-    chosen, why
-        The model that ``--model auto`` takes, and why, one sentence.
-    labels
-        A description of the labels.
-    source
-        The name of the labels, such as their file.
-    reports
-        The name of the folder beside the page that holds the report of each model, if there is one.
+    ``models``, ``pairs``: the tables of `Comparison`: one row per model, one row per pair of
+      models.
+    ``finding``, ``recommended``: which model to take, one sentence, and its name.
+    ``chosen``, ``why``: the model that ``--model auto`` takes, and why, one sentence.
+    ``labels``: a description of the labels.
+    ``source``: the name of the labels, such as their file.
+    ``reports``: the name of the folder beside the page that holds the report of each model, if
+      there is one.
     """
     is_refused = models["refused"].is_valid()
     fitted, refused = models.filter(models["refused"].is_null()), models.filter(is_refused)

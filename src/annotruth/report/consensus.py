@@ -36,21 +36,11 @@ _NOTHING = -1
 
 @dataclass(frozen=True, eq=False)
 class CategoryBins:
-    """Categories in few enough bins to draw: neighbours, or rare ones, share a bin.
+    """Categories in few enough bins to draw: neighbours, or rare ones, share a bin."""
 
-    Attributes
-    ----------
-    names
-        What each bin holds.
-    of
-        The bin of each category.
-    first
-        One category of each bin, whose color it has.
-    """
-
-    names: list[str]
-    of: Codes
-    first: Codes
+    names: list[str]  # what each bin holds
+    of: Codes  # the bin of each category
+    first: Codes  # one category of each bin, whose color it has
 
     def __len__(self) -> int:
         return len(self.names)
@@ -124,19 +114,12 @@ class Consensus:
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """The agreement of some of the labels.
+    """The agreement of some of the labels."""
 
-    Attributes
-    ----------
-    name, n_labels
-        Which labels, and how many.
-    values
-        The coefficients by name; nan where one is not defined.
-    """
-
+    # which labels, and how many
     name: str
     n_labels: int
-    values: dict[str, float]
+    values: dict[str, float]  # the coefficients by name; nan where one is not defined
 
 
 def agreement_rows(fit: Fit) -> list[AgreementRow]:
@@ -240,12 +223,9 @@ class ItemVotes:
         Categories are not among them: the table of items has how often each was given, in the
         same order.
 
-        Parameters
-        ----------
-        items
-            The codes of the items.
-        rows, annotators
-            The codes of the rows of the page's tables of items and of annotators.
+        ``items``: the codes of the items.
+        ``rows``, ``annotators``: the codes of the rows of the page's tables of items and of
+          annotators.
         """
         data, fit = self.fit.data, self.fit
         ends = data.cell_ptr[data.item_ptr]

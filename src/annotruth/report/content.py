@@ -69,10 +69,7 @@ def content_type(value: str) -> ContentType:
 class ItemContent:
     """The content of items, as the page shows it.
 
-    Parameters
-    ----------
-    columns
-        Columns of content by name, one value per item.
+    ``columns``: columns of content by name, one value per item.
     """
 
     def __init__(self, columns: Mapping[str, pa.Array]) -> None:

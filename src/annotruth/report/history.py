@@ -33,12 +33,8 @@ class _Standing(NamedTuple):
 def compare_with_last_fit(fit: Fit, changes: Changes | None = None) -> Section:
     """Return what is different from the fit before, and the accuracy or reliability over all past fits.
 
-    Parameters
-    ----------
-    fit
-        A fit that continues an earlier one.
-    changes
-        The differences, for the items; annotators are compared by the table of past fits.
+    ``fit``: a fit that continues an earlier one.
+    ``changes``: the differences, for the items; annotators are compared by the table of past fits.
     """
     now, before = _last_two(fit)
     parts: list[Part] = [_counts(before, now, changes), _people(before, now)]

@@ -104,24 +104,15 @@ def report_page(
 ) -> str:
     """Return the report of a fit, as HTML.
 
-    Parameters
-    ----------
-    source
-        The name of the labels, such as their file.
-    truth
-        The truths of some or all items, as `annotruth.evaluate` takes them.
-    command
-        The command that makes the report, for its heading.
-    arguments
-        What to type after ``annotruth next`` for advice on this fit, for the first screen.
-    changes
-        What is different from the fit before.
-    day
-        The date in the heading; today if not given.
-    embed
-        The folder of files to put into the page: items' images, audio and video by path.
-    max_bytes
-        How much of the file tables may take.
+    ``source``: the name of the labels, such as their file.
+    ``truth``: the truths of some or all items, as `annotruth.evaluate` takes them.
+    ``command``: the command that makes the report, for its heading.
+    ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
+      screen.
+    ``changes``: what is different from the fit before.
+    ``day``: the date in the heading; today if not given.
+    ``embed``: the folder of files to put into the page: items' images, audio and video by path.
+    ``max_bytes``: how much of the file tables may take.
     """
     against = against_truth(fit, truth)
     consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
@@ -173,23 +164,12 @@ def subheading(model: str, described: str, day: date | None = None) -> str:
 
 
 class PackedTables(NamedTuple):
-    """The rows of the tables and the labels, packed.
+    """The rows of the tables and the labels, packed."""
 
-    Attributes
-    ----------
-    data
-        The tables, the labels and embedded files, one per line.
-    items
-        The table of items.
-    n_opened
-        Of how many items the page has the labels.
-    sources
-        What the page may load, by directive of its Content-Security-Policy.
-    """
-
-    data: str
-    items: PageTable
-    n_opened: int
+    data: str  # the tables, the labels and embedded files, one per line
+    items: PageTable  # the table of items
+    n_opened: int  # of how many items the page has the labels
+    # what the page may load, by directive of its Content-Security-Policy
     sources: Mapping[str, str]
 
 

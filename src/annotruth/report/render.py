@@ -367,24 +367,17 @@ def make_page(
 ) -> str:
     """Return a page with its style and script in it, which allows no others.
 
-    Parameters
-    ----------
-    kind, heading, subheading
-        What the page is, such as "Annotation report"; its heading and the line under it.
-    sections
-        Its sections; those without parts are left out.
-    footer
-        The text at the end; what stands between backticks is shown as code, here and in ``notice``.
-    data
-        The numbers behind the page, as `pack` returns them; those of the sections if not given.
-    command
-        The command that makes the page, shown under the heading.
-    notice
-        A warning under the heading; none if empty.
-    colors
-        The colors of the categories.
-    sources
-        What the page may load, by directive of its Content-Security-Policy.
+    ``kind``, ``heading``, ``subheading``: what the page is, such as "Annotation report"; its
+      heading and the line under it.
+    ``sections``: its sections; those without parts are left out.
+    ``footer``: the text at the end; what stands between backticks is shown as code, here and in
+      ``notice``.
+    ``data``: the numbers behind the page, as `pack` returns them; those of the sections if not
+      given.
+    ``command``: the command that makes the page, shown under the heading.
+    ``notice``: a warning under the heading; none if empty.
+    ``colors``: the colors of the categories.
+    ``sources``: what the page may load, by directive of its Content-Security-Policy.
     """
     style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
     shown = [section for section in sections if section.parts]

@@ -175,22 +175,13 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
 
 @dataclass(frozen=True, eq=False)
 class DoubtfulLabels:
-    """The labels that are probably not serious, by person.
+    """The labels that are probably not serious, by person."""
 
-    Attributes
-    ----------
-    n_labels
-        How many labels are doubtful.
-    n_dropped, n_dropped_labels
-        How many annotators to drop gave some of them, and how many: they are not in the table.
-    table
-        One row per other annotator with doubtful labels.
-    """
-
-    n_labels: int
+    n_labels: int  # how many labels are doubtful
+    # how many annotators to drop gave some of them, and how many: they are not in the table
     n_dropped: int
     n_dropped_labels: int
-    table: PageTable
+    table: PageTable  # one row per other annotator with doubtful labels
 
 
 def doubtful_labels(fit: Fit, consensus: Consensus, advice: Advice) -> DoubtfulLabels | None:

@@ -53,17 +53,10 @@ _MAX_ROWS = 12
 
 @dataclass(frozen=True, eq=False)
 class TruthFindings:
-    """How a fit does against known truths.
+    """How a fit does against known truths."""
 
-    Attributes
-    ----------
-    section
-        The section of the report.
-    measured
-        The accuracy of the items; None where no item could be measured.
-    """
-
-    section: Section
+    section: Section  # the section of the report
+    # the accuracy of the items; None where no item could be measured
     measured: MeasuredAccuracy | None
 
     @property

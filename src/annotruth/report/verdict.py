@@ -57,22 +57,13 @@ class MeasuredAccuracy(NamedTuple):
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether labels can be trusted.
+    """Whether labels can be trusted."""
 
-    Attributes
-    ----------
-    word, tone
-        The answer, such as "Mostly", and how it is shown.
-    sentence
-        What the answer follows from, with the number.
-    rule
-        Which numbers give which answers.
-    """
-
+    # the answer, such as "Mostly", and how it is shown
     word: str
     tone: Tone
-    sentence: str
-    rule: str
+    sentence: str  # what the answer follows from, with the number
+    rule: str  # which numbers give which answers
 
     @property
     def conclusion(self) -> Conclusion:
@@ -82,39 +73,24 @@ class Trust:
 
 @dataclass(frozen=True)
 class ReportVerdict:
-    """The report's first screen in numbers; all counts are those of the advice.
+    """The report's first screen in numbers; all counts are those of the advice."""
 
-    Attributes
-    ----------
-    trust
-        Whether the labels can be trusted.
-    alpha, metric
-        Krippendorff's alpha of all labels and its metric; nan where it is not defined.
-    same, same_by_chance
-        How often two labels of one item are equal, and how often they would be by chance.
-    annotators, n_ask
-        How many annotators have each verdict, and how many to ask.
-    items
-        How many items have each status.
-    n_add, share_added
-        How many labels to add in this round, and their share of the labels so far.
-    removed
-        The share of the uncertainty that these are expected to remove.
-    n_first, removed_first
-        A quarter of these labels, where they gain most, and the share that those remove.
-    """
-
-    trust: Trust
+    trust: Trust  # whether the labels can be trusted
+    # Krippendorff's alpha of all labels and its metric; nan where it is not defined
     alpha: float
     metric: str
+    # how often two labels of one item are equal, and how often they would be by chance
     same: float
     same_by_chance: float
+    # how many annotators have each verdict, and how many to ask
     annotators: Mapping[str, int]
     n_ask: int
-    items: Mapping[str, int]
+    items: Mapping[str, int]  # how many items have each status
+    # how many labels to add in this round, and their share of the labels so far
     n_add: int
     share_added: float
-    removed: float
+    removed: float  # the share of the uncertainty that these are expected to remove
+    # a quarter of these labels, where they gain most, and the share that those remove
     n_first: int
     removed_first: float
 

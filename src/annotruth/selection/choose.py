@@ -36,27 +36,13 @@ MAX_SCORED = 15_000
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The model that `choose` selected, the reason, and the scores of all models.
+    """The model that `choose` selected, the reason, and the scores of all models."""
 
-    Attributes
-    ----------
-    model
-        The name of the selected model.
-    why
-        The reason, one sentence.
-    scores
-        The held-out scores of the models, best first.
-    refused
-        The models that could not be fitted, with the reason.
-    frame
-        The caller's frame library, which the table is returned in.
-    """
-
-    model: str
-    why: str
-    scores: Mapping[str, HeldOut]
-    refused: Mapping[str, str]
-    frame: str
+    model: str  # the name of the selected model
+    why: str  # the reason, one sentence
+    scores: Mapping[str, HeldOut]  # the held-out scores of the models, best first
+    refused: Mapping[str, str]  # the models that could not be fitted, with the reason
+    frame: str  # the caller's frame library, which the table is returned in
 
     def __repr__(self) -> str:
         return f"Choice({self.model}: {self.why})"

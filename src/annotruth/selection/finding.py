@@ -23,18 +23,10 @@ _MANY = 100
 
 
 class Finding(NamedTuple):
-    """The result of a comparison.
+    """The result of a comparison."""
 
-    Attributes
-    ----------
-    model
-        The simplest model within one standard error of the best one.
-    sentence
-        The finding, one sentence without a full stop.
-    """
-
-    model: str
-    sentence: str
+    model: str  # the simplest model within one standard error of the best one
+    sentence: str  # the finding, one sentence without a full stop
 
 
 def find_simplest(scores: Mapping[str, HeldOut]) -> Finding:

@@ -29,20 +29,12 @@ def fold_generator(n_folds: int, seed: int) -> np.random.Generator:
 
 
 class HeldOutModel(NamedTuple):
-    """A model that can be fitted to some of the data and then predict the rest.
+    """A model that can be fitted to some of the data and then predict the rest."""
 
-    Attributes
-    ----------
-    name
-        The model's name.
-    fit
-        Fits the model to all rows but those of the given fold; returns whether it converged.
-    predict
-        Returns the probabilities of all outcomes of the given rows, one row each.
-    """
-
-    name: str
+    name: str  # the model's name
+    # fits the model to all rows but those of the given fold; returns whether it converged
     fit: Callable[[int, ProgressCallback | None], bool]
+    # returns the probabilities of all outcomes of the given rows, one row each
     predict: Callable[[Codes], Floats]
 
 

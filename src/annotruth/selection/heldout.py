@@ -29,32 +29,19 @@ from annotruth.selection.folds import (
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The log-probabilities that a model gave to held-out labels.
+    """The log-probabilities that a model gave to held-out labels."""
 
-    Attributes
-    ----------
-    model
-        The model's name.
-    log_p
-        The log-probability, in nats, of each scored label.
-    item, annotator
-        The item and the annotator of each scored label.
-    n_unscored
-        The number of labels that were not scored: their item or annotator has no other label, or
-        enough labels were scored without them (see `choose`).
-    converged
-        Whether every fit met its stopping rule.
-    unit
-        What was held out: labels, or the comparisons of `annotruth.selection.pairs`, whose items
-        are pairs of items.
-    """
-
-    model: str
-    log_p: Floats
+    model: str  # the model's name
+    log_p: Floats  # the log-probability, in nats, of each scored label
+    # the item and the annotator of each scored label
     item: NDArray[np.integer[Any]]
     annotator: NDArray[np.integer[Any]]
+    # the number of labels that were not scored: their item or annotator has no other label, or
+    # enough labels were scored without them (see `choose`)
     n_unscored: int
-    converged: bool
+    converged: bool  # whether every fit met its stopping rule
+    # what was held out: labels, or the comparisons of `annotruth.selection.pairs`, whose items are
+    # pairs of items
     unit: str = "label"
 
     def __repr__(self) -> str:

@@ -52,16 +52,10 @@ def held_out_comparisons(
     never held out if its annotator or one of its items would have no other left. The standard error
     is clustered by annotator and by pair of items.
 
-    Parameters
-    ----------
-    estimator
-        A model with its options set, which is not changed.
-    data
-        The comparisons.
-    folds, seed
-        The number of folds, and the seed of the random assignment to them.
-    progress
-        Called after every iteration of every fit.
+    ``estimator``: a model with its options set, which is not changed.
+    ``data``: the comparisons.
+    ``folds``, ``seed``: the number of folds, and the seed of the random assignment to them.
+    ``progress``: called after every iteration of every fit.
     """
     return score_comparison_folds(
         estimator, data, assign_comparison_folds(data, folds, seed), progress
@@ -172,21 +166,11 @@ def choose_pair_model(
 
 @dataclass(frozen=True, eq=False)
 class GroupChoice:
-    """The number of taste groups that was chosen, and why.
+    """The number of taste groups that was chosen, and why."""
 
-    Attributes
-    ----------
-    n_groups
-        The number of taste groups; 1 is one consensus.
-    why
-        The reason, one sentence.
-    scores
-        The held-out scores of 1, 2, .. groups, as far as they were tried.
-    """
-
-    n_groups: int
-    why: str
-    scores: Sequence[HeldOut]
+    n_groups: int  # the number of taste groups; 1 is one consensus
+    why: str  # the reason, one sentence
+    scores: Sequence[HeldOut]  # the held-out scores of 1, 2, .. groups, as far as they were tried.
 
 
 def choose_n_groups(

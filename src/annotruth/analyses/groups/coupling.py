@@ -53,25 +53,16 @@ _TINY = 1e-300  # so that what is practically impossible has a logarithm
 
 @dataclass(frozen=True, eq=False)
 class GroupItems:
-    """Items as groups see them: pairs of an item and a group that labelled it, by item.
+    """Items as groups see them: pairs of an item and a group that labelled it, by item."""
 
-    Attributes
-    ----------
-    item, group
-        Of each pair; the group is `NO_GROUP` for annotators without one.
-    labels
-        The labels with these pairs in the place of items. ``known`` numbers the pairs, so that kernels
-        take a table with one prior per pair where they usually take known truths.
-    position
-        The position of each of these labels among those of the items.
-    n_items, n_groups
-        The number of items and of groups.
-    """
-
+    # of each pair; the group is `NO_GROUP` for annotators without one
     item: Codes
     group: Codes
+    # the labels with these pairs in the place of items. ``known`` numbers the pairs, so that
+    # kernels take a table with one prior per pair where they usually take known truths.
     labels: Labels
-    position: Codes
+    position: Codes  # the position of each of these labels among those of the items
+    # the number of items and of groups
     n_items: int
     n_groups: int
 
@@ -115,18 +106,10 @@ class GroupItems:
 
 
 class Coupling(NamedTuple):
-    r"""How the groups' states depend on one another.
+    r"""How the groups' states depend on one another."""
 
-    Attributes
-    ----------
-    kernel_weights
-        :math:`\omega`, groups x kernels.
-    agreed_share
-        :math:`\alpha`, the share of items that groups agree about.
-    """
-
-    kernel_weights: Floats
-    agreed_share: float
+    kernel_weights: Floats  # :math:`\omega`, groups x kernels
+    agreed_share: float  # :math:`\alpha`, the share of items that groups agree about
 
     @classmethod
     def uniform(cls, n_groups: int, n_kernels: int) -> Coupling:
@@ -160,26 +143,13 @@ def class_kernels(prior: Floats, class_of: Codes) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Inference about the states of items and groups, given the likelihood of groups' labels.
+    """Inference about the states of items and groups, given the likelihood of groups' labels."""
 
-    Attributes
-    ----------
-    pairs
-        The pairs of items and groups.
-    transitions
-        T of each group, and last the identity for annotators without a group.
-    likelihood
-        L, pairs x states; each row up to a factor.
-    log_up
-        The logarithm of the messages m.
-    log_agreed, log_differing
-        The logarithms of A and D, items x states.
-    """
-
-    pairs: GroupItems
-    transitions: Floats
-    likelihood: Floats
-    log_up: Floats
+    pairs: GroupItems  # the pairs of items and groups
+    transitions: Floats  # T of each group, and last the identity for annotators without a group
+    likelihood: Floats  # L, pairs x states; each row up to a factor
+    log_up: Floats  # the logarithm of the messages m
+    # the logarithms of A and D, items x states
     log_agreed: Floats
     log_differing: Floats
 

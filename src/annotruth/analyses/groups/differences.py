@@ -58,24 +58,13 @@ _MIN_LIKELIHOOD = 1e-30  # relative to that of the most likely state
 
 
 class Evidence(NamedTuple):
-    """What tests take from the fit without groups.
+    """What tests take from the fit without groups."""
 
-    Attributes
-    ----------
-    log_likelihood
-        Of each label given the state, annotators x categories x states.
-    prior
-        The share of items in each state.
-    transition
-        T of groups that differ, states x states.
-    residual
-        How far each annotator's labels are from what the crowd says about their items: annotators x 1
-        on ordinal scales, annotators x categories on nominal ones.
-    """
-
-    log_likelihood: Floats
-    prior: Floats
-    transition: Floats
+    log_likelihood: Floats  # of each label given the state, annotators x categories x states
+    prior: Floats  # the share of items in each state
+    transition: Floats  # T of groups that differ, states x states
+    # how far each annotator's labels are from what the crowd says about their items: annotators x 1
+    # on ordinal scales, annotators x categories on nominal ones
     residual: Floats
 
     @classmethod
@@ -123,18 +112,11 @@ def _residuals(crowd: Fit) -> Floats:
 
 
 class Statistics(NamedTuple):
-    """The statistics of one assignment of annotators to groups.
+    """The statistics of one assignment of annotators to groups."""
 
-    Attributes
-    ----------
-    items
-        The log-likelihood ratio of each item; minus infinity where fewer than two groups labelled it.
-    groups
-        The sum over items of each group's log-likelihood ratio.
-    """
-
+    # the log-likelihood ratio of each item; minus infinity where fewer than two groups labelled it
     items: Floats
-    groups: Floats
+    groups: Floats  # the sum over items of each group's log-likelihood ratio
 
 
 class LikelihoodRatios:
@@ -180,29 +162,18 @@ class LikelihoodRatios:
 
 
 class Differences(NamedTuple):
-    """Which items and groups differ.
+    """Which items and groups differ."""
 
-    Attributes
-    ----------
-    items
-        The items that two groups or more labelled.
-    p_value, q_value
-        Of these items.
-    group_p_value, group_q_value
-        Of the groups, each compared with all others.
-    level
-        By how much the labels of each group are above those of the others; NaN on nominal scales.
-    n_permutations
-        How often the groups were permuted.
-    """
-
-    items: Codes
+    items: Codes  # the items that two groups or more labelled
+    # of these items
     p_value: Floats
     q_value: Floats
+    # of the groups, each compared with all others
     group_p_value: Floats
     group_q_value: Floats
+    # by how much the labels of each group are above those of the others; NaN on nominal scales
     level: Floats
-    n_permutations: int
+    n_permutations: int  # how often the groups were permuted
 
 
 def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> Differences:

@@ -82,20 +82,13 @@ def fit_groups(
     On ordinal scales of more than two categories the groups' opinions differ, unless the estimator has
     ``truth="class"``.
 
-    Parameters
-    ----------
-    estimator
-        The model with its options; it is not changed.
-    labels
-        The labels.
-    by
-        The columns of the annotators' traits whose values, or combinations of values, are groups.
-    annotators
-        The traits: a path or a frame with a column ``annotator``; None if the labels have them.
-    progress
-        Called after every iteration.
-    max_size
-        The largest file that is read.
+    ``estimator``: the model with its options; it is not changed.
+    ``by``: the columns of the annotators' traits whose values, or combinations of values, are
+      groups.
+    ``annotators``: the traits: a path or a frame with a column ``annotator``; None if the labels
+      have them.
+    ``progress``: called after every iteration.
+    ``max_size``: the largest file that is read.
     """
     with file_named_in_errors(annotators):
         if annotators is not None:

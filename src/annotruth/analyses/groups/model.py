@@ -59,43 +59,20 @@ class GroupModel:
 
     Items and annotators are in the order of the text of their ids, so that the order of rows does not
     change the arithmetic.
-
-    Attributes
-    ----------
-    labels
-        The labels in this order.
-    group
-        The group of each annotator.
-    crowd
-        The fit without groups.
-    fit
-        The fit with groups.
-    parameters
-        The parameters.
-    messages
-        The final inference about states.
-    posterior
-        The posterior of each pair's state.
-    confusion
-        P(label | state) of each annotator, annotators x categories x states.
-    opinions
-        The distribution of each group's opinion in each state, groups x states x categories.
-    annotators
-        The posterior of annotators' strategies.
-    variance_inflation, score_variance
-        What intervals of items need beyond their posteriors.
     """
 
-    labels: Labels
-    group: Codes
-    crowd: Fit
-    fit: Fit
-    parameters: GroupParameters[Any]
-    messages: Messages
-    posterior: Floats
-    confusion: Floats
+    labels: Labels  # the labels in this order
+    group: Codes  # the group of each annotator
+    crowd: Fit  # the fit without groups
+    fit: Fit  # the fit with groups
+    parameters: GroupParameters[Any]  # the parameters
+    messages: Messages  # the final inference about states
+    posterior: Floats  # the posterior of each pair's state
+    confusion: Floats  # P(label | state) of each annotator, annotators x categories x states
+    # the distribution of each group's opinion in each state, groups x states x categories
     opinions: Floats
-    annotators: AnnotatorPosterior
+    annotators: AnnotatorPosterior  # the posterior of annotators' strategies
+    # what intervals of items need beyond their posteriors
     variance_inflation: float
     score_variance: float
 

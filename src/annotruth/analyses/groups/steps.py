@@ -51,17 +51,11 @@ class GroupParameters(NamedTuple, Generic[P]):
 class GroupSteps(ABC, Generic[P, S]):
     """EM over a session of `GroupItems.labels`.
 
-    Parameters
-    ----------
-    steps
-        RobustGPM's steps over that session.
-    pairs
-        The pairs of items and groups.
-    labels
-        The labels of the items, for known truths: a known truth is that of the item, and says about
-        groups what the coupling says.
-    known_truth
-        The likelihood of a known truth, categories x states.
+    ``steps``: RobustGPM's steps over that session.
+    ``pairs``: the pairs of items and groups.
+    ``labels``: the labels of the items, for known truths: a known truth is that of the item, and
+      says about groups what the coupling says.
+    ``known_truth``: the likelihood of a known truth, categories x states.
     """
 
     def __init__(self, steps: S, pairs: GroupItems, labels: Labels, known_truth: Floats) -> None:

@@ -16,21 +16,12 @@ _NUMBERS_AT_ONCE = 1 << 22
 
 
 class CrowdSummary(NamedTuple):
-    """The crowd's opinion on items: the groups' opinions, weighted by their shares of all labels.
+    """The crowd's opinion on items: the groups' opinions, weighted by their shares of all labels."""
 
-    Attributes
-    ----------
-    theta
-        The distribution of opinion, items x categories.
-    leading
-        The probability that a category leads, items x categories.
-    spread
-        Of each item: mean and variance of the score, and the variance of the probability of the
-        top label.
-    """
-
-    theta: Floats
-    leading: Floats
+    theta: Floats  # the distribution of opinion, items x categories
+    leading: Floats  # the probability that a category leads, items x categories
+    # of each item: mean and variance of the score, and the variance of the probability of the top
+    # label
     spread: Floats
 
 

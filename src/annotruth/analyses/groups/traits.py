@@ -28,21 +28,11 @@ _SEPARATOR = ", "  # between the values of several columns
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorGroups:
-    """The groups of annotators.
+    """The groups of annotators."""
 
-    Attributes
-    ----------
-    by
-        The columns of traits.
-    names
-        The names of the groups, in the order of their text.
-    group
-        The group of each annotator: a place in ``names``, or `NO_GROUP`.
-    """
-
-    by: tuple[str, ...]
-    names: tuple[str, ...]
-    group: Codes
+    by: tuple[str, ...]  # the columns of traits
+    names: tuple[str, ...]  # the names of the groups, in the order of their text
+    group: Codes  # the group of each annotator: a place in ``names``, or `NO_GROUP`
 
     @classmethod
     def of(cls, labels: Labels, by: str | Sequence[str]) -> AnnotatorGroups:

@@ -21,43 +21,24 @@ YES, NO, UNKNOWN = "yes", "no", "too few labels to tell"
 
 
 class AlternativeTest(NamedTuple):
-    """The result of the alternative annotator test of one machine.
+    """The result of the alternative annotator test of one machine."""
 
-    Attributes
-    ----------
-    n_people
-        The number of people who share enough items with the machine and others.
-    winning_rate
-        The share of these people whom the machine may replace.
-    advantage
-        The mean probability that the machine is at least as close to the others as a person is.
-    p_value
-        The least level at which the winning rate is at least a half.
-    may_replace
-        "yes", "no" or "too few labels to tell".
-    """
-
-    n_people: int
-    winning_rate: float
+    n_people: int  # the number of people who share enough items with the machine and others
+    winning_rate: float  # the share of these people whom the machine may replace
+    # the mean probability that the machine is at least as close to the others as a person is
     advantage: float
-    p_value: float
-    may_replace: str
+    p_value: float  # the least level at which the winning rate is at least a half
+    may_replace: str  # "yes", "no" or "too few labels to tell"
 
 
 class PeopleLabels(NamedTuple):
-    """The labels of people, one per item and person.
+    """The labels of people, one per item and person."""
 
-    Attributes
-    ----------
-    item, person, label
-        Codes, one of each per label.
-    values
-        The values of the categories on an ordinal scale, from 0 to 1; None on nominal ones.
-    """
-
+    # codes, one of each per label
     item: Codes
     person: Codes
     label: Codes
+    # the values of the categories on an ordinal scale, from 0 to 1; None on nominal ones
     values: Floats | None
 
 

@@ -19,22 +19,15 @@ _MAX_STEPS, _TOL = 50, 1e-9
 
 
 class PairBias(NamedTuple):
-    """What sways a machine.
+    """What sways a machine."""
 
-    Attributes
-    ----------
-    side
-        The side bias: the log-odds of left over right for items of equal score; None where sides are
-        not known.
-    covariates
-        The coefficient of each covariate, in the covariate's own unit.
-    n_both_orders, consistency
-        The number of pairs that the machine compared in both orders, and the share of these on which
-        it gave the same answer.
-    """
-
+    # the side bias: the log-odds of left over right for items of equal score; None where sides are
+    # not known
     side: Estimate | None
+    # the coefficient of each covariate, in the covariate's own unit
     covariates: dict[str, Estimate]
+    # the number of pairs that the machine compared in both orders, and the share of these on which
+    # it gave the same answer
     n_both_orders: int
     consistency: float
 

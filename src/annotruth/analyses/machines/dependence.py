@@ -20,27 +20,17 @@ _EXACT = 1.0 - 1e-9  # a correlation from here on is that of copies
 
 
 class Dependence(NamedTuple):
-    """What two judges have in common.
+    """What two judges have in common."""
 
-    Attributes
-    ----------
-    n_items
-        The number of items that both labelled.
-    agreement, expected
-        The share of these with the same label, and what independent judges would have.
-    correlation, low, high
-        The correlation of labels within the items' states, with its 95% interval.
-    p_value
-        Of the one-sided test of independence.
-    """
-
-    n_items: int
+    n_items: int  # the number of items that both labelled
+    # the share of these with the same label, and what independent judges would have
     agreement: float
     expected: float
+    # the correlation of labels within the items' states, with its 95% interval
     correlation: float
     low: float
     high: float
-    p_value: float
+    p_value: float  # of the one-sided test of independence
 
 
 NOTHING_IN_COMMON = Dependence(0, *(float("nan"),) * 5, 1.0)
@@ -48,24 +38,14 @@ NOTHING_IN_COMMON = Dependence(0, *(float("nan"),) * 5, 1.0)
 
 
 class JudgeModel(NamedTuple):
-    r"""A judge's labels and confusion, and how far the confusion may be off.
-
-    Attributes
-    ----------
-    judge
-        The labels.
-    confusion
-        :math:`v_z(n)`, P(label | state), categories x states.
-    directions
-        Directions in which the confusion may be off, each categories x states: more of label n in the
-        states whose consensus is k.
-    influence
-        What each item of the judge adds to the error in each direction, items x directions.
-    """
+    r"""A judge's labels and confusion, and how far the confusion may be off."""
 
     judge: Judge
-    confusion: Floats
+    confusion: Floats  # :math:`v_z(n)`, P(label | state), categories x states
+    # directions in which the confusion may be off, each categories x states: more of label n in the
+    # states whose consensus is k
     directions: Floats
+    # what each item of the judge adds to the error in each direction, items x directions
     influence: Floats
 
 

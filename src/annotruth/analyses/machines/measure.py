@@ -58,42 +58,22 @@ class DependentPair(NamedTuple):
 
 
 class MachineMeasures(NamedTuple):
-    """What is measured of all machines, whose codes follow those of people.
+    """What is measured of all machines, whose codes follow those of people."""
 
-    Attributes
-    ----------
-    codes, n_labels, n_items
-        The machines, their numbers of labels, and of items that people labelled, too.
-    agreement
-        How often a machine and a person agree on an item.
-    people_agreement
-        How often two people agree, on the machine's items.
-    accuracy
-        How often the machine's label is that of the people's consensus.
-    bias, rmse
-        On ordinal scales, the mean and root mean squared difference from the people's mean label.
-    confusion
-        Expected counts by consensus and label: machines x categories x categories.
-    pairs
-        All pairs of machines.
-    weight
-        What each machine's labels count.
-    tests
-        The alternative annotator test of each machine.
-    """
-
+    # the machines, their numbers of labels, and of items that people labelled, too
     codes: Codes
     n_labels: Codes
     n_items: Codes
-    agreement: list[Estimate]
-    people_agreement: list[float]
-    accuracy: list[Estimate]
+    agreement: list[Estimate]  # how often a machine and a person agree on an item
+    people_agreement: list[float]  # how often two people agree, on the machine's items
+    accuracy: list[Estimate]  # how often the machine's label is that of the people's consensus
+    # on ordinal scales, the mean and root mean squared difference from the people's mean label
     bias: Floats | None
     rmse: Floats | None
-    confusion: Floats
-    pairs: list[DependentPair]
-    weight: Floats
-    tests: list[AlternativeTest]
+    confusion: Floats  # expected counts by consensus and label: machines x categories x categories
+    pairs: list[DependentPair]  # all pairs of machines
+    weight: Floats  # what each machine's labels count
+    tests: list[AlternativeTest]  # the alternative annotator test of each machine
 
 
 def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float) -> MachineMeasures:

@@ -31,25 +31,14 @@ _MAX_LABELS = 200_000  # that the model is learned from, about
 
 
 class ChangeModel(NamedTuple):
-    """Parameters of the model.
+    """Parameters of the model."""
 
-    Attributes
-    ----------
-    levels
-        The levels of reliability.
-    start, jump
-        The probability of each level at the first label, and after a jump.
-    hazard
-        h, the probability of a jump from one label to the next.
-    share
-        c, the share of annotators who change.
-    """
-
-    levels: Floats
+    levels: Floats  # the levels of reliability
+    # the probability of each level at the first label, and after a jump
     start: Floats
     jump: Floats
-    hazard: float
-    share: float
+    hazard: float  # h, the probability of a jump from one label to the next
+    share: float  # c, the share of annotators who change
 
     def log_bayes_factors(self, session: Session, sequences: Sequences) -> Floats:
         """Return the log of how much more probable each sequence is if it changes."""
@@ -93,37 +82,22 @@ class ChangeModel(NamedTuple):
 
 
 class ComparedSequences(NamedTuple):
-    """Sequences as changing ones and as constant ones.
+    """Sequences as changing ones and as constant ones."""
 
-    Attributes
-    ----------
-    log_bayes_factor
-        The log of how much more probable each sequence is if it changes.
-    constant
-        The posterior of each sequence's level if it is constant, sequences x levels.
-    """
-
-    log_bayes_factor: Floats
-    constant: Floats
+    log_bayes_factor: Floats  # the log of how much more probable each sequence is if it changes
+    constant: Floats  # the posterior of each sequence's level if it is constant, sequences x levels
 
 
 class Smoothed(NamedTuple):
-    """The posterior of the levels of reliability at labels of some sequences, summed or averaged.
+    """The posterior of the levels of reliability at labels of some sequences, summed or averaged."""
 
-    Attributes
-    ----------
-    by_window
-        The sum of the posteriors of the labels of each window if the annotator changes, windows x
-        levels.
-    p_change
-        The probability that a changing annotator's level at a label is another than before.
-    without
-        The mean reliability at each label without its own evidence, labels x 2: of a constant
-        annotator, and by the model. 0 at labels of other sequences.
-    """
-
+    # the sum of the posteriors of the labels of each window if the annotator changes, windows x
+    # levels
     by_window: Floats
+    # the probability that a changing annotator's level at a label is another than before
     p_change: Floats
+    # the mean reliability at each label without its own evidence, labels x 2: of a constant
+    # annotator, and by the model. 0 at labels of other sequences.
     without: Floats
 
 

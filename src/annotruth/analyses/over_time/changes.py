@@ -31,18 +31,10 @@ _FAR = 16  # labels from the place of a change: all places so far away count ali
 
 
 class FoundChanges(NamedTuple):
-    """Changes of annotators, in the order of the sorted labels.
+    """Changes of annotators, in the order of the sorted labels."""
 
-    Attributes
-    ----------
-    place
-        The place of the first label after each change, among the sorted labels.
-    probability
-        The probability that the annotator changed.
-    """
-
-    place: Codes
-    probability: Floats
+    place: Codes  # the place of the first label after each change, among the sorted labels
+    probability: Floats  # the probability that the annotator changed
 
 
 def may_change(sequences: Sequences) -> NDArray[np.bool_]:

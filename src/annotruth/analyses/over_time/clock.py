@@ -15,20 +15,11 @@ from annotruth.observations import Labels
 
 
 class SortedLabels(NamedTuple):
-    """Labels sorted by annotator, and within one by something else.
+    """Labels sorted by annotator, and within one by something else."""
 
-    Attributes
-    ----------
-    order
-        The places of the labels in the layout.
-    annotator
-        The annotators of these labels, each once.
-    begin, end
-        The labels of each of them are ``order[begin:end]``.
-    """
-
-    order: Codes
-    annotator: Codes
+    order: Codes  # the places of the labels in the layout
+    annotator: Codes  # the annotators of these labels, each once
+    # the labels of each of them are ``order[begin:end]``
     begin: Codes
     end: Codes
 
@@ -40,23 +31,12 @@ class SortedLabels(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """Labels in order of time within each annotator.
+    """Labels in order of time within each annotator."""
 
-    Attributes
-    ----------
-    kind
-        What the order is by: "time" or "order".
-    values
-        The time or order of each label, in the layout; null where it is missing.
-    numbers
-        The same as numbers.
-    order, annotator, begin, end
-        The labels that have one, as in `SortedLabels`.
-    """
-
-    kind: str
-    values: pa.Array
-    numbers: Floats
+    kind: str  # what the order is by: "time" or "order"
+    values: pa.Array  # the time or order of each label, in the layout; null where it is missing
+    numbers: Floats  # the same as numbers
+    # the labels that have one, as in `SortedLabels`
     order: Codes
     annotator: Codes
     begin: Codes

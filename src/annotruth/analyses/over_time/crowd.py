@@ -32,34 +32,20 @@ class CrowdBins(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """Whether reliability rises or falls from an annotator's first to their last label.
+    """Whether reliability rises or falls from an annotator's first to their last label."""
 
-    Attributes
-    ----------
-    slope
-        The change of the logit of the reliability from the first to the last label.
-    p_value
-        The share of orders of annotators' labels in which a trend as steep would be found.
-    """
-
-    slope: float
+    slope: float  # the change of the logit of the reliability from the first to the last label
+    # the share of orders of annotators' labels in which a trend as steep would be found
     p_value: float
 
 
 class EqualBins(NamedTuple):
-    """Bins of about equally many labels; equal numbers are in one bin.
+    """Bins of about equally many labels; equal numbers are in one bin."""
 
-    Attributes
-    ----------
-    first, last
-        The smallest and the largest number in each bin.
-    n_labels
-        The number of labels in each.
-    """
-
+    # the smallest and the largest number in each bin
     first: Floats
     last: Floats
-    n_labels: Codes
+    n_labels: Codes  # the number of labels in each
 
     @classmethod
     def of(cls, numbers: Floats, *, sample: Floats, n_labels: Codes | None = None) -> EqualBins:

@@ -17,28 +17,16 @@ _MIN_ANNOTATORS = 100
 
 
 class Sample(NamedTuple):
-    """Labels in order of time, of some annotators.
+    """Labels in order of time, of some annotators."""
 
-    Attributes
-    ----------
-    place
-        The place of each label among the sorted labels.
-    sequence
-        The number of its annotator, from 0.
-    position
-        Its position among the annotator's labels, from 0.
-    serious, irregular
-        S and I, as in `annotruth.models.evidence.label_evidence.LabelEvidence`.
-    constant, changing
-        The annotator's reliability at the label without its own evidence: of a constant annotator,
-        and by the model of changes.
-    """
-
-    place: Codes
-    sequence: Codes
-    position: Codes
+    place: Codes  # the place of each label among the sorted labels
+    sequence: Codes  # the number of its annotator, from 0
+    position: Codes  # its position among the annotator's labels, from 0
+    # S and I, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
     serious: Floats
     irregular: Floats
+    # the annotator's reliability at the label without its own evidence: of a constant annotator,
+    # and by the model of changes
     constant: Floats
     changing: Floats
 

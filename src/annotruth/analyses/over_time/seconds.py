@@ -49,24 +49,14 @@ class HeldOutGain(NamedTuple):
 
 
 class SecondsEvidence(NamedTuple):
-    """What seconds per answer say.
+    """What seconds per answer say."""
 
-    Attributes
-    ----------
-    bins
-        The fifth of each label, in the layout; -1 where seconds are missing or not informative.
-    log_ratio
-        The log of how much likelier serious labels are to be in each fifth than others.
-    gain
-        How much better held-out labels are predicted by it.
-    median
-        The median seconds in each fifth; NaN where it has no labels.
-    """
-
+    # the fifth of each label, in the layout; -1 where seconds are missing or not informative
     bins: Codes
+    # the log of how much likelier serious labels are to be in each fifth than others
     log_ratio: Floats
-    gain: HeldOutGain
-    median: Floats
+    gain: HeldOutGain  # how much better held-out labels are predicted by it
+    median: Floats  # the median seconds in each fifth; NaN where it has no labels
 
     def update(self, p_serious: Floats) -> Floats:
         """Return the probabilities that labels are serious, given their seconds."""

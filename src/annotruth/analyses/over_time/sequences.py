@@ -14,18 +14,12 @@ from annotruth.models.evidence.label_evidence import LabelEvidence
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Labels sorted by annotator and, within one, in order of time; and sequences of them.
+    """Labels sorted by annotator and, within one, in order of time; and sequences of them."""
 
-    Attributes
-    ----------
-    serious, irregular
-        S and I of each label, as in `annotruth.models.evidence.label_evidence.LabelEvidence`.
-    begin, end
-        The labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them.
-    """
-
+    # S and I of each label, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
     serious: Floats
     irregular: Floats
+    # the labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them
     begin: Codes
     end: Codes
 

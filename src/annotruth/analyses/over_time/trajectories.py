@@ -26,40 +26,24 @@ _NEGLIGIBLE = 0.05  # probability of changing, below which annotators are shown 
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Reliability over time.
+    """Reliability over time."""
 
-    Attributes
-    ----------
-    clock, sequences
-        The order of the labels, and their evidence in it: one sequence per annotator.
-    changes
-        The changes that were found.
-    before, after
-        The reliability before and after each of them.
-    windows, shown
-        Windows of consecutive labels of annotators, and the reliability in each with the ends of
-        its interval, windows x 3.
-    sample
-        The labels from which what concerns the whole crowd is learned.
-    varying
-        The labels of annotators whose probability of changing is not negligible.
-    gain
-        How much better held-out labels are predicted with changes than by constant annotators.
-    trend
-        The crowd's trend; None if there is nothing to test.
-    """
-
+    # the order of the labels, and their evidence in it: one sequence per annotator
     clock: Clock
     sequences: Sequences
-    changes: FoundChanges
+    changes: FoundChanges  # the changes that were found
+    # the reliability before and after each of them
     before: Floats
     after: Floats
+    # windows of consecutive labels of annotators, and the reliability in each with the ends of its
+    # interval, windows x 3
     windows: Windows
     shown: Floats
-    sample: Sample
-    varying: Sample
+    sample: Sample  # the labels from which what concerns the whole crowd is learned
+    varying: Sample  # the labels of annotators whose probability of changing is not negligible
+    # how much better held-out labels are predicted with changes than by constant annotators
     gain: HeldOutGain
-    trend: Trend | None
+    trend: Trend | None  # the crowd's trend; None if there is nothing to test
 
     def parts(self, labels: Labels) -> Parts:
         """Return the labels before and after changes as parts of annotators' labels.

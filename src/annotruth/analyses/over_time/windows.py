@@ -14,22 +14,13 @@ _LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
 
 
 class Windows(NamedTuple):
-    """Windows of the labels of sequences, which they divide evenly.
+    """Windows of the labels of sequences, which they divide evenly."""
 
-    Attributes
-    ----------
-    begin, end
-        The windows of sequence i are ``begin[i]:end[i]``.
-    place
-        The place of the first label of each window.
-    n_labels
-        The number of labels of each window.
-    """
-
+    # the windows of sequence i are ``begin[i]:end[i]``
     begin: Codes
     end: Codes
-    place: Codes
-    n_labels: Codes
+    place: Codes  # the place of the first label of each window
+    n_labels: Codes  # the number of labels of each window
 
     @classmethod
     def of(cls, sequences: Sequences) -> Windows:

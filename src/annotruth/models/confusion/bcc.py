@@ -33,21 +33,11 @@ _AXES = (0, 1, 1)  # along which the fields of the parameters are Dirichlet dist
 
 
 class DirichletParameters(NamedTuple):
-    """Parameters of the posterior Dirichlet distributions: pseudo-counts plus expected counts.
+    """Parameters of the posterior Dirichlet distributions: pseudo-counts plus expected counts."""
 
-    Attributes
-    ----------
-    classes
-        Of the share of each category.
-    subtypes
-        Of the share of each subtype in its category, categories x subtypes.
-    labels
-        Of the confusion matrices, annotators x labels x classes.
-    """
-
-    classes: Floats
-    subtypes: Floats
-    labels: Floats
+    classes: Floats  # of the share of each category
+    subtypes: Floats  # of the share of each subtype in its category, categories x subtypes
+    labels: Floats  # of the confusion matrices, annotators x labels x classes
 
 
 DIRICHLET_AXES = {
@@ -61,16 +51,11 @@ DIRICHLET_AXES = {
 class DirichletEquations(ClassEquations[DirichletParameters]):
     """The equations of `IBCC` and `EBCC`.
 
-    Parameters
-    ----------
-    labels
-        The summary of the labels.
-    class_prior
-        Pseudo-counts of items per category.
-    diagonal, off_diagonal
-        Pseudo-counts of right labels, and of each wrong label, per annotator and class.
-    n_subtypes, subtype_prior
-        The number of subtypes per category, and their pseudo-counts of items in all.
+    ``class_prior``: pseudo-counts of items per category.
+    ``diagonal``, ``off_diagonal``: pseudo-counts of right labels, and of each wrong label, per
+      annotator and class.
+    ``n_subtypes``, ``subtype_prior``: the number of subtypes per category, and their pseudo-counts
+      of items in all.
     """
 
     objective_name = "the evidence lower bound per label"

@@ -39,12 +39,7 @@ class BWAParameters(NamedTuple):
 class BWASteps:
     """The steps of `BWA` over a session.
 
-    Parameters
-    ----------
-    labels, session
-        The labels, or their summary, and the session they are open in.
-    pseudo_labels, strength
-        The options of `BWA`.
+    ``labels``, ``session``: the labels, or their summary, and the session they are open in.
     """
 
     objective_name = "the log-posterior per label"

@@ -28,29 +28,17 @@ from annotruth.models.options import check_positive
 
 
 class MACEParameters(NamedTuple):
-    """Parameters of the posterior Beta and Dirichlet distributions.
+    """Parameters of the posterior Beta and Dirichlet distributions."""
 
-    Attributes
-    ----------
-    competence
-        Of knowing the right label and of spamming, annotators x 2.
-    spam
-        Of the labels given when spamming, annotators x categories.
-    """
-
-    competence: Floats
-    spam: Floats
+    competence: Floats  # of knowing the right label and of spamming, annotators x 2
+    spam: Floats  # of the labels given when spamming, annotators x categories
 
 
 class MACEEquations(ClassEquations[MACEParameters]):
     """The equations of `MACE`.
 
-    Parameters
-    ----------
-    labels
-        The summary of the labels.
-    alpha, beta, spam_prior
-        The pseudo-counts of known labels, of spam, and of each label among spam.
+    ``alpha``, ``beta``, ``spam_prior``: the pseudo-counts of known labels, of spam, and of each
+      label among spam.
     """
 
     objective_name = "the evidence lower bound per label"

@@ -33,13 +33,7 @@ class OneCoinParameters(NamedTuple):
 
 
 class OneCoinEquations(ClassEquations[OneCoinParameters]):
-    """The equations of `OneCoin`.
-
-    Parameters
-    ----------
-    labels
-        The summary of the labels.
-    """
+    """The equations of `OneCoin`."""
 
     def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""

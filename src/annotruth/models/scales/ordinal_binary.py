@@ -186,12 +186,8 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
 class OrdinalBinarySteps:
     """Ord-bin's equations over a session; theta is the only item-side array kept after a pass.
 
-    Parameters
-    ----------
-    labels, session
-        The labels, and the session they are open in.
-    prior
-        The pseudo-count of the rates.
+    ``labels``, ``session``: the labels, and the session they are open in.
+    ``prior``: the pseudo-count of the rates.
     """
 
     objective_name = "the log-posterior"

@@ -60,17 +60,11 @@ class OrdinalMixtureParameters(NamedTuple):
 class OrdinalMixtureSteps:
     """The EM over a session; only `finalize` leaves item-side arrays.
 
-    Parameters
-    ----------
-    labels, session
-        The labels, and the session they are open in.
-    lattice
-        The scores, precisions and difficulties.
-    learned
-        Whether irregular behaviors are estimated.
-    long_moves
-        Whether levels may change by more than one per step, which is not proven to raise the
-        objective. Only with acceleration, which restores them if it falls.
+    ``labels``, ``session``: the labels, and the session they are open in.
+    ``lattice``: the scores, precisions and difficulties.
+    ``learned``: whether irregular behaviors are estimated.
+    ``long_moves``: whether levels may change by more than one per step, which is not proven to
+      raise the objective. Only with acceleration, which restores them if it falls.
     """
 
     objective_name = "the log-posterior"

@@ -49,17 +49,12 @@ class SubjectBiasParameters(NamedTuple):
 class SubjectBiasSteps:
     """The model's equations over a session; scores and ambiguities of items stay in it.
 
-    Parameters
-    ----------
-    labels, session
-        The labels, and the session they are open in.
-    per
-        What has an ambiguity: each "item", each "group" of items, or all items together, "shared".
-    group
-        The group of each item, empty unless ``per`` is "group".
-    unproven
-        Whether to take scoring steps without testing them, which saves a pass. Only with
-        acceleration, which rolls them back if the log-likelihood falls.
+    ``labels``, ``session``: the labels, and the session they are open in.
+    ``per``: what has an ambiguity: each "item", each "group" of items, or all items together,
+      "shared".
+    ``group``: the group of each item, empty unless ``per`` is "group".
+    ``unproven``: whether to take scoring steps without testing them, which saves a pass. Only with
+      acceleration, which rolls them back if the log-likelihood falls.
     """
 
     objective_name = "the log-likelihood"

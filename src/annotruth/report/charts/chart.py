@@ -58,29 +58,17 @@ _MAX_SHADES = 64
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A chart that a notebook shows and `save` writes as SVG, PNG or HTML.
+    """A chart that a notebook shows and `save` writes as SVG, PNG or HTML."""
 
-    Attributes
-    ----------
-    name, title, caption
-        A name for files; a heading; what is drawn, and what was left out.
-    data
-        The table behind the chart, column by column.
-    draw
-        Draws the chart at a width, so that text keeps its size on a small screen.
-    colors
-        The colors of categories or series, if the chart has any.
-    width
-        The width it looks best at.
-    """
-
+    # a name for files; a heading; what is drawn, and what was left out
     name: str
     title: str
     caption: str
-    data: Mapping[str, Sequence[Any]]
+    data: Mapping[str, Sequence[Any]]  # the table behind the chart, column by column
+    # draws the chart at a width, so that text keeps its size on a small screen
     draw: Callable[[float], Drawing]
-    colors: Sequence[str] = ()
-    width: float = NORMAL_WIDTH
+    colors: Sequence[str] = ()  # the colors of categories or series, if the chart has any
+    width: float = NORMAL_WIDTH  # the width it looks best at
 
     def inline(self, width: float | None = None) -> str:
         """Return SVG for a page that has the style sheet of charts and the colors."""

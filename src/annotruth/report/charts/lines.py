@@ -19,25 +19,14 @@ _LEFT, _RIGHT = 64.0, 12.0
 
 @dataclass(frozen=True)
 class LineAxes:
-    """Titles and scales of a chart of lines.
+    """Titles and scales of a chart of lines."""
 
-    Attributes
-    ----------
-    x_title, y_title
-        The titles of the axes.
-    ticks
-        Where the x axis has ticks; chosen by the range if not given.
-    percent
-        Whether x is shown in percent.
-    log
-        Whether both axes are logarithmic.
-    """
-
+    # the titles of the axes
     x_title: str
     y_title: str
-    ticks: Sequence[float] = ()
-    percent: bool = False
-    log: bool = False
+    ticks: Sequence[float] = ()  # where the x axis has ticks; chosen by the range if not given
+    percent: bool = False  # whether x is shown in percent
+    log: bool = False  # whether both axes are logarithmic
 
 
 def line_chart(

@@ -20,16 +20,9 @@ def pair_triangle(
     The name of a row stands to its right, above the squares of its column. So there is room for
     the names and the numbers of 15 models on a phone.
 
-    Parameters
-    ----------
-    names
-        The names, in the order of the rows.
-    share
-        Names x names: at most 1, of which the lower triangle is drawn; nan stays empty.
-    width
-        The width of the drawing.
-    tips
-        Names x names: what each square shows as its tip.
+    ``names``: the names, in the order of the rows.
+    ``share``: names x names: at most 1, of which the lower triangle is drawn; nan stays empty.
+    ``tips``: names x names: what each square shows as its tip.
     """
     n = len(names)
     room = text_width(names, width * 0.45)

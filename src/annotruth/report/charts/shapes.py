@@ -25,31 +25,19 @@ _PIXELS_PER_INTERVAL = 2.5  # at least, where many are drawn side by side
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Values with intervals, in the order in which they are drawn; intervals may be missing.
+    """Values with intervals, in the order in which they are drawn; intervals may be missing."""
 
-    Attributes
-    ----------
-    names, value, low, high
-        One entry per value.
-    flagged
-        Which values are drawn in the warning color.
-    domain, title
-        The ends and the title of the axis.
-    limit
-        Where to draw a dashed line.
-    digits
-        How many decimals tips have.
-    """
-
+    # one entry per value
     names: Sequence[str]
     value: Floats
     low: Floats | None
     high: Floats | None
-    flagged: Sequence[bool]
+    flagged: Sequence[bool]  # which values are drawn in the warning color
+    # the ends and the title of the axis
     domain: tuple[float, float]
     title: str
-    limit: float | None = None
-    digits: int = 2
+    limit: float | None = None  # where to draw a dashed line
+    digits: int = 2  # how many decimals tips have
 
     @property
     def integers(self) -> bool:

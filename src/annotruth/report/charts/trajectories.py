@@ -12,32 +12,17 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 270.0, 132.0
 
 
 class Trajectory(NamedTuple):
-    """Reliability with its interval at some labels of an annotator.
+    """Reliability with its interval at some labels of an annotator."""
 
-    Attributes
-    ----------
-    name
-        The title of the panel.
-    x
-        The number of the label that each value is at.
-    value, low, high
-        The reliability and the ends of its interval.
-    changes
-        The numbers of the labels from which on it changed.
-    tips
-        What is said of each value.
-    ends
-        What stands under the first and the last value.
-    """
-
-    name: str
-    x: Floats
+    name: str  # the title of the panel
+    x: Floats  # the number of the label that each value is at
+    # the reliability and the ends of its interval
     value: Floats
     low: Floats
     high: Floats
-    changes: Sequence[float]
-    tips: Sequence[str]
-    ends: tuple[str, str]
+    changes: Sequence[float]  # the numbers of the labels from which on it changed
+    tips: Sequence[str]  # what is said of each value
+    ends: tuple[str, str]  # what stands under the first and the last value
 
 
 def draw_trajectories(panels: Sequence[Trajectory], width: float, limit: float) -> Drawing:

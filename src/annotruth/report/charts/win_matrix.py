@@ -22,16 +22,10 @@ def fitting_items(n: int, names: Sequence[str], width: float) -> int:
 def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -> Drawing:
     """Draw a square per pair: blue where the item of the row was preferred, orange where not.
 
-    Parameters
-    ----------
-    names
-        The names of the items, best first; columns have their numbers.
-    wins
-        Items x items: how often the item of the row was preferred to that of the column.
-    ties
-        Items x items: how often neither was.
-    width
-        The width of the drawing; only the first items are drawn if there is no room for all.
+    ``names``: the names of the items, best first; columns have their numbers.
+    ``wins``: items x items: how often the item of the row was preferred to that of the column.
+    ``ties``: items x items: how often neither was.
+    ``width``: the width of the drawing; only the first items are drawn if there is no room for all.
     """
     n = fitting_items(len(names), names, width)
     left, top = _room(names, width), 22.0
