@@ -4,9 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.event import listen
 
 import annotruth as at
 from annotruth.serve.store.events import (
+    append_batches,
     append_events,
     current_labels,
     current_of_slots,
@@ -16,7 +18,7 @@ from annotruth.serve.store.events import (
     slots_changed_since,
 )
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.tables import Appended, LabelEvent, current_label
+from annotruth.serve.store.tables import Appended, Batch, LabelEvent, current_label
 
 EVENTS = [
     LabelEvent("film 1", "ann", "good", event_id="1"),
@@ -187,3 +189,35 @@ def test_a_start_long_before_an_end_in_the_future_is_left_out(database, project,
         append_events(connection, project.id, "api", [event], now)
         (found,) = events_since(connection, project.id, 0, 10)
     assert (found.started, found.submitted) == (None, now)
+
+
+def test_batches_of_several_projects_take_as_many_statements_as_one(database, project, now):
+    with database.begin() as connection:
+        other = create_project(connection, "duels", "comparisons", {}, now)
+        append_events(connection, project.id, "api", EVENTS[:1], now)
+    vote = LabelEvent("a", "ann", "left", event_id="1", other_item="b")
+    batches = [
+        Batch(project.id, "api", EVENTS[:2]),
+        Batch(other.id, "api", [vote, vote]),
+        Batch(project.id, "import", EVENTS[:1]),
+        Batch(project.id, "api", EVENTS[1:]),
+    ]
+
+    def append(some):
+        statements = []
+        with database.begin() as connection:
+            listen(connection, "before_cursor_execute", lambda *given: statements.append(given[2]))
+            return append_batches(connection, some, now), len(statements)
+
+    of_all, n_of_all = append(batches)
+    assert [each[:2] for each in of_all] == [(1, 1), (1, 1), (1, 0), (1, 1)]
+    last = [last_of(database, each) for each in (project, other)]
+    assert [each.last_seq for each in of_all] == [last[0], last[1], last[0], last[0]]
+    of_one, n_of_one = append(batches[:1])
+    assert of_one == [(0, 2, last[0])]
+    assert n_of_all == n_of_one <= 5
+
+
+def last_of(database, project):
+    with database.connect() as connection:
+        return last_seq(connection, project.id)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -76,6 +76,7 @@ _PAIRS = {
 }
 
 Slot = tuple[str, str]  # an item and an annotator
+EventKey = tuple[int, str, str]  # project, source and id of an event
 Annotation = tuple[str, str]  # a source and its name for the annotation
 
 
@@ -136,55 +137,65 @@ def append_events(
     received: datetime,
 ) -> Appended:
     """Append events, except those that the source has sent before; return how many were new."""
-    return append_batches(connection, project_id, [Batch(source, events)], received)[0]
+    kind, events = _kind_of(connection, project_id), list(events)
+    for each in events:
+        check_event(each, kind)
+    return append_batches(connection, [Batch(project_id, source, events)], received)[0]
 
 
 def append_batches(
-    connection: Connection, project_id: int, batches: Sequence[Batch], received: datetime
+    connection: Connection, batches: Sequence[Batch], received: datetime
 ) -> list[Appended]:
-    """Append the events of several requests by one statement; return how many were new of each."""
-    kind = _kind_of(connection, project_id)
+    """Append the checked events of several requests; return how many were new of each.
+
+    The number of statements does not depend on that of requests and projects: on a server, each
+    costs a round trip before the labels are acknowledged.
+    """
+    kinds = _kinds_of(connection, {batch.project for batch in batches})
     rows = [
-        [_row(each, kind, project_id, batch.source, received) for each in batch.events]
+        [_row(each, kinds[batch.project], batch, received) for each in batch.events]
         for batch in batches
     ]
     together = [row for of_batch in rows for row in of_batch]
     n_new = _insert_new(connection, together) if together else 0
-    last = last_seq(connection, project_id)
-    if n_new == len(together):
-        return [Appended(len(of_batch), 0, last) for of_batch in rows]
-    new = _last_ids(connection, project_id, n_new)
-    return [_count_new(of_batch, new, last) for of_batch in rows]
+    new = None if n_new == len(together) else _last_ids(connection, n_new)
+    last = _last_seqs(connection, list(kinds))
+    return [
+        _count_new(of_batch, new, last[batch.project])
+        for batch, of_batch in zip(batches, rows, strict=True)
+    ]
 
 
-def _last_ids(connection: Connection, project_id: int, number: int) -> set[tuple[str, str]]:
-    """Return source and id of a project's last events; nobody else appends meanwhile."""
-    of_project = select(event.c.source, event.c.event_id).where(event.c.project == project_id)
-    query = of_project.order_by(event.c.seq.desc()).limit(number)
-    return {(source, event_id) for source, event_id in connection.execute(query)}
+def _last_ids(connection: Connection, number: int) -> set[EventKey]:
+    """Return project, source and id of the last events; nobody else appends meanwhile."""
+    columns = event.c.project, event.c.source, event.c.event_id
+    query = select(*columns).order_by(event.c.seq.desc()).limit(number)
+    return {(project, source, event_id) for project, source, event_id in connection.execute(query)}
 
 
-def _count_new(rows: list[tuple[Any, ...]], new: set[tuple[str, str]], last: int) -> Appended:
+def _count_new(rows: list[tuple[Any, ...]], new: set[EventKey] | None, last: int) -> Appended:
     """Count the rows that are new, and take them from the set: an id is new once."""
-    ids = {row[1:3] for row in rows} & new
+    if new is None:
+        return Appended(len(rows), 0, last)
+    ids: set[EventKey] = {row[:3] for row in rows} & new
     new -= ids
     return Appended(len(ids), len(rows) - len(ids), last)
 
 
+def _kinds_of(connection: Connection, projects: Collection[int]) -> dict[int, ProjectKind]:
+    query = select(project.c.id, project.c.kind).where(project.c.id.in_(projects))
+    kinds: dict[int, ProjectKind] = {row[0]: row[1] for row in connection.execute(query)}
+    if missing := set(projects) - set(kinds):
+        raise InputError(f"there is no project {min(missing)}")
+    return kinds
+
+
 def _kind_of(connection: Connection, project_id: int) -> ProjectKind:
-    kind: ProjectKind | None = connection.scalar(
-        select(project.c.kind).where(project.c.id == project_id)
-    )
-    if kind is None:
-        raise InputError(f"there is no project {project_id}")
-    return kind
+    return _kinds_of(connection, [project_id])[project_id]
 
 
-def _row(
-    given: LabelEvent, kind: ProjectKind, project_id: int, source: str, received: datetime
-) -> tuple[Any, ...]:
+def _row(given: LabelEvent, kind: ProjectKind, batch: Batch, received: datetime) -> tuple[Any, ...]:
     """Return the values of ``_INSERTED``, with times as they are stored."""
-    check_event(given, kind)
     event_id = given.event_id or uuid.uuid4().hex
     annotation = given.annotation
     if annotation is None:
@@ -192,8 +203,8 @@ def _row(
         annotation = annotation_of_slot(given.item, given.annotator) if by_slot else event_id
     started, submitted = _times(given, received)
     return (
-        project_id,
-        source,
+        batch.project,
+        batch.source,
         event_id,
         annotation,
         given.item,
@@ -254,8 +265,14 @@ def lock_appends(connection: Connection) -> None:
 
 def last_seq(connection: Connection, project_id: int) -> int:
     """Return the number of a project's last event, or 0."""
-    of_project = select(event.c.seq).where(event.c.project == project_id)
-    return connection.scalar(of_project.order_by(event.c.seq.desc()).limit(1)) or 0
+    return _last_seqs(connection, [project_id]).get(project_id, 0)
+
+
+def _last_seqs(connection: Connection, projects: Sequence[int]) -> dict[int, int]:
+    # By a subquery per project, each database looks up the end of the index, and reads no events.
+    last = select(func.max(event.c.seq)).where(event.c.project == project.c.id).scalar_subquery()
+    query = select(project.c.id, func.coalesce(last, 0)).where(project.c.id.in_(projects))
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def events_since(

@@ -7,7 +7,7 @@ annotation of an item by an annotator is current; in projects of comparisons all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -50,10 +50,11 @@ class LabelEvent(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Events that came together, and who sent them."""
+    """Events that came together, for which project, and who sent them."""
 
+    project: int
     source: str
-    events: Iterable[LabelEvent]
+    events: Sequence[LabelEvent]
 
 
 class Appended(NamedTuple):

@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
-from sqlalchemy import Connection
 
 from annotruth.errors import InputError, listed, shown
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
@@ -37,9 +35,7 @@ _MAX_GROUP = 10_000  # events of one commit, so that nobody waits long
 class _Request:
     """Events of one request, and where its result goes."""
 
-    project: int
-    source: str
-    events: Sequence[LabelEvent]
+    batch: Batch
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Appended]
 
@@ -73,7 +69,8 @@ class Ingest:
         """Append events, and return when they are committed."""
         check_events(project, events)
         loop = asyncio.get_running_loop()
-        request = _Request(project.id, source, events, loop, loop.create_future())
+        batch = Batch(project.id, source, events)
+        request = _Request(batch, loop, loop.create_future())
         with self._changed:
             if not self._running:
                 raise UnavailableError("the server is stopping: try again")
@@ -86,7 +83,7 @@ class Ingest:
 
     def _run(self) -> None:
         while group := self._next_group():
-            n_events = sum(len(request.events) for request in group)
+            n_events = sum(len(request.batch.events) for request in group)
             self._metrics.commits.observe(n_events)
             self._write(group)
             self._metrics.waiting.set(self._n_waiting)
@@ -101,7 +98,7 @@ class Ingest:
             while self._waiting and n_events < _MAX_GROUP:
                 request = self._waiting.popleft()
                 group.append(request)
-                n_events += len(request.events)
+                n_events += len(request.batch.events)
             self._n_waiting -= n_events
             return group
 
@@ -109,7 +106,7 @@ class Ingest:
         """Commit a group and answer its requests; if that fails, one by one, to see which."""
         try:
             with self._database.begin() as connection:
-                done = _append(connection, group)
+                done = append_batches(connection, [each.batch for each in group], datetime.now(UTC))
         except Exception as error:  # noqa: BLE001 (every request must be answered)
             if len(group) > 1 and not isinstance(error, DatabaseUnavailableError):
                 for request in group:
@@ -120,23 +117,10 @@ class Ingest:
             for request in group:
                 _reply(request, failure)
             return
-        for request, appended in done:
+        for request, appended in zip(group, done, strict=True):
             self._metrics.labels.labels("accepted").inc(appended.n_new)
             self._metrics.labels.labels("repeated").inc(appended.n_repeated)
             _reply(request, appended)
-
-
-def _append(connection: Connection, group: list[_Request]) -> list[tuple[_Request, Appended]]:
-    """Append the events of a group, those of each project together."""
-    by_project: defaultdict[int, list[_Request]] = defaultdict(list)
-    for request in group:
-        by_project[request.project].append(request)
-    done: list[tuple[_Request, Appended]] = []
-    now = datetime.now(UTC)
-    for project, requests in by_project.items():
-        batches = [Batch(request.source, request.events) for request in requests]
-        done += zip(requests, append_batches(connection, project, batches, now), strict=True)
-    return done
 
 
 def _failure(error: Exception) -> Exception:
