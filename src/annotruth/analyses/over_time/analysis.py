@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.over_time import describe_time, name_change
+from annotruth.analyses.advice.annotators import describe_time, name_change
 from annotruth.analyses.over_time.crowd import (
     EqualBins,
     HeldOutGain,
