@@ -59,8 +59,7 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
     from annotruth.ranking import compare_rankings, next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
-    from annotruth.selection.compare import compare
-    from annotruth.selection.comparison import Comparison
+    from annotruth.selection.compare import Comparison, compare
     from annotruth.selection.heldout import held_out
     from annotruth.sets.fit import SetFit
     from annotruth.sets.model import SetModel
@@ -177,7 +176,7 @@ _MODULE_OF = {
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "BradleyTerry": "annotruth.models.pairs.bradley_terry",
-    "Comparison": "annotruth.selection.comparison",
+    "Comparison": "annotruth.selection.compare",
     "Comparisons": "annotruth.observations",
     "ConvergenceWarning": "annotruth.errors",
     "CrowdBT": "annotruth.models.pairs.crowd_bt",

@@ -116,7 +116,7 @@ def rank(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
     elif auto:
-        from annotruth.selection.pairs import choose_n_groups
+        from annotruth.selection.choose import choose_n_groups
 
         start_stage(progress, "choosing the number of taste groups")
         choice = choose_n_groups(estimator, comparisons, progress=progress)
@@ -295,7 +295,7 @@ def compare_rankings(
     Choice
         ``table()`` has one row per model, best first; ``why`` says which to take.
     """
-    from annotruth.selection.pairs import choose_pair_model
+    from annotruth.selection.choose import choose_pair_model
 
     read = ReadOptions.of(read, options)
     names = names_to_compare(models, PAIR_MODELS)

@@ -210,13 +210,8 @@ class IBCC(LatentClassEstimator):
     diagonal, off_diagonal
         :math:`\beta_{k,k}` and :math:`\beta_{k,l}`, pseudo-counts of labels per annotator and
         class.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -338,13 +333,8 @@ class EBCC(RestartedEstimator):
         subtype.
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------

@@ -182,13 +182,8 @@ class MACE(RestartedEstimator):
         :math:`\gamma`, pseudo-count of each label among an annotator's spam.
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------

@@ -111,13 +111,8 @@ class OneCoin(LatentClassEstimator):
 
     Parameters
     ----------
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
