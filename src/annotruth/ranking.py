@@ -110,7 +110,7 @@ def rank(
     comparisons = _load(data, keep.options(read))
     keep.check(comparisons, estimator.name)
     if machines:
-        from annotruth.analyses.machines.pair_fit import rank_with_machines
+        from annotruth.analyses.machines.fits import rank_with_machines
 
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
@@ -195,7 +195,7 @@ def _check_machines(
     auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
-    from annotruth.analyses.machines.pair_fit import check_pair_machine_options
+    from annotruth.analyses.machines.fits import check_pair_machine_options
 
     others = (
         ("memory (`--memory`)", read.memory),
