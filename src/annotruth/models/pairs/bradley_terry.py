@@ -133,7 +133,7 @@ class LogPartition:
         session.allocate("information", per="comparisons")
         items = (n_items,)
         self._pass = Pass(
-            "pairs.davidson.log_partition",
+            "pairs.bradley_terry.log_partition",
             state=("information",),
             inputs=(Input("strength"), Input("side"), Input("nu")),
             sums=(

@@ -178,13 +178,13 @@ class CrowdBTSteps:
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
         self._step = Pass(
-            "pairs.crowd_bt.step",
+            "pairs.bradley_terry.crowd_step",
             state=("eta",),
             inputs=(*inputs, Input("prior")),
             sums=(Sum("net_wins", (data.n_items,)), Sum("totals", (2,))),
         )
         self._posterior = Pass(
-            "pairs.crowd_bt.posterior",
+            "pairs.bradley_terry.crowd_posterior",
             state=("eta", "agrees"),
             inputs=inputs,
             sums=(Sum("totals", (1,)),),

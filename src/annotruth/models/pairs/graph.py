@@ -105,7 +105,7 @@ def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
         exact = data.n_labels <= _EXACT_SINGLES
         table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
         with closing(engine.open(data)) as session:
-            votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
+            votes = session.run_pass(Pass("pairs.layout.add_votes", sums=(table,)))["votes"]
         of_outcomes = votes.reshape(-1, n_outcomes).T
         pairs = np.flatnonzero(of_outcomes[0] + of_outcomes[1] + of_outcomes[2])
         # By outcome, as sums over pairs are computed.
@@ -278,7 +278,7 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         weights = np.zeros((n_items, n_items))
         degree = np.full(n_items, self._ridge)
-        kernels_for(len(left), "pairs.counts").add_pairs(left, right, weight, weights, degree)
+        kernels_for(len(left), "pairs.layout").add_pairs(left, right, weight, weights, degree)
         matrix: Floats = weights + weights.T
         np.negative(matrix, out=matrix)
         matrix[np.diag_indices(n_items)] = degree
