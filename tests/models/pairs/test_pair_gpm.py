@@ -10,8 +10,8 @@ from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
 from annotruth.errors import InputError
-from annotruth.models.pairs.pair_gpm.starts import _distinct, sample_votes
 from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.pairs.pair_gpm.starts import _distinct, sample_votes
 from annotruth.models.pairs.pair_gpm.votes import _distinct_pairs
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.observations import Comparisons

@@ -23,6 +23,7 @@ from annotruth.models.pairs.graph import (
     LaplacianSystem,
     center_in_parts,
     net_sums,
+    net_sums_of_contexts,
     sums_at,
 )
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
@@ -266,9 +267,8 @@ class GroupScores:
         plain = self.solution[votes.left] - self.solution[votes.right]
         plain = plain + votes.covariates @ self.coefficients  # without effects of contexts
         residual = self.sites.shift - self.sites.precision * plain
-        slopes = np.zeros((n_contexts, n))
-        np.add.at(slopes, (votes.context, votes.left), residual)
-        np.add.at(slopes, (votes.context, votes.right), -residual)
+        shape = n_contexts, n
+        slopes = net_sums_of_contexts(votes.context, votes.left, votes.right, residual, shape)
         if votes.has_contexts:
             layout = votes.layout
             for c in range(n_contexts):
