@@ -33,8 +33,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.io.comparisons import read_comparisons
-    from annotruth.io.readers import read_labels
+    from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
@@ -93,7 +92,7 @@ bind(
         "QuestionFits.load": "annotruth.questions.storage:load_questions",
         "QuestionFits.report": "annotruth.questions.page:write_question_report",
         "QuestionFits.save": "annotruth.questions.storage:save_questions",
-        "Comparisons.of": "annotruth.io.comparisons:comparisons_of",
+        "Comparisons.of": "annotruth.io.readers:comparisons_of",
         "Advice.notebook": "annotruth.report.notebook:advice_block",
         "Changes.notebook": "annotruth.report.notebook:changes_block",
         "Plan.notebook": "annotruth.report.notebook:plan_block",
@@ -217,7 +216,7 @@ _MODULE_OF = {
     "plan_comparisons": "annotruth.ranking",
     "plan_labels": "annotruth.advising",
     "rank": "annotruth.ranking",
-    "read_comparisons": "annotruth.io.comparisons",
+    "read_comparisons": "annotruth.io.readers",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }
