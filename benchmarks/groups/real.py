@@ -16,8 +16,7 @@ from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_orde
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.selection.folds import HeldOutModel, log_p_of_folds
-from annotruth.selection.heldout import HeldOut, assign_folds, score_folds
+from annotruth.selection.heldout import HeldOut, assign_folds, log_p_of_folds, score_folds
 from benchmarks.groups.tables import markdown
 
 _TRAITS = ("gender", "age", "race", "education")
@@ -96,9 +95,9 @@ def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
         items, annotators = (np.argsort(fitted["order"][k]) for k in (0, 1))
         return model.predict_proba(items[item[rows]], annotators[labels.annotator[rows]])
 
-    model = HeldOutModel("groups", fit, predict)
+    label = labels.category_of_label()
     log_p, converged = log_p_of_folds(
-        model, labels.category_of_label(), labels.n_categories, fold, None
+        "groups", fit, predict, label, labels.n_categories, fold, None
     )
     scored = fold >= 0
     return HeldOut(

@@ -10,7 +10,7 @@ import pytest
 import annotruth as at
 from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.observations.times import parse_times
+from annotruth.observations.covariates import parse_times
 
 ROWS = {"item": ["a", "a", "b", "b"], "annotator": ["x", "y"] * 2, "label": [1, 2, 2, 2]}
 

@@ -24,20 +24,20 @@ from annotruth.models.pairs.graph import (
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.information import (
+from annotruth.models.pairs.posterior import ScorePosterior
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.score_model import (
     PRIOR_SD,
     Evaluation,
     ScoreInformation,
+    halve_step,
     make_information,
 )
-from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
 
-_MAX_HALVINGS = 40
 _LEAST_INFORMATION = 0.05  # of a pair, as a share of what it would be if all annotators agreed
 
 
@@ -146,17 +146,7 @@ class CrowdBTParameters(NamedTuple):
 
 
 class CrowdBTSteps:
-    """The EM steps of `CrowdBT`.
-
-    Parameters
-    ----------
-    model
-        The options.
-    data, session
-        The comparisons, and the session they are open in.
-    counts, of_pairs
-        The counts of their pairs, and the session these are open in.
-    """
+    """The EM steps of `CrowdBT`: of comparisons and of the counts of their pairs, each with a session."""
 
     objective_name = "the log posterior"
 
@@ -178,13 +168,13 @@ class CrowdBTSteps:
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
         self._step = Pass(
-            "pairs.crowd_bt.step",
+            "pairs.bradley_terry.crowd_step",
             state=("eta",),
             inputs=(*inputs, Input("prior")),
             sums=(Sum("net_wins", (data.n_items,)), Sum("totals", (2,))),
         )
         self._posterior = Pass(
-            "pairs.crowd_bt.posterior",
+            "pairs.bradley_terry.crowd_posterior",
             state=("eta", "agrees"),
             inputs=inputs,
             sums=(Sum("totals", (1,)),),
@@ -249,7 +239,7 @@ class CrowdBTSteps:
         return make_information(self._counts, self.part, expected, variance=variance)
 
     def _expected(self, parameters: CrowdBTParameters) -> Evaluation:
-        return self._partition(parameters.scores, None, parameters.tie)
+        return self._partition(parameters.scores, None, parameters.tie).of(None, parameters.tie)
 
     def _maximized(self, parameters: CrowdBTParameters, net_wins: Floats) -> CrowdBTParameters:
         """Take Newton's step on the expected log posterior, or the largest half that does not lower it."""
@@ -258,14 +248,15 @@ class CrowdBTSteps:
         slopes = net_wins + expected.slope - self._strength * np.tanh(parameters.scores / 2.0)
         of_tie = expected.extra_slope + self._n_ties - (parameters.tie or 0.0) / PRIOR_SD**2
         scores, moves = self._information(expected).solve(slopes, of_tie)
-        size = 1.0
-        for _ in range(_MAX_HALVINGS):
+
+        def moved(size: float) -> CrowdBTParameters:
             tie = None if parameters.tie is None else parameters.tie + size * float(moves[0])
-            new = CrowdBTParameters(parameters.scores + size * scores, tie)
-            if self._bound(new, self._expected(new), net_wins) >= before:
-                return new
-            size /= 2.0
-        return parameters
+            return CrowdBTParameters(parameters.scores + size * scores, tie)
+
+        def bound(new: CrowdBTParameters) -> float:
+            return self._bound(new, self._expected(new), net_wins)
+
+        return halve_step(moved, bound, before, parameters)[0]
 
     def _bound(
         self, parameters: CrowdBTParameters, expected: Evaluation, net_wins: Floats

@@ -9,18 +9,18 @@ import numpy as np
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_quadrature import make_quadrature
+from annotruth.kernels.pairs.gpm_outcomes import make_quadrature
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
-from annotruth.models.pairs.pair_gpm.annotators import N_SERIOUS
-from annotruth.models.pairs.pair_gpm.states import (
+from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS,
     CLASSES,
     FAVOURED,
     INVERTED_SD,
     INVERTED_SHARPNESS,
     LEVELS,
-    SLIP,
+    N_SERIOUS,
 )
+from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.result import RankFit
 from annotruth.observations.layout import check_index
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE

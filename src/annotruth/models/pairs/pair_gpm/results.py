@@ -15,23 +15,24 @@ from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
-from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
-from annotruth.models.pairs.pair_gpm.scores import GroupScores
-from annotruth.models.pairs.pair_gpm.states import (
+from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS_TIE,
     FAVOURS,
     INVERTED,
+    N_SERIOUS,
     SERIOUS,
     SHARPNESS,
     SIDES,
-    SLIP,
 )
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
+from annotruth.models.pairs.pair_gpm.scores import GroupScores
 from annotruth.models.pairs.pair_gpm.verdicts import (
     DECIDED,
     VoteAgreement,
     measure_agreement,
     name_behaviors,
 )
+from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.models.pairs.sanity import PLAIN_SCORES
@@ -166,21 +167,14 @@ def _covariance(group: GroupScores, estimate: PairEstimate, factor: float) -> Fl
 
 def _p_serious(estimate: PairEstimate) -> Floats:
     """Return the probability that each vote was serious: its annotator is, and it is no slip."""
-    votes, states = estimate.votes, estimate.states
-    n = votes.data.n_comparisons
-    annotator = votes.annotator
+    states, annotator = estimate.states, estimate.votes.annotator
     if estimate.is_large:
         return (1.0 - SLIP) * states.p_serious[annotator]
-    total = np.zeros(n)
-    p_group = states.p_group
-    for g, (mean, variance) in enumerate(estimate.left_out):
-        log_p, unused, other = (np.empty(n) for _ in range(3))
-        estimate.passes.by_annotator(
-            "gpm_outcomes.predict_votes",
-            *(estimate.outcomes, mean, variance, states.voters(g), log_p, unused, other),
-        )
-        slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
-        total += p_group[annotator, g] * np.maximum(1.0 - slip / np.exp(log_p), 0.0)
+    total, p_group = np.zeros(len(annotator)), states.p_group
+    slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
+    for g in range(len(estimate.groups)):
+        p = np.exp(estimate.predict_votes(g).log_p)
+        total += p_group[annotator, g] * np.maximum(1.0 - slip / p, 0.0)
     serious: Floats = states.p_serious[annotator] * np.minimum(total, 1.0)
     return serious
 
@@ -188,7 +182,7 @@ def _p_serious(estimate: PairEstimate) -> Floats:
 def _side_bias(estimate: PairEstimate) -> Floats:
     """Return the crowd's side bias with its 95% interval."""
     states, habits = estimate.states, estimate.states.crowd.habits
-    variance = (states.p_level * states.side_variance[:, :, : len(SHARPNESS)]).sum(axis=(0, 2))
+    variance = (states.p_level * states.habits.side_variance[:, :, :N_SERIOUS]).sum(axis=(0, 2))
     known = states.weight * states.p_serious / (habits.side_sd**2 + variance)
     return with_interval(habits.side, 1.0 / np.sqrt(max(float(known.sum()), 1e-12)))
 
@@ -209,21 +203,20 @@ def _coefficients(estimate: PairEstimate) -> dict[str, Floats]:
 def _annotator_columns(
     estimate: PairEstimate, agreement: VoteAgreement, behavior: list[str]
 ) -> dict[str, Column]:
-    states, votes = estimate.states, estimate.votes
+    states, data = estimate.states, estimate.votes.data
     level = states.p_level
-    n_serious = len(SHARPNESS)
+    side, tie, _, variance = (each[:, :, :N_SERIOUS] for each in states.habits)
     cannot = np.array(behavior) == NOT_SHARED
+    found = (agreement.accuracy, agreement.low, agreement.high)
     columns: dict[str, Column] = {
-        "accuracy": np.where(cannot, np.nan, agreement.accuracy),
-        "accuracy_low": np.where(cannot, np.nan, agreement.low),
-        "accuracy_high": np.where(cannot, np.nan, agreement.high),
+        name: np.where(cannot, np.nan, values)
+        for name, values in zip(("accuracy", "accuracy_low", "accuracy_high"), found, strict=True)
     }
-    if votes.data.has_ties:
-        columns["tie_rate"] = np.exp((level * states.tie[:, :, :n_serious]).sum(axis=(0, 2)))
-    if votes.data.sides_known:
-        side = states.side[:, :, :n_serious]
+    if data.has_ties:
+        columns["tie_rate"] = np.exp((level * tie).sum(axis=(0, 2)))
+    if data.sides_known:
         bias = (level * side).sum(axis=(0, 2))
-        spread = (side - bias[:, np.newaxis]) ** 2 + states.side_variance[:, :, :n_serious]
+        spread = (side - bias[:, np.newaxis]) ** 2 + variance
         sd = np.sqrt((level * spread).sum(axis=(0, 2)))
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z_95 * sd, bias + Z_95 * sd
@@ -238,8 +231,9 @@ def _evidence(
     estimate: PairEstimate, at: VoteAgreement, behavior: list[str], verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
-    data = estimate.votes.data
-    lines = []
+    data, lines = estimate.votes.data, []
+    has_contexts = estimate.votes.has_contexts
+    where = " (consensus of the others in the same context)" if has_contexts else ""
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
         if name in SIDES:
             right, expected_right = n - at.left[s] - at.ties[s], n - at.expected_left[s]
@@ -264,15 +258,10 @@ def _evidence(
         else:
             line = (
                 f"voted with the consensus {at.agreed[s]:.0f} of {n} times; expected "
-                f"{at.expected[s]:.0f}"
+                f"{at.expected[s]:.0f}{where}"
             )
-            line += _context_words(estimate)
         lines.append(line)
     return lines
-
-
-def _context_words(estimate: PairEstimate) -> str:
-    return " (consensus of the others in the same context)" if estimate.votes.has_contexts else ""
 
 
 def _votes_for(estimate: PairEstimate, annotator: int, item: int) -> tuple[int, int]:
@@ -303,8 +292,8 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
         "group": crowd.group,
         "p_class": states.p_class,
         "p_level": states.p_level,
-        "side": states.side,
-        "tie": states.tie,
+        "side": states.habits.side,
+        "tie": states.habits.tie,
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }

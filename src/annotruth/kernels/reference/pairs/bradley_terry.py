@@ -1,16 +1,46 @@
-"""NumPy twins of `annotruth.kernels.pairs.crowd_bt`."""
+"""NumPy twins of `annotruth.kernels.pairs.bradley_terry`, which documents them."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import xlogy
 
-from annotruth.kernels.arrays import ComparisonBlock, Floats
+from annotruth.kernels.arrays import ComparisonBlock, Floats, PairBlock
 
 _LEFT, _TIE = 0, 2
 
 
-def step(
+def log_partition(
+    block: PairBlock,
+    lo: int,
+    hi: int,
+    information: Floats,
+    strength: Floats,
+    side: float,
+    nu: float,
+    slope: Floats,
+    side_cross: Floats,
+    tie_cross: Floats,
+    totals: Floats,
+) -> None:
+    """Add up the logarithms of the partition function, with the sign changed, and derivatives."""
+    left, right, n = block.left[lo:hi], block.right[lo:hi], block.n[lo:hi]
+    ratio = side * strength[left] / strength[right]
+    total = ratio + 1.0 / ratio + nu
+    p_left, p_right, p_tie = ratio / total, 1.0 / ratio / total, nu / total
+    mean = (p_left - p_right) / 2.0
+    known = n * ((p_left + p_right) / 4.0 - mean**2)
+    mixed = -n * mean * p_tie
+    information[lo:hi] = known
+    for values, sums in ((-n * mean, slope), (known, side_cross), (mixed, tie_cross)):
+        np.add.at(sums, left, values)
+        np.add.at(sums, right, -values)
+    of_tie = n * p_tie * (1.0 - p_tie)
+    terms = (-n * np.log(total), -n * mean, -n * p_tie, known, mixed, of_tie)
+    totals += [values.sum() for values in terms]
+
+
+def crowd_step(
     block: ComparisonBlock,
     lo: int,
     hi: int,
@@ -23,7 +53,7 @@ def step(
 ) -> None:
     """Take one E-step, update eta, and add up what the update of the scores needs."""
     agrees = np.zeros(block.annotator_ptr[-1])
-    posterior(block, lo, hi, eta, agrees, strength, nu, totals)
+    crowd_posterior(block, lo, hi, eta, agrees, strength, nu, totals)
     rows = slice(block.annotator_ptr[lo], block.annotator_ptr[hi])
     annotator = np.repeat(np.arange(hi - lo), np.diff(block.annotator_ptr[lo : hi + 1]))
     outcome = block.outcome[rows]
@@ -39,7 +69,7 @@ def step(
     eta[lo:hi] = (prior[0] - 1.0 + agreed) / (prior.sum() - 2.0 + n)
 
 
-def posterior(
+def crowd_posterior(
     block: ComparisonBlock,
     lo: int,
     hi: int,
