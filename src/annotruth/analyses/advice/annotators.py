@@ -6,20 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.flags import RULES, has_flags, verdicts_by_flags
-from annotruth.errors import counted
+from annotruth.errors import AnnotruthError, counted
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations import Labels
 
 NOBODY = -1
@@ -108,7 +107,7 @@ def advice_of_verdicts(
     return AnnotatorAdvice(verdict, information, ask, reason)
 
 
-def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def verdicts(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
 
     A model of comparisons must have reliabilities.
@@ -127,14 +126,18 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
     return verdict, reasons
 
 
-def verdict_table(fit: AnnotatorResults) -> pa.Table:
+def verdict_table(fit: Fit[Any]) -> pa.Table:
     """Return annotator, verdict and reason, for a fit of comparisons or of sets."""
+    if fit.reliability is None:
+        raise AnnotruthError(
+            f"{fit.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
+        )
     verdict, reason = verdicts(fit)
     columns = {"verdict": verdict.tolist(), "reason": reason}
     return table_of({"annotator": fit.data.annotators, **columns})
 
 
-def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
+def verdict_rules(fit: Fit[Any]) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
     if fit.is_void:
         return {"unsure": f"everybody: {why_void(fit)}"}
@@ -159,21 +162,21 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
     return rules
 
 
-def why_void(fit: AnnotatorResults) -> str:
+def why_void(fit: Fit[Any]) -> str:
     """Return why a fit says nothing about people."""
     return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
 
 
-def _is_chance(fit: AnnotatorResults) -> bool:
+def _is_chance(fit: Fit[Any]) -> bool:
     return fit.verdict == "chance"
 
 
-def _may_drop(fit: AnnotatorResults) -> bool:
+def _may_drop(fit: Fit[Any]) -> bool:
     """Whether the fit can tell spam from mistakes, and its labels from chance."""
     return fit.p_serious is not None and not _is_chance(fit)
 
 
-def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_reliability(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
     A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
@@ -203,7 +206,7 @@ def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], l
         why_not = f"{fit.unit}s {CHANCE}"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
-    side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)
+    side = side_preferences(fit) if fit.kind == "comparisons" else [""] * len(verdict)
     reasons = []
     for s, word in enumerate(verdict.tolist()):
         estimate = f"reliability {fit.reliability[s]:.2f}"

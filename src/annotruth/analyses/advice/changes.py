@@ -183,7 +183,7 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
         How many labels were given again, to be mentioned.
     """
     for each in (before, after):
-        if not isinstance(each, Fit):
+        if getattr(each, "kind", "") != "labels":
             raise InputError(f"{shown(each)} is no fit of labels: give two fits of annotruth.fit")
     old, new = before.data, after.data
     items = _Common.of(old.items, new.items)

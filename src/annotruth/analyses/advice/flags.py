@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from annotruth.models.base_fit import (
     PARTLY_CARELESS,
     TOO_FEW,
     UNCLEAR,
-    AnnotatorResults,
 )
 from annotruth.models.result import Fit
 
@@ -42,12 +42,12 @@ _CAMPS = "it is open which of two sides is right"
 _MOST_SHOWN = 24  # characters of an item's name
 
 
-def has_flags(fit: AnnotatorResults) -> bool:
+def has_flags(fit: Fit[Any]) -> bool:
     """Whether the fit's model flags annotators."""
     return FLAGGED in fit.annotator_columns
 
 
-def verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def verdicts_by_flags(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator of a fit whose model flags them, and the reasons."""
     assert fit.behavior is not None
     flagged = np.asarray(fit.annotator_columns[FLAGGED], dtype=np.bool_)
@@ -58,14 +58,14 @@ def verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str
     verdict = np.select(
         [flagged, needs_more, noticed], ["drop", "too few labels", "unsure"], "keep"
     )
-    examples = example_items(fit, flagged | noticed) if isinstance(fit, Fit) else {}
+    examples = example_items(fit, flagged | noticed) if fit.kind == "labels" else {}
     reasons = [
         _reason(fit, s, word) + examples.get(s, "") for s, word in enumerate(verdict.tolist())
     ]
     return verdict, reasons
 
 
-def _reason(fit: AnnotatorResults, s: int, verdict: str) -> str:
+def _reason(fit: Fit[Any], s: int, verdict: str) -> str:
     """Return the evidence for a verdict in one sentence."""
     assert fit.behavior is not None
     columns, behavior = fit.annotator_columns, fit.behavior[s]

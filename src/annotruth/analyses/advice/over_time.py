@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import shown
-from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 
 
@@ -32,7 +33,7 @@ def name_change(row: Mapping[str, Any]) -> str:
 
 
 def with_changes(
-    fit: AnnotatorResults, verdict: NDArray[np.str_], reasons: Sequence[str]
+    fit: Fit[Any], verdict: NDArray[np.str_], reasons: Sequence[str]
 ) -> tuple[NDArray[np.str_], list[str]]:
     """Return verdicts and reasons that take annotators' last changes into account.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import counted, shorten
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, from_arrow
 

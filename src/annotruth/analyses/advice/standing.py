@@ -19,13 +19,14 @@ A verdict that was given is not replaced by too few labels, and fits without ver
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.flags import has_flags
-from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults, BaseFit
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
 
 SURE, RATHER = 0.95, 0.5
 """Probabilities from which somebody is clearly, or rather, what they are called."""
@@ -54,7 +55,7 @@ class Standing(NamedTuple):
 
 
 def standing_verdicts(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     names: Sequence[str],
     verdict: NDArray[np.str_],
     before: Mapping[str, Standing],
@@ -69,7 +70,7 @@ def standing_verdicts(
     last = np.array([each.verdict for each in past], dtype=object)
     said = np.array([each.said for each in past], dtype=object)
     since = np.where(said == verdict, [each.since for each in past], n_labels)
-    if fit.verdict in ("chance", "camps") or (isinstance(fit, BaseFit) and fit.is_void):
+    if fit.verdict in ("chance", "camps") or fit.is_void:
         now = last
     elif has_flags(fit):
         now = _by_flags(fit, verdict, last, since <= _SHARE_BEFORE * n_labels)
@@ -81,7 +82,7 @@ def standing_verdicts(
 
 
 def _by_flags(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     verdict: NDArray[np.str_],
     last: NDArray[np.object_],
     long: NDArray[np.bool_],
@@ -105,7 +106,7 @@ def _by_flags(
     )
 
 
-def _is_held(fit: AnnotatorResults, last: NDArray[np.object_]) -> NDArray[np.bool_]:
+def _is_held(fit: Fit[Any], last: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Return who keeps the last verdict of a model without flags."""
     if fit.reliability is None:
         return np.zeros(len(last), dtype=np.bool_)

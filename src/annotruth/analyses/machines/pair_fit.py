@@ -25,7 +25,7 @@ from annotruth.errors import InputError
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import match_ids, to_text

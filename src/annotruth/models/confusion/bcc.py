@@ -12,7 +12,6 @@ from scipy.special import digamma, gammaln
 from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     ClassEquations,
@@ -25,6 +24,7 @@ from annotruth.models.confusion.estimator import (
 )
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.options import check_positive
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
@@ -115,7 +115,7 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
         """Extrapolate the expected counts."""
         return Squarem(DirichletParameters, *map(numbers_above, self.prior, _AXES))
 
-    def parameters_of(self, fit: BaseFit) -> DirichletParameters:
+    def parameters_of(self, fit: Fit) -> DirichletParameters:
         """Return the parameters of a fit."""
         n = self.n_categories
         return DirichletParameters(

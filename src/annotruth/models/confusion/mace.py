@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.bcc import divergence, expected_log
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
@@ -19,6 +18,7 @@ from annotruth.models.confusion.estimator import (
     draws_of_annotators,
 )
 from annotruth.models.latent_classes import ExpectedCounts
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import LabelSummary
@@ -93,7 +93,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
         rules = (numbers_above(least, axis=1) for least in self.prior)
         return Squarem(MACEParameters, *rules)
 
-    def parameters_of(self, fit: BaseFit) -> MACEParameters:
+    def parameters_of(self, fit: Fit) -> MACEParameters:
         """Return the parameters of a fit."""
         n_annotators = fit.data.n_annotators
         return MACEParameters(

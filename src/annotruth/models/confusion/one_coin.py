@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     MIN_SHARE,
@@ -18,6 +17,7 @@ from annotruth.models.confusion.estimator import (
     LatentClassEstimator,
 )
 from annotruth.models.latent_classes import ExpectedCounts, one_coin_confusion
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
 from annotruth.observations import LabelSummary
@@ -58,7 +58,7 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
         """Extrapolate the prior and the accuracies."""
         return Squarem(OneCoinParameters, shares(axis=0), probabilities)
 
-    def parameters_of(self, fit: BaseFit) -> OneCoinParameters:
+    def parameters_of(self, fit: Fit) -> OneCoinParameters:
         """Return the parameters of a fit."""
         return OneCoinParameters(
             fit.parameter("prior", self.n_categories),

@@ -14,9 +14,9 @@ from annotruth.models.em import History
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, PairCounts
 from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.posterior import DeferredScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.score_model import ScoreModel, ScoreParameters, ScoreSteps
 from annotruth.models.pairs.summary import MIN_CONTEXTS
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT, Comparisons
 
 

@@ -31,7 +31,7 @@ from annotruth.models.pairs.information import (
     make_information,
 )
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ from annotruth.models.pairs.information import (
     make_information,
 )
 from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:

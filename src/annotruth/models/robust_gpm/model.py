@@ -10,7 +10,6 @@ from typing import ClassVar, Literal, get_args
 from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.em_estimator import EMEstimator
@@ -242,9 +241,7 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return model.predict_proba(fit, item, annotator)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         self._check(labels)
         if labels.annotator_weight is not None:
             raise InputError("labels that count less than others are fitted by fit_beside only")

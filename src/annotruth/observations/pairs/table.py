@@ -95,6 +95,9 @@ class Comparisons:
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    kind: ClassVar[str] = "comparisons"
+    """What annotators gave, as `annotruth.models.result.Fit.kind`."""
+
     on_disk: ClassVar[bool] = False
     """Whether the arrays are on disk."""
 
@@ -112,7 +115,7 @@ class Comparisons:
         read, **options
             Which columns to take: `ReadOptions`, or its fields ``columns`` and ``covariates``.
         """
-        made: Comparisons = bound("Comparisons.of")(data, read, **options)
+        made: Comparisons = bound("comparisons.read")(data, read, **options)
         return made
 
     @classmethod

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations import TIE
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)

@@ -28,7 +28,7 @@ from annotruth.models.pairs.pair_gpm.results import make_fit
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.states import MAX_GROUPS
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
 
