@@ -16,7 +16,7 @@ from annotruth.models.em import run_em
 from annotruth.models.evidence.chance import Folds
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import LabelSummary
 
 N_SUBTYPES = 3

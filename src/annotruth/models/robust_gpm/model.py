@@ -26,7 +26,6 @@ from annotruth.models.robust_gpm.class_results import (
     is_class_fit,
 )
 from annotruth.models.robust_gpm.class_steps import ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.opinion_model import OpinionModel, OpinionState, final_model
 from annotruth.models.robust_gpm.opinions import adjacent_ratio
 from annotruth.models.robust_gpm.pooling import (
@@ -39,6 +38,7 @@ from annotruth.models.robust_gpm.pooling import (
     pooled_labels,
     size_problem,
 )
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.validate import check_choice, check_ordinal
 

@@ -34,8 +34,7 @@ from annotruth.models.robust_gpm.opinion_model import (
     final_model,
     shape_posterior,
 )
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.models.robust_gpm.strategies import LabelTable, ResponseStrategies
 from annotruth.observations import Labels
 
