@@ -1,4 +1,4 @@
-"""Latent states of items with one right label in RobustGPM: classes with subtypes."""
+"""Latent states of RobustGPM's items: what both models share, and classes with subtypes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.latent_classes import pool_to_class
-from annotruth.models.robust_gpm.opinions import ItemModel
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, pool_to_class
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     LabelTable,
     ResponseStrategies,
+    find_repeated_labels,
     tabulate_strategies,
 )
 from annotruth.observations import LabelSummary
@@ -26,6 +27,100 @@ _ON_CLASS, _ON_ALL_LABELS = 1.0, 1.0
 _OWN_SUBTYPE = 0.9  # what an item's first posterior has on the subtype of its level of agreement
 
 _CERTAIN = 1e12  # pseudo-counts on the class, where serious labels are always right
+
+
+STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
+"""Further inputs of passes that compute leave-one-out log-likelihoods."""
+
+
+class ItemModel:
+    """The latent classes of items, and the likelihood of a known truth, categories x classes."""
+
+    def __init__(self, labels: LabelSummary, known_truth: Floats) -> None:
+        self.labels = labels
+        self.known_truth = known_truth
+
+    @property
+    def n_classes(self) -> int:
+        """How many latent classes there are."""
+        return len(self.known_truth[0])
+
+
+class StrategySteps:
+    """What EM's steps share in both models: items with latent states, annotators with strategies.
+
+    ``items`` are the latent states; ``session`` is where the labels are open.
+    """
+
+    def __init__(self, items: ItemModel, session: Session, *, break_ties: bool) -> None:
+        labels = items.labels
+        self.labels = labels
+        self.session = session
+        self._known_truth = items.known_truth
+        # The label that each annotator repeats, if any: where the engine computes, and in memory.
+        self._repeated_label = find_repeated_labels(
+            session.to_engine(labels.labels_per_category),
+            break_ties=break_ties,
+            weight=labels.annotator_weight,
+        )
+        self.repeated_label: Codes = session.to_host(self._repeated_label)
+        self._n_labels = labels.counted_labels()
+        self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
+        self.count_sums = (
+            Sum("counts", self.counts_shape, annotator_axis=0),
+            Sum("classes", (items.n_classes,)),
+            Sum("log_likelihood", (1,)),
+        )
+
+    def left_out(
+        self,
+        strategies: ResponseStrategies,
+        *,
+        prior: Floats,
+        confusion: Floats,
+        known_truth: Floats | None = None,
+    ) -> Floats:
+        """Return each annotator's leave-one-out log-likelihood, annotators x strategies.
+
+        The posterior of an item is computed from the labels of the other annotators. Annotators whose
+        labels count less than others' depend on one another: they are left out together.
+        """
+        shape = (self.labels.n_annotators, strategies.n_strategies)
+        one = Pass(
+            "robust_gpm.leave_one_out",
+            inputs=(*POSTERIOR_INPUTS, *STRATEGY_INPUTS),
+            sums=(Sum("log_likelihood", shape, annotator_axis=0),),
+        )
+        other, repeated = (
+            np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
+        )
+
+        def run(confusion: Floats) -> Floats:
+            return self.session.run_pass(
+                one,
+                prior=prior,
+                known_truth=self._known_truth if known_truth is None else known_truth,
+                confusion=confusion,
+                other=other,
+                repeated=repeated,
+                repeated_label=self._repeated_label,
+            )["log_likelihood"]
+
+        weight = self.labels.annotator_weight
+        log_likelihood = run(confusion)
+        if weight is not None and (weight < 1.0).any():
+            dependent = (weight < 1.0)[:, np.newaxis]
+            without = np.where(dependent[:, :, np.newaxis], 1.0, confusion)
+            log_likelihood = np.where(dependent, run(without), log_likelihood)
+        return log_likelihood
+
+
+def weighted_confusion(labels: LabelSummary, confusion: Floats) -> Floats:
+    """Return probabilities of labels, annotators x categories x classes, to the power of their weight."""
+    if labels.annotator_weight is None:
+        return confusion
+    powers: Floats = confusion ** labels.annotator_weight[:, np.newaxis, np.newaxis]
+    return powers
 
 
 class TrueClasses(ItemModel):
