@@ -59,8 +59,8 @@ def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOpt
 
 
 def _check_machines(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
+    from annotruth.analyses.machines.fits import check_machine_options
     from annotruth.analyses.machines.judges import refuse_margin_alone
-    from annotruth.analyses.machines.label_fit import check_machine_options
 
     refuse_margin_alone(request.machines, request.machine_margin)
     others = (
@@ -85,7 +85,7 @@ def fit_groups_or_machines(request: FitRequest, estimator: Estimator, labels: La
     assert isinstance(labels, Labels)
     assert isinstance(estimator, RobustGPM)
     if request.machines:
-        from annotruth.analyses.machines.label_fit import fit_labels_with_machines
+        from annotruth.analyses.machines.fits import fit_labels_with_machines
 
         return fit_labels_with_machines(
             estimator,

@@ -6,12 +6,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 from tests.engines.gpu.test_gpu_engine import host_device
+from tests.kernels.twins import Twins
 
 import annotruth as at
 from annotruth.engines import Input, Pass, Sum, get_engine
 from annotruth.engines.gpu import GPUEngine, opinions
 from annotruth.engines.gpu.device import CUDADevice
-from annotruth.kernels.reference import robust_gpm
 from annotruth.models.robust_gpm.opinion_model import OpinionModel
 from annotruth.observations import Labels, Scale
 
@@ -73,7 +73,7 @@ def test_step(labels, session, tables):
     sums = opinions.step(session, *opinions.take_logs(session, *tables))
     counts, classes = np.zeros(tables[2].shape), np.zeros(N_CLASSES)
     total = np.zeros(1)
-    robust_gpm.step(labels.block(), 0, labels.n_items, *tables, counts, classes, total)
+    Twins("robust_gpm").step(labels.block(), 0, labels.n_items, *tables, counts, classes, total)
     np.testing.assert_allclose(session.to_host(sums["counts"]), counts, atol=1e-5)
     np.testing.assert_allclose(sums["classes"], classes, atol=1e-5)
     np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
@@ -90,7 +90,7 @@ def test_count_agreements(labels, session, tables):
     inputs["confusion"] = session.to_engine(tables[2])
     sums = session.run_pass(one, **inputs, place=place)
     twins = [np.zeros(shape) for _ in range(3)]
-    robust_gpm.count_agreements(labels.block(), 0, labels.n_items, *tables, place, *twins)
+    Twins("robust_gpm").count_agreements(labels.block(), 0, labels.n_items, *tables, place, *twins)
     for actual, twin in zip(sums.values(), twins, strict=True):
         np.testing.assert_allclose(actual, twin, rtol=1e-12)
 
@@ -101,13 +101,13 @@ def test_leave_one_out(labels, session, tables, strategies):
     sums = opinions.leave_one_out(
         session, *opinions.take_logs(session, *tables), other, repeated, repeated_label
     )
-    robust_gpm.leave_one_out(labels.block(), 0, labels.n_items, *tables, *strategies, twin)
+    Twins("robust_gpm").leave_one_out(labels.block(), 0, labels.n_items, *tables, *strategies, twin)
     np.testing.assert_allclose(session.to_host(sums["log_likelihood"]), twin, rtol=1e-5)
 
 
 def test_posterior_and_summary(labels, session, tables):
     twin = np.zeros((labels.n_items, N_CLASSES))
-    robust_gpm.posterior(labels.block(), 0, labels.n_items, twin, *tables)
+    Twins("robust_gpm").posterior(labels.block(), 0, labels.n_items, twin, *tables)
     session.allocate("posterior", per="items", shape=(N_CLASSES,))
     logs = opinions.take_logs(session, *tables)
     opinions.write_posterior(session, "posterior", *logs)
@@ -120,7 +120,9 @@ def test_posterior_and_summary(labels, session, tables):
     arrays = [np.zeros((labels.n_items, width)) for width in widths.values()]
     arrays.append(np.zeros(labels.n_labels))
     total = np.zeros(1)
-    robust_gpm.summarize(labels.block(), 0, labels.n_items, *arrays, *tables, *inputs, total)
+    Twins("robust_gpm").summarize(
+        labels.block(), 0, labels.n_items, *arrays, *tables, *inputs, total
+    )
     for name, width in widths.items():
         session.allocate(name, per="items", shape=(width,))
     session.allocate("p_serious", per="labels")

@@ -7,6 +7,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import counted
+from annotruth.observations.covariates import find_time_columns
 from annotruth.observations.frames import (
     LABEL_ROLES,
     TIME_ROLES,
@@ -15,7 +16,6 @@ from annotruth.observations.frames import (
     is_platform_export,
     make_column,
 )
-from annotruth.observations.times import find_time_columns
 
 
 def _recognise(source: Source) -> bool:

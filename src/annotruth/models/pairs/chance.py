@@ -8,8 +8,8 @@ from scipy.sparse import coo_array, csr_array, hstack
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base_fit import Verdict, is_above
 from annotruth.models.pairs.pair_gpm.votes import standardised_covariates
-from annotruth.observations.pairs.canonical import in_canonical_order
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.observations.pairs.votes import in_canonical_order
 
 _MIN_COMPARISONS = 100
 _MIN_RISE = 1.0  # of the log-likelihood ratio: less is rounding where only one order is possible

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
-from annotruth.serve.pages import make_pages
+from annotruth.serve.pages import routes, settings
 from annotruth.serve.web.api import api_routers
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
@@ -129,7 +129,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     app.state.context = context
     app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     add_handlers(app)
-    for router in (*api_routers(), make_hooks(context), make_pages()):
+    for router in (*api_routers(), make_hooks(context), routes.router, settings.router):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)
     return app

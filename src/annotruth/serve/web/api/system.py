@@ -9,7 +9,7 @@ from sqlalchemy import text
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse
 
-from annotruth.serve.pages.settings import api_page
+from annotruth.serve.pages.overview import api_page
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.parameters import Context, ServerReader
