@@ -8,18 +8,22 @@ from fastapi import HTTPException, Query
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.events import current_labels, slots_changed_since
-from annotruth.serve.store.projects import get_content, get_gold, get_traits
-from annotruth.serve.store.rows import find_one
-from annotruth.serve.store.snapshots import annotator_history, snapshot_history
+from annotruth.serve.store.projects import (
+    annotator_history,
+    get_content,
+    get_gold,
+    get_traits,
+    snapshot_history,
+)
+from annotruth.serve.store.rows import find_one, utc_now
 from annotruth.serve.store.tables import Snapshot, StoredEvent
 from annotruth.serve.web.auth import Access
-from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.parameters import (
     Context,
     Limit,
     Reader,
+    ServeContext,
     SinceVersion,
     Start,
     Writer,

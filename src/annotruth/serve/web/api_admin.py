@@ -1,29 +1,39 @@
-"""What administrators do: projects, tokens, connections, webhooks, alerts and the audit log."""
+"""What administrators do: projects, tokens, connections, webhooks, alerts, the audit log; health and metrics."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Response
+from fastapi import APIRouter, HTTPException, Request, Response
+from sqlalchemy import text
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, JSONResponse
 
+from annotruth.serve.administration import list_tokens
 from annotruth.serve.hooks.platforms import check_settings, public_settings
+from annotruth.serve.pages.overview import api_page
 from annotruth.serve.store import tables
-from annotruth.serve.store.alerts import last_deliveries
+from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
-from annotruth.serve.store.projects import get_project, list_projects
+from annotruth.serve.store.projects import (
+    get_project,
+    get_worker_state,
+    last_deliveries,
+    latest_snapshot,
+    list_projects,
+)
 from annotruth.serve.store.rows import change, find
-from annotruth.serve.store.snapshots import get_worker_state, latest_snapshot
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
-from annotruth.serve.store.tokens import list_tokens
 from annotruth.serve.web.auth import Access
-from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.parameters import (
     Admin,
     Context,
     Limit,
     Number,
     Reader,
+    ServeContext,
     ServerAdmin,
+    ServerReader,
     Start,
     Writer,
     json_body,
@@ -45,6 +55,14 @@ project_router, alert_router = make_router("projects"), make_router("alerts")
 connection_router, token_router = make_router("connections"), make_router("tokens")
 
 SentToken = Annotated[NewToken, json_body(NewToken)]
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+OPEN_PATHS = ("/healthz", "/openapi.json", "/api")
+"""What needs no token: it shows nothing of any project."""
+
+
+router = APIRouter(include_in_schema=False)
 
 
 @project_router.post("/projects", status_code=201)
@@ -262,3 +280,31 @@ def _revoke(token_id: str, context: ServeContext, access: Access) -> Response:
             raise HTTPException(404, "there is no such token, or it is revoked already")
     context.access.forget()
     return Response(status_code=204)
+
+
+@router.get("/healthz")
+async def healthz(context: Context) -> Response:
+    """Return whether the server works and the database answers."""
+    try:
+        await run_in_threadpool(_ask_database, context)
+    except DatabaseUnavailableError as error:
+        return JSONResponse({"status": error.public_reason}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+def _ask_database(context: ServeContext) -> None:
+    with context.database.connect() as connection:
+        connection.execute(text("select 1"))
+
+
+@router.get("/metrics")
+async def metrics(context: Context, access: ServerReader) -> Response:
+    """Return the metrics of the web server for Prometheus."""
+    return Response(context.metrics.text(), headers={"Content-Type": _METRICS_TYPE})
+
+
+@router.get("/api")
+async def documentation(request: Request) -> HTMLResponse:
+    """Return a page with all endpoints, without scripts."""
+    schema: dict[str, Any] = request.app.openapi()
+    return HTMLResponse(api_page(schema))

@@ -14,19 +14,18 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from annotruth.errors import InputError, counted
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.projects import set_content, set_gold, set_traits
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import Appended, LabelEvent, Project, ProjectKind, StoredEvent
 from annotruth.serve.web.auth import Access
-from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.errors import UnavailableError, message_of
-from annotruth.serve.web.guard import STREAM_TYPE, read_lines
+from annotruth.serve.web.guard import STREAM_TYPE, UnavailableError, message_of, read_lines
 from annotruth.serve.web.ingest import check_events
 from annotruth.serve.web.parameters import (
     Context,
     Limit,
     Reader,
+    ServeContext,
     Since,
     Writer,
     documented,
