@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
+from annotruth.io.formats.text_tools import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     UNKNOWN,
