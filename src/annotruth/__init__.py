@@ -33,8 +33,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.io.comparisons import read_comparisons
-    from annotruth.io.readers import read_labels
+    from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
@@ -57,8 +56,7 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
     from annotruth.ranking import compare_rankings, next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
-    from annotruth.selection.compare import compare
-    from annotruth.selection.comparison import Comparison
+    from annotruth.selection.compare import Comparison, compare
     from annotruth.selection.heldout import held_out
     from annotruth.sets.model import SetModel
 
@@ -72,9 +70,9 @@ bind(
         "labels.plot": "annotruth.report.charts.fit_charts:FitCharts",
         "labels.report": "annotruth.report.page:write_report",
         "labels.save": "annotruth.models.storage:save",
-        "labels.standing_table": "annotruth.analyses.advice.advice:standing_table",
+        "labels.standing_table": "annotruth.analyses.advice.standing:standing_table",
         "labels.update": "annotruth.updating:update_fit",
-        "labels.verdict_table": "annotruth.analyses.advice.advice:keep_table",
+        "labels.verdict_table": "annotruth.analyses.advice.standing:keep_table",
         "distributed.kind": "annotruth.models.fits.tables:DISTRIBUTED",
         "distributed.evaluate": "annotruth.models.storage.folder:refuse_distributed",
         "distributed.update": "annotruth.models.storage.folder:refuse_distributed",
@@ -82,7 +80,7 @@ bind(
         "comparisons.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
         "comparisons.notebook": "annotruth.report.pairs.notebook:rank_block",
         "comparisons.plot": "annotruth.report.charts.rank_charts:RankCharts",
-        "comparisons.read": "annotruth.io.comparisons:comparisons_of",
+        "comparisons.read": "annotruth.io.readers:comparisons_of",
         "comparisons.report": "annotruth.report.pairs.page:write_rank_report",
         "comparisons.save": "annotruth.models.storage:save",
         "comparisons.update": "annotruth.ranking:update_ranking",
@@ -176,7 +174,7 @@ _MODULE_OF = {
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "BradleyTerry": "annotruth.models.pairs.bradley_terry",
-    "Comparison": "annotruth.selection.comparison",
+    "Comparison": "annotruth.selection.compare",
     "Comparisons": "annotruth.observations",
     "ConvergenceWarning": "annotruth.errors",
     "CrowdBT": "annotruth.models.pairs.crowd_bt",
@@ -214,7 +212,7 @@ _MODULE_OF = {
     "plan_comparisons": "annotruth.ranking",
     "plan_labels": "annotruth.advising",
     "rank": "annotruth.ranking",
-    "read_comparisons": "annotruth.io.comparisons",
+    "read_comparisons": "annotruth.io.readers",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }

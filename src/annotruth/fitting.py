@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from annotruth.analyses import check_analyses, fit_with_analysis
 from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, shown
 from annotruth.io.parse import load_table
@@ -324,24 +325,7 @@ def _check_special(request: FitRequest, estimator: Estimator | None, engine: Eng
                 "a classifier (`--classifier`) needs the labels in memory: leave out memory "
                 "(`--memory`), or the classifier"
             )
-    if special.keys() & {"by", "annotators"}:
-        from annotruth.analyses.groups.fit import check_groups
-
-        others = {name: special.get(name) for name in ("classifier", "warm_start")}
-        check_groups(estimator, engine, read, by=special.get("by"), **others)
-    if special.keys() & {"machines", "machine_margin"}:
-        from annotruth.analyses.machines.judges import refuse_margin_alone
-        from annotruth.analyses.machines.label_fit import check_machine_options
-
-        margin = special.get("machine_margin")
-        refuse_margin_alone(special.get("machines", ()), margin)
-        flagged = (
-            ("memory (`--memory`)", read.memory),
-            ("a classifier (`--classifier`)", special.get("classifier")),
-            ("a warm start (`--warm-start`)", special.get("warm_start")),
-            ("groups (`--by`)", special.get("by")),
-        )
-        check_machine_options(estimator, engine, margin=margin, others=flagged)
+    check_analyses(special, estimator, engine, read)
 
 
 def _estimator_for(
@@ -374,24 +358,10 @@ def _estimator_for(
 def _run(request: FitRequest, estimator: Any, labels: Any, previous: Fit | None) -> Fit:
     """Return the fit of labels by an estimator, with what was asked for beside it."""
     special, progress = request.special, _log_iterations(request.progress)
-    if "machines" in special:
-        from annotruth.analyses.machines.label_fit import fit_labels_with_machines
-
-        margin = special.get("machine_margin")
-        return fit_labels_with_machines(
-            estimator, labels, special["machines"], margin=margin, progress=progress
-        )
-    if "by" in special:
-        from annotruth.analyses.groups.fit import fit_groups
-
-        return fit_groups(
-            estimator,
-            labels,
-            by=special["by"],
-            annotators=special.get("annotators"),
-            progress=progress,
-            max_size=request.read.max_size,
-        )
+    if special:
+        found = fit_with_analysis(special, estimator, labels, request.read, progress)
+        if found is not None:
+            return found
     result: Fit = estimator.fit(labels, warm_start=previous, progress=progress).result_
     return with_over_time(result, estimator)
 

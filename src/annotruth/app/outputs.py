@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import typer
     from typing_extensions import TypeIs
 
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.analyses.advice.rank_changes import RankChanges
+    from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
