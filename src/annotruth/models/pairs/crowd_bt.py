@@ -25,7 +25,6 @@ from annotruth.models.pairs.graph import (
     sums_at,
 )
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.score_model import (
     PRIOR_SD,
     Evaluation,
@@ -33,6 +32,7 @@ from annotruth.models.pairs.score_model import (
     halve_step,
     make_information,
 )
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ class CrowdBT(PairEstimator):
             parameters, history = run_em(
                 steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
             )
-            tie = parameters.tie
             return RankFit(
                 model=self.name,
                 settings=self.settings(),
@@ -109,7 +108,7 @@ class CrowdBT(PairEstimator):
                 scores=steps.posterior(parameters),
                 part=steps.part,
                 reliability=session.collect("eta"),
-                parameters={} if tie is None else {"tie": np.array([tie])},
+                parameters={} if parameters.tie is None else {"tie": np.array([parameters.tie])},
                 fitted_at=now(),
             )
 
@@ -134,8 +133,7 @@ class CrowdBT(PairEstimator):
         eta = np.where(annotator < 0, fit.reliability.mean(), fit.reliability[annotator])
         difference = fit.scores.mean[left] - fit.scores.mean[right]
         agrees = BradleyTerry.probabilities(difference, None if tie is None else float(tie[0]))
-        eta = eta[:, np.newaxis]
-        return eta * agrees + (1.0 - eta) * agrees[:, [1, 0, 2]]
+        return eta[:, np.newaxis] * agrees + (1.0 - eta[:, np.newaxis]) * agrees[:, [1, 0, 2]]
 
 
 class CrowdBTParameters(NamedTuple):
@@ -167,17 +165,11 @@ class CrowdBTSteps:
         self._n_ties = float(self._counts.votes[:, TIE].sum())
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
-        self._step = Pass(
-            "pairs.bradley_terry.crowd_step",
-            state=("eta",),
-            inputs=(*inputs, Input("prior")),
-            sums=(Sum("net_wins", (data.n_items,)), Sum("totals", (2,))),
-        )
+        sums = (Sum("net_wins", (data.n_items,)), Sum("totals", (2,)))
+        with_prior = (*inputs, Input("prior"))
+        self._step = Pass("pairs.bradley_terry.crowd_step", ("eta",), with_prior, sums)
         self._posterior = Pass(
-            "pairs.bradley_terry.crowd_posterior",
-            state=("eta", "agrees"),
-            inputs=inputs,
-            sums=(Sum("totals", (1,)),),
+            "pairs.bradley_terry.crowd_posterior", ("eta", "agrees"), inputs, (Sum("totals", (1,)),)
         )
 
     def start(self) -> CrowdBTParameters:
@@ -220,16 +212,13 @@ class CrowdBTSteps:
         over agreeing or not: r (1 - r).
         """
         counts, data = self._counts, self._data
-        expected = self._expected(parameters)
-        agrees = self._session.collect("agrees")
+        expected, agrees = self._expected(parameters), self._session.collect("agrees")
         lost = np.where(data.outcome == TIE, 0.0, agrees * (1.0 - agrees))
         key = counts.left * data.n_items + counts.right
         pair = np.searchsorted(key, data.left.astype(np.int64) * data.n_items + data.right)
-        information = np.maximum(
-            expected.information - sums_at(pair, lost, len(key)),
-            _LEAST_INFORMATION * expected.information,
-        )
-        inverse = self._information(expected._replace(information=information))
+        left_over = expected.information - sums_at(pair, lost, len(key))
+        least = _LEAST_INFORMATION * expected.information
+        inverse = self._information(expected._replace(information=np.maximum(left_over, least)))
         scores = center_in_parts(parameters.scores, self.part)
         return ScorePosterior(scores, inverse.score_covariance(scores, np.inf))
 

@@ -27,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.starts import (
     trimmed_start,
 )
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
 
@@ -111,22 +111,21 @@ class PairGPM(PairEstimator):
         verdict = self._judge(data)
         votes = make_votes(data)
         passes = Passes(votes, package)
-        if verdict == "chance" and not (
-            votes.has_contexts and self._agree_in_contexts(votes, passes)
-        ):
-            return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
-        verdict = verdict and "informative"
+        if verdict == "chance":
+            if not (votes.has_contexts and self._agree_in_contexts(votes, passes)):
+                return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
+            verdict = "informative"
         if data.n_comparisons > LARGE and self.n_groups == 1 and not votes.has_contexts:
             now = estimate_large(votes, passes, package, self.seed, progress)
-        else:
-            now = start_estimate(votes, passes)
-            if self.n_groups > 1:
-                now = start_with_groups(votes, passes, self.n_groups, self.seed)
-            estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
-            if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
-                other = trimmed_start(now)
-                estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
-                now = better_estimate(now, other)
+            return make_fit(self, now, self._history(now), verdict)
+        now = start_estimate(votes, passes)
+        if self.n_groups > 1:
+            now = start_with_groups(votes, passes, self.n_groups, self.seed)
+        estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+        if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
+            other = trimmed_start(now)
+            estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+            now = better_estimate(now, other)
         return make_fit(self, now, self._history(now), verdict)
 
     def _judge(self, data: Comparisons) -> Verdict | None:
