@@ -9,7 +9,7 @@ import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.analyses.advice import latent_classes as module
 from annotruth.analyses.advice.advice import basis_of
-from annotruth.analyses.advice.latent_classes import ClassPosterior, LatentClassBasis, posterior_of
+from annotruth.analyses.advice.latent_classes import ItemPosterior, LatentClassBasis, posterior_of
 from annotruth.models.robust_gpm.model import RobustGPM
 
 
@@ -25,7 +25,7 @@ def random_posterior(seed, *, divided):
             row[rng.choice(n_categories, 2, replace=False)] = 0.5
     weights = rng.dirichlet(np.ones(n_classes + divided), size=6)
     confusion = rng.dirichlet(np.ones(n_categories), size=n_classes).T
-    return ClassPosterior(weights, opinions, halves), confusion
+    return ItemPosterior(weights, opinions, halves), confusion
 
 
 def written_out(posterior, e):
@@ -84,7 +84,7 @@ def test_a_label_updates_the_posterior_by_bayes_rule(divided):
 
 def test_a_certain_item_gains_nothing_however_divided():
     opinions = np.array([[0.5, 0.5, 0.0], [0.1, 0.1, 0.8]])
-    posterior = ClassPosterior(np.array([[1.0, 0.0], [0.5, 0.5]]), opinions, None)
+    posterior = ItemPosterior(np.array([[1.0, 0.0], [0.5, 0.5]]), opinions, None)
     certain, uncertain = posterior.gain(np.array([[0.4, 0.1], [0.4, 0.1], [0.2, 0.8]]))
     assert certain == pytest.approx(0.0, abs=1e-12)
     assert uncertain > 0.02

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.analyses.groups.coupling import NO_GROUP
-from annotruth.analyses.groups.differences import SIGNIFICANCE, Differences, find_differences
+from annotruth.analyses.groups.differences import SIGNIFICANCE, GroupDifferences, find_differences
 from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
 from annotruth.engines import Engine
 from annotruth.errors import InputError, counted, listed, shorten, shown
@@ -233,7 +233,7 @@ _NAMED = 5  # groups that the summary names
 
 
 def make_results(
-    model: GroupModel, groups: AnnotatorGroups, differences: Differences, place: Codes
+    model: GroupModel, groups: AnnotatorGroups, differences: GroupDifferences, place: Codes
 ) -> FurtherResults:
     """Return the results; ``place`` is that of each of the model's items in tables."""
     theta = _pair_distributions(model)
@@ -315,7 +315,7 @@ def _intervals(model: GroupModel, mode: Codes) -> tuple[Floats, Floats, Floats]:
 def _difference_table(
     model: GroupModel,
     groups: AnnotatorGroups,
-    differences: Differences,
+    differences: GroupDifferences,
     theta: Floats,
     place: Codes,
 ) -> pa.Table:
@@ -358,7 +358,7 @@ def _most_distant(model: GroupModel, theta: Floats, items: Codes) -> tuple[Codes
 
 
 def _summary_table(
-    model: GroupModel, groups: AnnotatorGroups, differences: Differences
+    model: GroupModel, groups: AnnotatorGroups, differences: GroupDifferences
 ) -> pa.Table:
     """Return one row per group: its annotators, and how it differs from the others."""
     fit, codes = model.fit, range(len(groups.names))
