@@ -46,6 +46,9 @@ _PUBLIC = (
     "to_dict",
 )
 
+AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
+"""What advice needs to know of a fit: how uncertain items are, and what labels gain."""
+
 
 @dataclass(frozen=True, eq=False)
 class Advice:
@@ -240,10 +243,6 @@ class Advice:
             "ask": int(self.of_annotators.ask.sum()),
             "notes": to_dicts(self.fit.notes),
         }
-
-
-AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
-"""What advice needs to know of a fit: how uncertain items are, and what labels gain."""
 
 
 def basis_of(fit: Fit) -> AdviceBasis:

@@ -33,6 +33,9 @@ MAX_ADDED = 60
 _RESAMPLES = 200
 _ANY_GAIN = 1e-12
 
+_ROWS = 1000  # items simulated, some of them several times where there are fewer
+_LEAST_ROWS = 100
+
 
 @dataclass(frozen=True)
 class LabelsNeeded:
@@ -241,10 +244,6 @@ def _crossing(curve: Floats, goal: float) -> float:
         return 0.0
     before, after = curve[last - 1], curve[last]
     return float(last - 1 + (goal - before) / (after - before))
-
-
-_ROWS = 1000  # items simulated, some of them several times where there are fewer
-_LEAST_ROWS = 100
 
 
 def simulate(

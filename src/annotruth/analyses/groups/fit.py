@@ -44,6 +44,11 @@ MAX_GROUPS = 50
 
 _SEPARATOR = ", "  # between the values of several columns
 
+_TIMES_NOT_USED = (
+    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
+)
+_NAMED = 5  # groups that the summary names
+
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorGroups:
@@ -128,11 +133,6 @@ def _check_groups(columns: tuple[str, ...], names: list[str]) -> None:
             f"there are {counted(len(names), 'group')} by {what}, and at most {MAX_GROUPS} are "
             "compared: choose a column with fewer values, or merge some"
         )
-
-
-_TIMES_NOT_USED = (
-    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
-)
 
 
 def check(
@@ -227,9 +227,6 @@ def fit_groups_again(
     if not isinstance(estimator, RobustGPM):
         raise InputError(f"{estimator.name} has no groups: fit again (`annotruth fit`)")
     return analyse({"by": by}, estimator, labels, ReadOptions(), progress)
-
-
-_NAMED = 5  # groups that the summary names
 
 
 def make_results(
