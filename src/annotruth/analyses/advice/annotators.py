@@ -52,24 +52,13 @@ _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAdvice:
-    """The verdict on every annotator, one entry per annotator.
+    """The verdict on every annotator, one entry per annotator."""
 
-    Attributes
-    ----------
-    verdict
-        One of `VERDICTS`, by the rules that `verdict_rules` states.
-    information
-        What a label of theirs gains, relative to the mean of the best tenth's.
-    ask
-        Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
-    reason
-        The reason for the verdict, with numbers, and whether the information is low.
-    """
-
-    verdict: NDArray[np.str_]
-    information: Floats
+    verdict: NDArray[np.str_]  # one of `VERDICTS`, by the rules that `verdict_rules` states
+    information: Floats  # what a label of theirs gains, relative to the mean of the best tenth's
+    # whether to give them assignments: not dropped, and information of at least `ASK_FROM`
     ask: NDArray[np.bool_]
-    reason: Sequence[str]
+    reason: Sequence[str]  # the reason for the verdict, with numbers
 
     def count(self, verdicts: Sequence[str] = VERDICTS) -> dict[str, int]:
         """Return how many annotators have each verdict."""
