@@ -6,8 +6,7 @@ import importlib
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, cast
 
-from annotruth.engines.distributed import DistributedLabels
-from annotruth.engines.protocol import Engine
+from annotruth.engines.protocol import DistributedLabels, Engine
 from annotruth.errors import InputError, shown
 from annotruth.observations import LabelSummary
 from annotruth.observations.frames import distributed_library
