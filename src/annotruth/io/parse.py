@@ -24,7 +24,7 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.formats.votes import chosen
-from annotruth.io.json_lines import is_json_list, table_of_records
+from annotruth.io.json_lines import is_json_list
 from annotruth.io.sources import LabelFile, file_errors_reported
 from annotruth.observations import questions
 from annotruth.observations.build import LabelColumns, ParsedSource
@@ -33,6 +33,7 @@ from annotruth.observations.frames import (
     LABEL_ROLES,
     is_known_name,
     is_platform_export,
+    records_to_arrow,
     refuse_comparisons,
     to_arrow,
 )
@@ -317,7 +318,7 @@ class PairTables(TableKind[ParsedComparisons]):
             return None
         parsed = formats.recognise_comparisons(source)
         if parsed is None and source.kind == "json" and not source.in_lines:
-            return self.parse(table_of_records(list(source.records()), self.choose))
+            return self.parse(records_to_arrow(list(source.records()), self.choose))
         return parsed
 
     def check_on_disk(self) -> None:
@@ -341,7 +342,7 @@ def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = Non
         content = read_content(Path(file), max_size=max_size)
         if content.kind == "json" and is_json_list(content.data):
             records = list(Source(Path(file), content).records())
-            return table_of_records(records, lambda names: names)
+            return records_to_arrow(records)
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
             return table

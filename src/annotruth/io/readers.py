@@ -11,12 +11,11 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, shown
+from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
 from annotruth.io.batches import read_batches
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
 from annotruth.io.formats.source import ParsedLabels
-from annotruth.io.json_lines import table_of_records
 from annotruth.io.parse import (
     LabelTables,
     PairTables,
@@ -43,7 +42,7 @@ from annotruth.io.sources import (
 from annotruth.observations.build import LabelBuilder
 from annotruth.observations.disk import Disk, parse_size
 from annotruth.observations.encode import to_text
-from annotruth.observations.frames import default_frame, is_list, to_arrow
+from annotruth.observations.frames import is_list, to_arrow
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons
 from annotruth.observations.pairs.columns import ROLES
@@ -114,15 +113,7 @@ def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -
     _check_options_of_comparisons(read)
     read.refuse_options_of_files()
     kind = PairTables(read)
-    if isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
-        for number, row in enumerate(data, start=1):
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    f"row {number} is {shown(row)}: each must be a dict, as others are"
-                )
-        table, frame = table_of_records(data, kind.choose), default_frame()
-    else:
-        table, frame = to_arrow(data, kind.choose, ROLES["sides"])
+    table, frame = to_arrow(data, kind.choose, ROLES["sides"])
     if kind.columns is None:
         kind.choose(table.column_names)
     builder = ComparisonBuilder()

@@ -20,9 +20,8 @@ from types import MappingProxyType
 from typing import Any
 
 from annotruth.errors import InputError, shown, system_errors_reported
-from annotruth.io.atomic import atomic_write, path_behind_links
-from annotruth.io.atomic.system import exclusive
-from annotruth.io.atomic.write import folders_created
+from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
+from annotruth.io.system import exclusive
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage import load
 from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
