@@ -96,24 +96,14 @@ _SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
 
 
 class FileContent(NamedTuple):
-    """The bytes of a file, decompressed, and what they are.
-
-    Attributes
-    ----------
-    kind
-        What the bytes are.
-    data
-        The bytes.
-    limit
-        How many bytes of memory reading the content may take.
-    sheet
-        Which sheet of a workbook it is; empty for other files.
-    """
+    """The bytes of a file, decompressed, and what they are."""
 
     kind: ContentKind
     data: pa.Buffer
     limit: int
+    """How many bytes of memory reading the content may take."""
     sheet: str = ""
+    """Which sheet of a workbook it is; empty for other files."""
 
 
 def read_content(

@@ -27,14 +27,12 @@ from annotruth.io.formats.votes import chosen
 from annotruth.io.json_lines import is_json_list
 from annotruth.io.sources import LabelFile, file_errors_reported
 from annotruth.observations import questions
-from annotruth.observations.build import LabelColumns, ParsedSource
+from annotruth.observations.build import LabelColumns, ParsedSource, refuse_comparisons
 from annotruth.observations.encode import restore_text
 from annotruth.observations.frames import (
     LABEL_ROLES,
     is_known_name,
-    is_platform_export,
     records_to_arrow,
-    refuse_comparisons,
     to_arrow,
 )
 from annotruth.observations.options import ReadOptions
@@ -154,7 +152,7 @@ class LabelTables(TableKind[ParsedLabels]):
         read = self.read
         names_all_roles = set(read.columns or ()) >= set(LABEL_ROLES)
         if read.input_format is None:
-            if not names_all_roles and is_platform_export(names):
+            if not names_all_roles and formats.is_platform_export(names):
                 raise _NoLongTableError(
                     "this is a platform's export, not a table of one row per label; to read it so, "
                     "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "

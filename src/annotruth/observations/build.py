@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import ComparisonsError, InputError, listed
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
 from annotruth.observations.arrays import Covariates
@@ -43,7 +43,6 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_list,
-    refuse_comparisons,
 )
 from annotruth.observations.layout import (
     ArrangedRows,
@@ -160,6 +159,22 @@ class TableBuilder:
     def _ids(self, role: str) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
         return to_integers(self._values(role)) if self._from_text else self._values(role)
+
+
+_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
+_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
+
+
+def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
+    """Refuse a table whose columns are those of pair comparisons where labels are read."""
+    found = {name.strip().lower() for name in names}
+    if given or "item" in found or found & _BOX:
+        return
+    if any(sides <= found for sides in _SIDES):
+        raise ComparisonsError(
+            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
+            "with `annotruth rank` (annotruth.rank)"
+        )
 
 
 class LabelColumns(NamedTuple):

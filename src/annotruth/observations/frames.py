@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     AnnotruthError,
-    ComparisonsError,
     InputError,
     listed,
     printable,
@@ -229,41 +228,6 @@ def check_annotator_column(
         raise InputError(
             f"every item has one label, so {name!r} may not be who gave it; if it is, "
             f"{pass_columns(columns)}"
-        )
-
-
-# Columns by which exports of platforms are known: their own formats read them (`io.formats`), even
-# where other columns of theirs have names as in a long table.
-_PLATFORM_COLUMNS = (
-    {"annotator", "annotation_id", "lead_time"},
-    {"_unit_id", "_worker_id"},
-    {"_unit_id", "_golden", "_unit_state"},
-    {"classification_id", "workflow_id"},
-    {"HITId", "WorkerId"},
-    {"ASSIGNMENT:worker_id"},
-    {"_input_hash", "_task_hash"},
-)
-
-
-def is_platform_export(names: Iterable[str]) -> bool:
-    """Return whether a table has the columns by which a platform's export is known."""
-    found = set(names)
-    return any(columns <= found for columns in _PLATFORM_COLUMNS)
-
-
-_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
-_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
-
-
-def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
-    """Refuse a table whose columns are those of pair comparisons where labels are read."""
-    found = {name.strip().lower() for name in names}
-    if given or "item" in found or found & _BOX:
-        return
-    if any(sides <= found for sides in _SIDES):
-        raise ComparisonsError(
-            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
-            "with `annotruth rank` (annotruth.rank)"
         )
 
 

@@ -199,14 +199,9 @@ class ReadOptions(TableOptions):
                 raise InputError(f"{name} is for files: leave it out")
 
     def refuse_options_of_data(self, what: str, **given: Any) -> None:
-        """Refuse options for reading or fitting data where a fit is given instead.
+        """Refuse options for reading or fitting ``what``, such as labels, where a fit is given instead.
 
-        Parameters
-        ----------
-        what
-            What the options are for: "labels" or "comparisons".
-        **given
-            Further options, where None is one that was not given. ``drop`` is for fits, too.
+        Further options are ``given``, None where they are not. ``drop`` is for fits, too.
         """
         named = [name for name, value in given.items() if value is not None]
         named += [name for name in self.changed() if name != "drop"]

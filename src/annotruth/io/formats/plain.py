@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shorten
+from annotruth.io.formats import is_platform_export
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
@@ -26,7 +27,6 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_known_name,
-    is_platform_export,
     make_column,
 )
 from annotruth.observations.scale import parse_numbers

@@ -65,38 +65,23 @@ class ParsedLabels(ParsedSource):
 
 @dataclass(frozen=True)
 class Format:
-    """A file format that is recognised by its content.
-
-    Attributes
-    ----------
-    name, title
-        Its name as an option, and in messages.
-    recognise
-        Returns whether a source is in the format, by its column names, first rows or first record.
-    read
-        Reads the labels.
-    read_comparisons
-        Reads pair comparisons, where the tool has them.
-    """
+    """A file format that is recognised by its content, and reads labels or pair comparisons."""
 
     name: str
+    """Its name as an option; ``title`` is that in messages."""
     title: str
     recognise: Callable[[Source], bool]
+    """Whether a source is in the format, by its column names, first rows or first record."""
     read: Callable[[Source], ParsedLabels]
     read_comparisons: Callable[[Source], ParsedComparisons] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    r"""An opened file: its first rows, and methods to read the rest.
+    """An opened file: its first rows, and methods to read the rest.
 
-    Attributes
-    ----------
-    path, content
-        The file and its content, decompressed.
-    columns, question, items_content, categories
-        The caller's options: the column of each role, the question to take, the columns of what
-        the items are, and all categories.
+    The caller's options are the column of each role, the question to take, the columns of what the
+    items are, and all categories.
     """
 
     path: Path

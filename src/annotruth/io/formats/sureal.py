@@ -72,15 +72,7 @@ _BYTES_PER_SYMBOL = 200  # what a syntax tree takes for each byte of source code
 
 
 class NotLiteral(NamedTuple):
-    r"""An expression that would have to be executed to know its value.
-
-    Attributes
-    ----------
-    line
-        Its line in the file.
-    code
-        The expression as it is written.
-    """
+    """An expression that would have to be executed to know its value, and its line in the file."""
 
     line: int
     code: str
