@@ -21,6 +21,7 @@ from annotruth.errors import InputError, is_database_url, is_url
 from annotruth.io import formats
 from annotruth.io.batches import read_columns
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
+from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.formats.votes import chosen
@@ -105,8 +106,6 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: TableKind[P
     """Return what a file holds that `open_content` opened."""
     read = kind.read
     if is_database_url(file):
-        from annotruth.io.databases import read_database_url
-
         table, note = read_database_url(
             os.fspath(file), read.query, kind.choose, max_size=read.max_size
         )
@@ -119,8 +118,6 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: TableKind[P
         content = read_content(path, max_size=read.max_size, sheet=read.query)
     formats.check_name(read.input_format)
     if content.kind in DATABASE_TITLE:
-        from annotruth.io.databases import read_database
-
         limit = content.limit
         table, note = read_database(path, content.kind, read.query, kind.choose, limit=limit)
         return kind.parse(table, note=note)

@@ -24,7 +24,7 @@ TIMESTAMP = pa.timestamp("us")
 _WITH_ZONE = pa.timestamp("us", tz="UTC")
 
 # What stands for a missing value in text.
-_MISSING = pa.array(["", "-", "na", "n/a", "nan", "nat", "none", "null"])
+_MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
 
 # Formats of dates beside that of ISO 8601; a name of a time zone is removed before.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d")
@@ -191,7 +191,7 @@ def parse_times(
     """
     if is_text(column.type):
         trimmed = pc.utf8_trim_whitespace(column)
-        is_missing = pc.is_in(pc.utf8_lower(trimmed), value_set=_MISSING)
+        is_missing = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(_MISSING))
         column = pc.if_else(is_missing, pa.scalar(None, trimmed.type), trimmed)
     parsed = _to_dates(column) if role == "time" else _to_numbers(column)
     wrong = np.asarray(pc.and_(pc.is_valid(column), pc.is_null(parsed)))

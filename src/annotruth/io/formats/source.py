@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -19,9 +19,7 @@ from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
 from annotruth.observations.build import ParsedSource
 from annotruth.observations.frames import TIME_ROLES, pass_column
 from annotruth.observations.options import ReadOptions
-
-if TYPE_CHECKING:
-    from annotruth.observations.pairs.build import ParsedComparisons
+from annotruth.observations.pairs.build import ParsedComparisons
 
 Record = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,8 @@ from annotruth.observations.arrays import InMemory, OnDisk
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table, to_text
 from annotruth.observations.frames import as_arrow, default_frame
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.votes import RowVotes, SortedCodes, UnsortedVotes, sort_codes
-
-if TYPE_CHECKING:
-    from annotruth.observations.options import ReadOptions
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
