@@ -41,7 +41,7 @@ from annotruth.io.sources import (
 )
 from annotruth.observations.build import LabelBuilder
 from annotruth.observations.disk import Disk, parse_size
-from annotruth.observations.encode import to_text
+from annotruth.observations.encode import common_type, to_text
 from annotruth.observations.frames import is_list, to_arrow
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons
@@ -408,10 +408,7 @@ def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) 
     for field in other:
         before = schema.field(field.name).type
         try:
-            pa.unify_schemas(
-                [pa.schema([(field.name, before)]), pa.schema([(field.name, field.type)])],
-                promote_options="permissive",
-            )
+            common_type(before, field.type)
         except pa.ArrowException:
             kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
             raise InputError(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.observations.arrays import Columns
-from annotruth.observations.encode import to_text
+from annotruth.observations.encode import common_type, to_text
 from annotruth.observations.frames import TIME_NAMES, TIME_ROLES, check_further_columns
 from annotruth.observations.layout import Layout
 from annotruth.observations.scale import is_text, to_plain
@@ -131,15 +131,14 @@ def merge_by_code(first: Columns, second: Columns, code: NDArray[np.int64], n: i
 def _with_one_type(name: str, first: pa.Array, second: pa.Array) -> list[pa.Array]:
     if first.type == second.type:
         return [first, second]
-    tables = [pa.table({name: column}) for column in (first, second)]
     try:
-        joined = pa.concat_tables(tables, promote_options="permissive")
+        kind = common_type(first.type, second.type)
     except pa.ArrowException:
         raise InputError(
             f"covariate {name!r} holds {first.type} in one place and {second.type} in another: "
             "make them one type"
         ) from None
-    return [column.cast(joined.schema.field(0).type) for column in (first, second)]
+    return [first.cast(kind), second.cast(kind)]
 
 
 def find_time_columns(

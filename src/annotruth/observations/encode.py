@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -117,8 +117,7 @@ class BatchEncoder:
                 self._convert(to_text(self.values()))
             return to_text(values)
         try:
-            fields = [pa.schema([("", kind)]) for kind in (before, values.type)]
-            (common,) = pa.unify_schemas(fields, promote_options="permissive").types
+            common = common_type(before, values.type)
             if common != before:
                 self._convert(self.values().cast(common))
             return values.cast(common)
@@ -189,6 +188,21 @@ def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> EncodedColumn:
     order = np.empty(n, dtype=np.int64)
     order[number[present]] = present
     return EncodedColumn(codes, values.take(as_arrow(order)))
+
+
+def common_type(*kinds: pa.DataType) -> pa.DataType:
+    """Return the type that columns of several types can have; raise an ArrowException if none."""
+    schemas = [pa.schema([("", kind)]) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").types[0]
+
+
+def concat_columns(columns: Sequence[pa.Array]) -> pa.Array:
+    """Return columns one after the other, as text if their types differ."""
+    kinds = {column.type for column in columns if not pa.types.is_null(column.type)}
+    if len(kinds) > 1:
+        return pa.concat_arrays([to_text(column) for column in columns])
+    kind = kinds.pop() if kinds else pa.null()
+    return pa.concat_arrays([column.cast(kind) for column in columns])
 
 
 def decode_table(table: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.observations import validate
 from annotruth.observations.arrays import InMemory, OnDisk
 from annotruth.observations.disk import Disk
-from annotruth.observations.encode import decode_table, to_text
+from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.votes import RowVotes, SortedCodes, UnsortedVotes, sort_codes
@@ -373,10 +373,7 @@ def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
             column if column.null_count == len(column) else pc.add(column, n)
             for column, n in zip(columns, before, strict=True)
         ]
-    types = {column.type for column in columns if not pa.types.is_null(column.type)}
-    if len(types) > 1:
-        return pa.concat_arrays([to_text(column) for column in columns])
-    return pa.concat_arrays([column.cast(type_) for type_ in types for column in columns])
+    return concat_columns(columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
