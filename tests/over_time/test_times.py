@@ -273,7 +273,7 @@ def test_orders_of_equal_times_are_by_the_column_order():
     )
     from contextlib import closing
 
-    from annotruth.analyses.over_time.clock import read_clock
+    from annotruth.analyses.over_time.sequences import read_clock
     from annotruth.engines import get_engine
 
     labels = at.Labels.of(table)

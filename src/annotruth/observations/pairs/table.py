@@ -92,6 +92,9 @@ class Comparisons(InMemory):
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    kind: ClassVar[str] = "comparisons"
+    """What annotators gave, as `annotruth.models.result.Fit.kind`."""
+
     noun: ClassVar[str] = "comparison"
 
     @classmethod
@@ -104,7 +107,7 @@ class Comparisons(InMemory):
         winner is left, right, tie, or the id of the item. ``read`` says which columns to take; or
         its fields ``columns`` and ``covariates`` as keywords.
         """
-        made: Comparisons = bound("Comparisons.of")(data, read, **options)
+        made: Comparisons = bound("comparisons.read")(data, read, **options)
         return made
 
     @classmethod

@@ -19,11 +19,12 @@ from annotruth.serve.hooks.message import (
     Platform,
     event_id,
     object_of,
+    standard_key,
     state_id,
     text_of,
     time_of,
+    verify_standard,
 )
-from annotruth.serve.hooks.signatures import standard_key, verify_standard
 from annotruth.serve.store.tables import LabelEvent
 
 
