@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +78,26 @@ def read_columns(
     """Read the chosen columns into memory, as one batch."""
     (table,) = read_batches(content, choose, keep_codes=keep_codes)
     return table
+
+
+def column_names(content: FileContent) -> list[str]:
+    """Return the names of all columns of a table that is not JSON."""
+
+    def stop(names: list[str]) -> NoReturn:
+        raise _NamesReadError(names)
+
+    try:
+        read_columns(content, stop)
+    except _NamesReadError as error:
+        return error.names
+    raise AssertionError("the names of the columns were not read")
+
+
+class _NamesReadError(Exception):
+    """Stops reading a table once the names of its columns are known."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
 
 
 def _read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, counted, shown
 from annotruth.observations.arrays import Columns
 from annotruth.observations.encode import common_type, to_text
-from annotruth.observations.frames import TIME_NAMES, TIME_ROLES, check_further_columns
 from annotruth.observations.layout import Layout
 from annotruth.observations.scale import is_text, to_plain
 
@@ -28,11 +27,8 @@ _MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
 
 # Formats of dates beside that of ISO 8601; a name of a time zone is removed before.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d")
-_FORMATS = (
-    *(f"{day} {time}".strip() for day in _DAYS for time in ("%H:%M:%S", "%H:%M", "")),
-    "%a %b %d %H:%M:%S %Y",
-    "%a, %d %b %Y %H:%M:%S",
-)
+_TIMES = (" %H:%M:%S", " %H:%M", "")
+_FORMATS = ("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S")
 _ZONE_NAME = r" [A-Z]{3,4}( |$)"
 
 # Numbers that are times: seconds since 1970, milliseconds, and so on, by their size.
@@ -141,35 +137,6 @@ def _with_one_type(name: str, first: pa.Array, second: pa.Array) -> list[pa.Arra
     return [first.cast(kind), second.cast(kind)]
 
 
-def find_time_columns(
-    names: Sequence[str], given: Mapping[str, str], used: Iterable[str]
-) -> dict[str, str]:
-    """Return the column of each of `TIME_ROLES` that a table has, as named by the caller or usually.
-
-    ``used`` are columns that have another role.
-    """
-    check_further_columns("times", names, list(given.values()), list(used))
-    taken = {*used, *given.values()}
-    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
-    found = dict(given)
-    for role in TIME_ROLES:
-        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
-        column = next(known, None)
-        if column is not None:
-            found.setdefault(role, column)
-    return {role: found[role] for role in TIME_ROLES if role in found}
-
-
-def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
-    """Warn of columns of times that are not read, because of where labels are."""
-    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
-    if found:
-        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
-        warnings.warn(
-            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
-        )
-
-
 def warn_of_empty_times(role: str, name: str) -> None:
     """Warn of a column of times in which every value is missing."""
     warnings.warn(
@@ -267,7 +234,8 @@ def _to_dates(column: pa.Array) -> pa.Array:
     numbers = _to_numbers(column)
     if not is_text(column.type) or numbers.null_count < len(column):
         return _dates_of_numbers(numbers)
-    candidates = [_iso_dates(column), *(_formatted_dates(column, one) for one in _FORMATS)]
+    forms = [f"{day}{time}" for day in _DAYS for time in _TIMES] + list(_FORMATS)
+    candidates = [_iso_dates(column), *(_formatted_dates(column, form) for form in forms)]
     return min(candidates, key=lambda dates: dates.null_count)
 
 

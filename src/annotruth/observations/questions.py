@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ QUESTION = "question"
 
 # Column names that need no option, the first that a table has.
 _KNOWN = ("question", "question_id", "question_name", "task", "task_id")
-_ITEM_NAMES = {name for group in KNOWN_NAMES["item"] for name in group}
+_ITEM_NAMES = set(chain(*KNOWN_NAMES["item"]))
 
 
 class QuestionsFoundError(Exception):

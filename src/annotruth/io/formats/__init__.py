@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.formats.source import Format, ParsedLabels, Source
+    from annotruth.io.formats.source import Format, Source
+    from annotruth.observations.options import ParsedLabels
     from annotruth.observations.pairs.build import ParsedComparisons
 
 # In the order in which they are tried; the plainest come last, as they fit many files.
@@ -38,25 +38,6 @@ _MODULES = {
 }
 
 _OF_COMPARISONS = ("label-studio", "sureal")
-
-# Columns by which exports of platforms are known: their own formats read them, even
-# where other columns of theirs have names as in a long table.
-_PLATFORM_COLUMNS = (
-    {"annotator", "annotation_id", "lead_time"},
-    {"_unit_id", "_worker_id"},
-    {"_unit_id", "_golden", "_unit_state"},
-    {"classification_id", "workflow_id"},
-    {"HITId", "WorkerId"},
-    {"ASSIGNMENT:worker_id"},
-    {"_input_hash", "_task_hash"},
-)
-
-
-def is_platform_export(names: Iterable[str]) -> bool:
-    """Return whether a table has the columns by which a platform's export is known."""
-    found = set(names)
-    return any(columns <= found for columns in _PLATFORM_COLUMNS)
-
 
 # Files that hold no labels of items, by the fields of their first object or by a line.
 _REGION_FIELDS = {

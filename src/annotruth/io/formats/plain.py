@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shorten
-from annotruth.io.formats import is_platform_export
 from annotruth.io.formats.matrix import normalise
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
-from annotruth.observations.covariates import find_time_columns
+from annotruth.observations.build import find_time_columns, is_platform_export
 from annotruth.observations.frames import (
     LABEL_ROLES,
     TIME_ROLES,
@@ -29,6 +28,7 @@ from annotruth.observations.frames import (
     is_known_name,
     make_column,
 )
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.scale import parse_numbers
 from annotruth.observations.validate import describe_unavailable, not_available
 
