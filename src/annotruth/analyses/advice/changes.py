@@ -256,9 +256,9 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
     gone[annotators.before] = False
     n_removed = int(old.labels_per_annotator[gone].sum())
     advices = [advise(fit) for fit in (before, after)]
-    judged = [each.of_annotators.verdict for each in advices]
+    said = [each.of_annotators.verdict for each in advices]
     if after.earlier_fits is not None:
-        judged = [np.array(standing_table(fit)["standing"]) for fit in (before, after)]
+        said = [np.array(standing_table(fit)["standing"]) for fit in (before, after)]
     return Changes(
         new={
             "label": new.n_labels - old.n_labels + n_removed,
@@ -269,7 +269,7 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
         frame=old.frame,
         item_table=_items(before, after, items),
         status_table=_statuses(after, items, *(each.of_items.status for each in advices)),
-        annotator_table=_verdicts(before, after, annotators, *judged),
+        annotator_table=_verdicts(before, after, annotators, *said),
         reliability_table=_reliabilities(before, after, annotators),
     )
 
