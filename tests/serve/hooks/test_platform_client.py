@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from annotruth.serve.outgoing import PlatformClient, PlatformError, PrivateAddressError, TokenAuth
+from annotruth.serve.outgoing import PlatformClient, PlatformError, PrivateAddressError, token_auth
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def server():
 
 
 def client(host, **options):
-    auth = TokenAuth("Token 0123")
+    auth = token_auth("Token 0123")
     return PlatformClient("Label Studio", f"http://{host}", auth, sleep=lambda _: None, **options)
 
 

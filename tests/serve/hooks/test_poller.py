@@ -12,7 +12,6 @@ from annotruth.serve.hooks.message import HookProject
 from annotruth.serve.hooks.polling import (
     POLL_EVERY,
     PREDICT_EVERY,
-    BackgroundPolling,
     is_poll_due,
     poll_due,
 )
@@ -163,15 +162,12 @@ def test_an_answer_of_another_form_does_not_stop_other_connections(
     assert state(database, again).last_error == ""
 
 
-def test_polling_in_the_background(database, linked, twin, labels, tmp_path):
+def test_what_is_due_is_polled_once(database, linked, twin, labels, tmp_path):
     twin.annotate(1, "Positive")
-    polling = BackgroundPolling(database, tmp_path, transport=twin.transport())
-    polling()
-    polling.wait()
+    poll_due(database, tmp_path, transport=twin.transport())
     assert labels() == [("1", "Positive")]
     n_requests = len(twin.requests)
-    polling()  # nothing is due
-    polling.wait()
+    poll_due(database, tmp_path, transport=twin.transport())  # nothing is due
     assert len(twin.requests) == n_requests
 
 

@@ -121,12 +121,12 @@ def test_models_without_intervals_have_a_margin_too(plain):
 def test_items_are_reported_when_finished_and_only_then(fit):
     advice = advise(fit)
     first = find_alerts(fit, advice, seq_of(fit), Alerted())
-    reported = [i for each in first.alerts if each.kind == "finished" for i in each.detail["items"]]
+    reported = [i for each in first[1] if each.kind == "finished" for i in each.detail["items"]]
     needs = advice.of_items.needs_labels
     assert 0 < len(reported) < fit.data.n_items
     assert set(reported) == set(fit.data.items.filter(~needs).to_pylist())
-    again = find_alerts(fit, advice, seq_of(fit), first.alerted)
-    assert again.alerts == []
+    again = find_alerts(fit, advice, seq_of(fit), first[0])
+    assert again[1] == []
 
 
 def finished(fit, status, alerted):
@@ -153,7 +153,7 @@ def test_an_item_is_finished_again_only_after_labels_of_its_own(fit):
 
 def test_no_item_is_finished_as_long_as_all_labels_are_equal():
     fit = at.fit([("a", "x", "yes"), ("a", "y", "yes"), ("b", "x", "yes")], "robust-gpm")
-    assert find_alerts(fit, advise(fit), np.arange(3), Alerted()).alerts == []
+    assert find_alerts(fit, advise(fit), np.arange(3), Alerted())[1] == []
 
 
 def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
@@ -162,7 +162,7 @@ def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
     loaded = Alerted.load(tmp_path)
     assert loaded.verdicts == alerted.verdicts
     assert loaded.agreement == alerted.agreement
-    assert find_alerts(fit, advise(fit), seq_of(fit), loaded).alerts == []
+    assert find_alerts(fit, advise(fit), seq_of(fit), loaded)[1] == []
 
 
 def test_comparisons_have_alerts_of_verdicts_only():
@@ -172,4 +172,4 @@ def test_comparisons_have_alerts_of_verdicts_only():
     fit = at.rank(replace(data, **ids))
     alerted, alerts = find_alerts(fit, None, np.arange(360), Alerted())
     assert all(each.kind == "verdict" for each in alerts)
-    assert find_alerts(fit, None, np.arange(360), alerted).alerts == []
+    assert find_alerts(fit, None, np.arange(360), alerted)[1] == []

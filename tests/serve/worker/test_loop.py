@@ -249,8 +249,7 @@ def test_the_heartbeat_is_that_of_all_projects(database, project, post, loop):
     assert after == before._replace(heartbeat=after.heartbeat)
 
 
-def test_a_function_that_takes_long_keeps_no_other_waiting(monkeypatch):
-    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.01)
+def test_a_function_that_takes_long_keeps_no_other_waiting():
     is_slow, is_called = threading.Event(), threading.Event()
 
     def slow():
@@ -261,12 +260,11 @@ def test_a_function_that_takes_long_keeps_no_other_waiting(monkeypatch):
         if is_slow.is_set():
             is_called.set()
 
-    with loops._called_every_second([slow, fast]):
+    with loops._called_again_and_again({slow: 0.01, fast: 0.01}):
         assert is_called.wait(MAX_SECONDS)
 
 
-def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch, caplog):
-    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.001)
+def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(caplog):
     calls = []
 
     def fails():
@@ -274,6 +272,6 @@ def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch,
         if len(calls) != 3:
             raise InputError("the host is away")
 
-    with loops._called_every_second([fails]):
+    with loops._called_again_and_again({fails: 0.001}):
         wait_until(lambda: len(calls) >= 6, "six calls")
     assert [each.message for each in caplog.records] == ["the host is away"] * 2

@@ -38,7 +38,7 @@ from annotruth.serve.hooks.message import (
     time_of,
     verify_secret,
 )
-from annotruth.serve.outgoing import PlatformClient, PlatformError, TokenAuth
+from annotruth.serve.outgoing import PlatformClient, PlatformError, token_auth
 from annotruth.serve.store.tables import LabelEvent
 
 _TITLE = "Label Studio"
@@ -102,7 +102,7 @@ class LabelStudioProject(PlatformClient):
     def __init__(self, settings: Fields, **options: Any) -> None:
         url, token = str(settings["url"]), str(settings["token"])
         is_personal = token.count(".") == 2  # a JSON web token
-        auth = AccessTokenAuth(token, url) if is_personal else TokenAuth(f"Token {token}")
+        auth = AccessTokenAuth(token, url) if is_personal else token_auth(f"Token {token}")
         self.number = int(settings["project"])
         super().__init__(_TITLE, url, auth, **options)
 

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -120,10 +120,15 @@ class AccessControl:
     def __init__(self, config: ServeConfig, database: Database) -> None:
         rate = config.requests_per_second
         self._database = database
-        self._behind_tls = config.behind_tls
         # Browsers accept the prefix only with Secure and without a domain.
         self.cookie = "__Host-annotruth" if config.behind_tls else "annotruth"
         self._login_seconds = 3600.0 * config.login_hours
+        self._cookie_options: Any = {
+            "path": "/",
+            "secure": config.behind_tls,
+            "httponly": True,
+            "samesite": "strict",
+        }
         self._tokens: _Memory[Token] = _Memory()
         self._projects: _Memory[Project] = _Memory()
         self._marked: dict[str, datetime] = {}
@@ -157,9 +162,14 @@ class AccessControl:
 
     async def project(self, name: str) -> Project | None:
         """Return the project of a name, or None."""
+
+        def look_up() -> Project | None:
+            with self._database.connect() as connection:
+                return get_project(connection, name)
+
         found = self._projects.get(name)
-        if found is None:
-            found = await run_in_threadpool(self._look_up_project, name)
+        if found is None and "\0" not in name:
+            found = await run_in_threadpool(look_up)
             if found is not None:
                 self._projects.put(name, found)
         return found
@@ -189,21 +199,12 @@ class AccessControl:
 
     def give_cookie(self, response: Response, login: Login) -> None:
         """Give a login to a browser."""
-        response.set_cookie(
-            self.cookie,
-            login.secret,
-            max_age=int(self._login_seconds),
-            path="/",
-            secure=self._behind_tls,
-            httponly=True,
-            samesite="strict",
-        )
+        seconds = int(self._login_seconds)
+        response.set_cookie(self.cookie, login.secret, max_age=seconds, **self._cookie_options)
 
     def remove_cookie(self, response: Response) -> None:
         """Remove the cookie of a login."""
-        response.delete_cookie(
-            self.cookie, path="/", secure=self._behind_tls, httponly=True, samesite="strict"
-        )
+        response.delete_cookie(self.cookie, **self._cookie_options)
 
     def _look_up(self, header: str | None, login: Login | None) -> Token | None:
         now = datetime.now(UTC)
@@ -215,21 +216,12 @@ class AccessControl:
                 bearer = scheme.lower() == "bearer"
                 token = find_token(connection, text.strip(), now) if bearer else None
         if token is not None:
-            self._mark_used(token, now)
+            before = self._marked.get(token.id)
+            if before is None or now - before > _USED_EVERY:
+                self._marked[token.id] = now
+                with self._database.begin() as connection:
+                    change(connection, Token, {"last_used": now}, id=token.id)
         return token
-
-    def _mark_used(self, token: Token, now: datetime) -> None:
-        before = self._marked.get(token.id)
-        if before is None or now - before > _USED_EVERY:
-            self._marked[token.id] = now
-            with self._database.begin() as connection:
-                change(connection, Token, {"last_used": now}, id=token.id)
-
-    def _look_up_project(self, name: str) -> Project | None:
-        if "\0" in name:
-            return None
-        with self._database.connect() as connection:
-            return get_project(connection, name)
 
     def _refusal(self, request: Request) -> HTTPException:
         if wait := self._failures.wait(_address(request)):

@@ -20,7 +20,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fastapi import FastAPI
@@ -201,13 +201,25 @@ class Guard:
     def __init__(self, app: ASGIApp, config: ServeConfig, metrics: ServeMetrics) -> None:
         self._app = app
         self._config = config
-        self._host_check = HostCheck.of_config(config)
-        self._headers = security_headers(behind_tls=config.behind_tls)
+        local = _LOOPBACK_NAMES if config.is_loopback else ()
+        self._hosts = {name.lower() for name in config.allowed_hosts or local}
+        headers = dict(SECURITY_HEADERS)
+        if config.behind_tls:  # browsers use HTTPS only from then on
+            headers["Strict-Transport-Security"] = "max-age=31536000"
+        self._headers = [(k.lower().encode(), value.encode()) for k, value in headers.items()]
         self._metrics = metrics
 
     def allows(self, host: bytes) -> bool:
-        """Return whether requests by this Host header are served."""
-        return self._host_check(host.decode("latin-1"))
+        """Return whether requests by this Host header are served; without names, those by any.
+
+        A page of another site can make a browser send requests to a loopback address by a name of its
+        own (DNS rebinding); such a name is not among the allowed ones.
+        """
+        header = host.decode("latin-1")
+        name, colon, port = header.rpartition(":")
+        if not colon or not port.isdigit():
+            name = header
+        return not self._hosts or name.lower() in self._hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -222,11 +234,14 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = with_defaults(message.get("headers", ()), self._headers)
+                own = list(message.get("headers", ()))
+                given = {name.lower() for name, _ in own}
+                message["headers"] = own + [each for each in self._headers if each[0] not in given]
             await send(message)
 
         try:
-            if not self.allows(_host_of(scope)):
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if not self.allows(hosts[0] if len(hosts) == 1 else b""):
                 raise HTTPException(400, "the Host header does not name this server")
             if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                 raise HTTPException(400, "the address has a zero character")  # no database takes it
@@ -246,12 +261,6 @@ class Guard:
             _log_request(scope, status, seconds)
 
 
-def _host_of(scope: Scope) -> bytes:
-    """Return the Host header; empty if there is none, or more than one."""
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    return hosts[0] if len(hosts) == 1 else b""
-
-
 def _shown_path(scope: Scope) -> str:
     path = printable(scope["path"])
     return path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}..."
@@ -259,31 +268,9 @@ def _shown_path(scope: Scope) -> str:
 
 def _log_request(scope: Scope, status: int, seconds: float) -> None:
     if _ACCESS.isEnabledFor(logging.INFO):
-        client = scope.get("client") or ("-", 0)
-        path = _shown_path(scope)
-        _ACCESS.info(
-            "%s %s %s %d %.1f ms",
-            client[0],
-            printable(scope["method"]),
-            path,
-            status,
-            seconds * 1e3,
-        )
-
-
-def security_headers(*, behind_tls: bool) -> HeaderList:
-    """Return the headers; behind TLS, browsers use HTTPS only from then on."""
-    headers = dict(SECURITY_HEADERS)
-    if behind_tls:
-        headers["Strict-Transport-Security"] = "max-age=31536000"
-    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-
-
-def with_defaults(headers: Iterable[tuple[bytes, bytes]], defaults: HeaderList) -> HeaderList:
-    """Return the headers of a response, with those of the defaults that it does not have."""
-    own = list(headers)
-    given = {name.lower() for name, _ in own}
-    return own + [pair for pair in defaults if pair[0] not in given]
+        client, method = scope.get("client") or ("-", 0), printable(scope["method"])
+        line = client[0], method, _shown_path(scope), status, seconds * 1e3
+        _ACCESS.info("%s %s %s %d %.1f ms", *line)
 
 
 class RateLimit:
@@ -318,33 +305,6 @@ def too_many(seconds: float) -> HTTPException:
     return HTTPException(
         429, f"too many requests: try again in {wait} s", {"Retry-After": str(wait)}
     )
-
-
-class HostCheck:
-    """Decides whether the Host header of a request names this server.
-
-    A page of another site can make a browser send requests to a loopback address by a name of its
-    own (DNS rebinding); such a name is not among the allowed ones.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {name.lower() for name in names}
-
-    @classmethod
-    def of_config(cls, config: ServeConfig) -> HostCheck:
-        """Return the check of a server; without names, any host is allowed."""
-        if config.allowed_hosts:
-            return cls(config.allowed_hosts)
-        return cls(_LOOPBACK_NAMES if config.is_loopback else ())
-
-    def __call__(self, header: str) -> bool:
-        """Return whether the header's name, without the port, is allowed."""
-        if not self._names:
-            return True
-        name, colon, port = header.rpartition(":")
-        if not colon or not port.isdigit():
-            name = header
-        return name.lower() in self._names
 
 
 class LimitedReceive:
