@@ -217,13 +217,8 @@ class GPM(IterativeEstimator[GPMSteps]):
         too, for annotators with at least 5 labels per category; with fewer labels it would be
         degenerate and stays uniform. An annotator without irregular labels keeps the behavior of
         the last step.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels. The paper does not.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`. The paper has no acceleration.
 
     Examples
     --------

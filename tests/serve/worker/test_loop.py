@@ -224,7 +224,7 @@ def test_the_worker_goes_on_when_the_database_is_back(
     assert state_of(database, project)[1].version == 1
 
 
-def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path, monkeypatch):
+def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path):
     stop, calls = threading.Event(), []
 
     def fail():
@@ -234,7 +234,7 @@ def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path, 
         calls.append(1)
         stop.set()
 
-    run(database, tmp_path / "data", stop, [fail, call])
+    run(database, tmp_path / "data", stop, {fail: 0.01, call: 0.01})
     assert calls
     beat(database)
 

@@ -170,13 +170,8 @@ class BWA(IterativeEstimator[BWASteps]):
         a, the number of labels per annotator that the prior of the weights counts for.
     strength
         :math:`\lambda`, the weight of the class's mean in each score.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate the steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------

@@ -34,7 +34,8 @@ from annotruth.models.base_fit import (
     SPAMMER_BELOW,
     Column,
 )
-from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.states import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     ALWAYS_SERIOUS,
     NO_LABEL,

@@ -29,7 +29,7 @@ from annotruth.models.robust_gpm.class_steps import (
     ClassParameters,
     ClassSteps,
 )
-from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
 from annotruth.observations import Labels, LabelSummary
 
@@ -162,8 +162,10 @@ def with_annotators(
     verdict: Verdict | None,
 ) -> ClassState:
     """Return the state after a pass for the annotators."""
-    loo_log_likelihood = steps.leave_one_out(
-        parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
+    loo_log_likelihood = steps.left_out(
+        steps.items.strategies(parameters.serious),
+        prior=parameters.state_prior,
+        confusion=parameters.confusion,
     )
     return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
 

@@ -34,12 +34,8 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
     serious_weights,
 )
-from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
-from annotruth.models.robust_gpm.opinions import (
-    OpinionShapes,
-    leave_one_out,
-    weighted_confusion,
-)
+from annotruth.models.robust_gpm.opinions import OpinionParameters, OpinionShapes, OpinionSteps
+from annotruth.models.robust_gpm.states import weighted_confusion
 from annotruth.observations import Labels, LabelSummary, Scale
 
 _ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
@@ -190,16 +186,12 @@ def _leave_out_together(
 
     For each group of independent annotators, all those that any of them depends on are left out.
     """
-    session, items = steps.session, steps.items
-    confusion = steps.confusion(parameters)
+    session, confusion = steps.session, steps.confusion(parameters)
     depends = pairs.depends()
     for group in pairs.independent_groups():
         others = session.to_engine(np.any(depends[group], axis=0))[:, np.newaxis, np.newaxis]
-        without = leave_one_out(
-            session,
-            items,
-            items.strategies,
-            session.to_engine(steps.repeated_label),
+        without = steps.left_out(
+            steps.items.strategies,
             prior=parameters.class_prior,
             confusion=np.where(others, 1.0, confusion),
         )

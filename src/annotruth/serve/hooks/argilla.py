@@ -6,7 +6,7 @@ its time. Argilla sends the events of all datasets to every webhook.
 
 from __future__ import annotations
 
-from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
+from annotruth.io.formats.text_tools import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     UNKNOWN,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotruth.io.formats.potato import BETWEEN, choice_of
+from annotruth.io.formats.text_tools import BETWEEN, choice_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     Fields,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from markupsafe import Markup, escape
 
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.observations.frames import as_arrow

@@ -20,8 +20,7 @@ from sqlalchemy import Connection, delete, exists, select, update
 
 from annotruth.errors import ComparisonsError, InputError, LabelsError, OutputError, shown
 from annotruth.io.atomic import atomic_write
-from annotruth.io.comparisons import read_comparisons
-from annotruth.io.readers import read_labels
+from annotruth.io.readers import read_comparisons, read_labels
 from annotruth.io.sources import file_named_in_errors
 from annotruth.io.writers import format_of, write_table
 from annotruth.observations.encode import to_text
