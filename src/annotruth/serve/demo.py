@@ -122,11 +122,10 @@ class SimulatedTeam:
 
     def contents(self) -> list[dict[str, Any]]:
         """Return what the items are: a sentence that fits what serious people say."""
+        top = self.shares.argmax(axis=1)
         return [
-            {"item": item, "content": {"text": _TEXTS[_CATEGORIES[code]][n % 2]}}
-            for n, (item, code) in enumerate(
-                zip(self.items, self.shares.argmax(axis=1), strict=True)
-            )
+            {"item": item, "content": {"text": _TEXTS[_CATEGORIES[top[n]]][n % 2]}}
+            for n, item in enumerate(self.items)
         ]
 
 

@@ -123,7 +123,8 @@ def write_back(
     starts = range(0, len(new), _AT_ONCE)
     n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
     if not settings.get("model_version") and n_added + n_changed + n_unchanged:
-        client.choose_model(MODEL_VERSION)
+        # The Data Manager then shows the scores of these predictions.
+        client.patch(f"/api/projects/{client.number}/", {"model_version": MODEL_VERSION})
     return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
 
 

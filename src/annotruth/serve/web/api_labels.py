@@ -128,7 +128,9 @@ async def _post_stream(
         detail = error.detail if isinstance(error, HTTPException) else str(error)
         stored = counted(total.n_new + total.n_repeated, access.project.kind.removesuffix("s"))
         answer = {"detail": f"{detail}; stored before it: {stored}"}
-        return JSONResponse({**answer, **_accepted(total)}, _status_of(error))
+        status = 503 if isinstance(error, UnavailableError) else 422
+        status = error.status_code if isinstance(error, HTTPException) else status
+        return JSONResponse({**answer, **_accepted(total)}, status)
     return JSONResponse(_accepted(total))
 
 
@@ -149,12 +151,6 @@ def _parsed(
             return events, message_of(error, f"line {number}")
         events.append(event)
     return events, ""
-
-
-def _status_of(error: Exception) -> int:
-    if isinstance(error, HTTPException):
-        return error.status_code
-    return 503 if isinstance(error, UnavailableError) else 422
 
 
 def _refuse_kind(access: Access, kind: ProjectKind) -> None:

@@ -51,20 +51,10 @@ class Login(NamedTuple):
 
     secret: str
 
-    @classmethod
-    def new(cls) -> Login:
-        """Return a login with a new secret."""
-        return cls(secrets.token_urlsafe(32))
-
     @property
     def csrf_token(self) -> str:
         """The text that every form of this login must send back."""
         return hashlib.sha256(f"csrf.{self.secret}".encode("utf-8", "surrogatepass")).hexdigest()
-
-    def is_csrf_token(self, text: str) -> bool:
-        """Return whether a form's text is that of the login."""
-        given = text.encode("utf-8", "surrogatepass")
-        return hmac.compare_digest(given, self.csrf_token.encode())
 
 
 class Access(NamedTuple):
@@ -148,7 +138,11 @@ class AccessControl:
         header = request.headers.get("authorization")
         secret = request.cookies.get(self.cookie) if header is None else None
         login = None if secret is None else Login(secret)
-        key = _key_of(header, login)
+        key = None  # a hash, so that memory holds no secret
+        if login is not None:
+            key = f"login {login.csrf_token}"
+        elif header is not None:
+            key = hashlib.sha256(header.encode("latin-1")).hexdigest()
         token = None if key is None else self._tokens.get(key)
         if token is None and key is not None:
             token = await run_in_threadpool(self._look_up, header, login)
@@ -185,7 +179,7 @@ class AccessControl:
 
     def log_in(self, token: Token) -> Login:
         """Start a login."""
-        login, now = Login.new(), datetime.now(UTC)
+        login, now = Login(secrets.token_urlsafe(32)), datetime.now(UTC)
         expires = now + timedelta(seconds=self._login_seconds)
         with self._database.begin() as connection:
             start_login(connection, login.secret, token.id, now, expires)
@@ -233,13 +227,6 @@ class AccessControl:
         )
 
 
-def _key_of(header: str | None, login: Login | None) -> str | None:
-    """Return what a token is remembered by: a hash, so that memory holds no secret."""
-    if login is not None:
-        return f"login {login.csrf_token}"
-    return None if header is None else hashlib.sha256(header.encode("latin-1")).hexdigest()
-
-
 def _address(request: Request) -> str:
     return "-" if request.client is None else request.client.host
 
@@ -276,7 +263,8 @@ async def check_csrf(request: Request, login: Login) -> None:
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await form_of(request)).get(CSRF_FIELD, "")
-    if not login.is_csrf_token(given):
+    text = given.encode("utf-8", "surrogatepass")
+    if not hmac.compare_digest(text, login.csrf_token.encode()):
         raise HTTPException(403, "the form is out of date: load the page again and repeat")
 
 

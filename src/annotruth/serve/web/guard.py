@@ -92,14 +92,8 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 def add_handlers(app: FastAPI) -> None:
     """Make an application answer every error with one JSON object."""
-    for kind in (
-        HTTPException,
-        RequestValidationError,
-        ValidationError,
-        AnnotruthError,
-        UnavailableError,
-        ClientDisconnect,
-    ):
+    of_requests = HTTPException, RequestValidationError, ValidationError, ClientDisconnect
+    for kind in (*of_requests, AnnotruthError, UnavailableError):
         app.add_exception_handler(kind, _answer)
 
 
@@ -146,37 +140,22 @@ class ServeMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "annotruth_requests", "Requests.", ("method", "route", "status"), registry=self.registry
-        )
+        ours: Any = {"registry": self.registry}
+        requests, seconds = ("method", "route", "status"), "Time to answer a request."
+        outcomes = "Events that were received: accepted, or repeated and ignored."
+        self.requests = Counter("annotruth_requests", "Requests.", requests, **ours)
         self.seconds = Histogram(
-            "annotruth_request_seconds",
-            "Time to answer a request.",
-            ("route",),
-            buckets=_SECONDS,
-            registry=self.registry,
+            "annotruth_request_seconds", seconds, ("route",), buckets=_SECONDS, **ours
         )
-        self.labels = Counter(
-            "annotruth_labels",
-            "Events that were received: accepted, or repeated and ignored.",
-            ("outcome",),
-            registry=self.registry,
-        )
+        self.labels = Counter("annotruth_labels", outcomes, ("outcome",), **ours)
         self.commits = Histogram(
-            "annotruth_commit_events",
-            "Events per commit.",
-            buckets=_GROUP_SIZES,
-            registry=self.registry,
+            "annotruth_commit_events", "Events per commit.", buckets=_GROUP_SIZES, **ours
         )
-        self.failed_commits = Counter(
-            "annotruth_failed_commits", "Commits that failed.", registry=self.registry
-        )
+        self.failed_commits = Counter("annotruth_failed_commits", "Commits that failed.", **ours)
         self.waiting = Gauge(
-            "annotruth_waiting_events", "Events that wait to be committed.", registry=self.registry
+            "annotruth_waiting_events", "Events that wait to be committed.", **ours
         )
-        self.listeners = Gauge(
-            "annotruth_listeners", "Open streams of live events.", registry=self.registry
-        )
+        self.listeners = Gauge("annotruth_listeners", "Open streams of live events.", **ours)
 
     def count_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request under its route's template, which has no ids in it."""
@@ -324,7 +303,11 @@ class LimitedReceive:
         self._deadline = 0.0
         self._size = 0
         self._complete = False
-        _refuse_length(headers.get(b"content-length", b"0"), self._most)
+        stated = headers.get(b"content-length", b"0")
+        if not stated.isdigit():
+            raise HTTPException(400, "Content-Length is not a number")
+        if len(stated) > 18 or int(stated) > self._most:
+            raise _too_large(self._most)
 
     async def __call__(self) -> Message:
         """Return the next part of the body, or that the client has gone."""
@@ -357,14 +340,6 @@ async def read_lines(request: Request) -> AsyncIterator[list[bytes]]:
             yield lines
     if rest:
         yield [rest]
-
-
-def _refuse_length(stated: bytes, most: int) -> None:
-    """Refuse a request that states a length above the limit, or none that can be read."""
-    if not stated.isdigit():
-        raise HTTPException(400, "Content-Length is not a number")
-    if len(stated) > 18 or int(stated) > most:
-        raise _too_large(most)
 
 
 def _too_large(most: int) -> HTTPException:

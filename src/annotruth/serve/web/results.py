@@ -121,7 +121,9 @@ class SnapshotCache:
             row = self._latest(project)
             if row is None or entry.loaded is None:
                 entry.loaded = None if row is None else self._load(project)
-            elif row.version != entry.loaded.version and _is_done(entry.loading):
+            elif row.version != entry.loaded.version and (
+                entry.loading is None or entry.loading.done()
+            ):
                 entry.loading = self._executor.submit(self._replace, project, entry)
             return entry.loaded
 
@@ -167,10 +169,6 @@ class SnapshotCache:
                     row, fit, advise_pairs(fit) if isinstance(fit, RankFit) else advise(fit)
                 )
         raise AssertionError("unreachable")
-
-
-def _is_done(loading: Future[None] | None) -> bool:
-    return loading is None or loading.done()
 
 
 class TablePart(NamedTuple):
