@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
-    Device,
+    CUDADevice,
     all_cards,
     errors_in_one_line,
     limit_exceeded,
@@ -18,7 +18,7 @@ from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
-from annotruth.observations import Comparisons, Labels
+from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
 from annotruth.observations.pairs.votes import UnsortedVotes
 
@@ -57,7 +57,10 @@ class GPUEngine:
     capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
 
     def __init__(
-        self, device: Device | Sequence[Device] | None = None, *, memory: str | int | None = None
+        self,
+        device: CUDADevice | Sequence[CUDADevice] | None = None,
+        *,
+        memory: str | int | None = None,
     ) -> None:
         self._devices = device if device is None or isinstance(device, Sequence) else [device]
         self.memory = None if memory is None else parse_size(memory)
@@ -75,16 +78,18 @@ class GPUEngine:
 
         Whatever else a model opens, such as counts of pairs, is small and stays in memory.
         """
-        if not isinstance(data, Labels | Comparisons | UnsortedVotes):
+        kind = getattr(data, "kind", None)
+        if kind is None and not isinstance(data, UnsortedVotes):
             return MemoryEngine().open(data)
-        if not isinstance(data, Labels) and getattr(data, "disk", None) is not None:
+        of_labels = kind in ("labels", "sets")
+        if not of_labels and getattr(data, "disk", None) is not None:
             raise InputError(
                 "the engine gpu takes comparisons in memory only: choose engine='memory' "
                 "(`--engine memory`)"
             )
         with errors_in_one_line():
             devices = self._devices or all_cards()
-            if isinstance(data, Labels):
+            if of_labels:
                 return GPUSession(data, devices, self.memory)
             return PairSession(data, devices[0])
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from annotruth.errors import AnnotruthError, InputError, counted, listed
 from annotruth.io.formats.label_studio import item_of
 from annotruth.io.tasks import ControlType, LabelControl, make_predictions
-from annotruth.models.result import Fit
 from annotruth.models.storage.folder import load_fit
 from annotruth.observations.scale import Scale
 from annotruth.serve.hooks.label_studio import LabelStudioProject
@@ -277,7 +276,7 @@ def _predict_if_due(
     error, began = "", time.monotonic()
     try:
         fit = load_fit(snapshots_folder(data_dir) / latest.folder)
-        if isinstance(fit, Fit):
+        if fit.kind == "labels":
             with LabelStudioProject(to.settings, **options) as client:
                 question = to.settings.get("question")
                 written = write_back(client, fit.item_table(), fit.data.scale, question=question)

@@ -179,7 +179,7 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-class Link(NamedTuple):
+class PageLink(NamedTuple):
     """A cell that is a link; a text without an address."""
 
     address: str

@@ -30,7 +30,7 @@ from annotruth.serve.pages.lists import Activity
 from annotruth.serve.pages.overview import MAX_HOURS_READ, overview_page, projects_page
 from annotruth.serve.pages.tables import (
     ROWS_PER_PAGE,
-    LabelTables,
+    LabelSnapshotTables,
     RankTables,
     SnapshotTables,
     TableQuery,
@@ -121,7 +121,7 @@ class Visit(NamedTuple):
         context = context_of(request)
         loaded, tables = context.snapshots.get(access.project.id), None
         if loaded is not None:
-            make: Any = RankTables if access.project.kind == "comparisons" else LabelTables
+            make: Any = RankTables if access.project.kind == "comparisons" else LabelSnapshotTables
             tables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
         return cls(context, frame_of(context, access, tables), tables, access.project.id)
 
@@ -139,7 +139,7 @@ def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | Non
         return Frame(csrf=csrf, scope=access.token.scope)
     with context.database.connect() as connection:
         n_alerts = n_unseen(connection, project.id)
-    scale = tables.fit.data.scale if isinstance(tables, LabelTables) else None
+    scale = tables.fit.data.scale if isinstance(tables, LabelSnapshotTables) else None
     return Frame(
         csrf=csrf,
         project=project.name,
@@ -258,7 +258,7 @@ def _item(request: Request, access: Reader, id: str) -> Response:
             page = details.item_page(
                 visit.frame,
                 id,
-                visit.tables if isinstance(visit.tables, LabelTables) else None,
+                visit.tables if isinstance(visit.tables, LabelSnapshotTables) else None,
                 labels=labels,
                 past=past_events(connection, visit.project, id, labels),
                 content=content,

@@ -21,8 +21,7 @@ from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import ACCURACY_COLUMNS
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.report.charts.chart import color_indices
@@ -82,7 +81,7 @@ class _Tables(Generic[AnyFit, AnyAdvice]):
         return _place(self.annotators["annotator"], annotator)
 
 
-class LabelTables(_Tables[Fit, Advice]):
+class LabelSnapshotTables(_Tables[Fit, Advice]):
     """The tables of a fit of labels."""
 
     @cached_property
@@ -170,7 +169,7 @@ class RankTables(_Tables[RankFit, PairAdvice]):
         return _table(columns, fit.data.n_items)
 
 
-SnapshotTables = LabelTables | RankTables
+SnapshotTables = LabelSnapshotTables | RankTables
 
 
 def _table(columns: dict[str, object], n_rows: int) -> pa.Table:

@@ -45,7 +45,7 @@ from annotruth.serve.store.rows import (
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
-    Appended,
+    AppendedEvents,
     AuditEntry,
     LabelEvent,
     Lease,
@@ -91,7 +91,7 @@ _EXPORTED = {
 _EXPORTED_OF_BOTH = ("source", "annotation", *_TIME_COLUMNS)
 
 
-def append_file(database: Database, project: Project, path: str, now: datetime) -> Appended:
+def append_file(database: Database, project: Project, path: str, now: datetime) -> AppendedEvents:
     """Append the labels of a file, in any format that `annotruth fit` reads.
 
     The same file again adds nothing. The file is read before the transaction begins, so that a

@@ -223,7 +223,7 @@ def find_alerts(
 ) -> tuple[Alerted, list[NewAlert]]:
     """Return the alerts of a fit, after what people were alerted to with them."""
     held, alerts = _find_verdicts(fit, before.verdicts)
-    if not isinstance(fit, Fit) or advice is None:
+    if advice is None:
         return Alerted(held), alerts
     n_reported, finished = _find_finished(fit, advice, before)
     agreement, change = find_agreement_change(fit.data, seq, before.agreement)
@@ -240,7 +240,7 @@ def _find_verdicts(
 
     A first verdict is no change, unless it is "drop".
     """
-    if fit.reliability is None and not isinstance(fit, Fit):
+    if fit.reliability is None and fit.kind == "comparisons":
         return {}, []
     now, reasons = verdicts(fit)
     names, none = fit.data.annotators.to_pylist(), fit.too_few[0]

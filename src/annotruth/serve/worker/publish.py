@@ -23,7 +23,6 @@ from annotruth.analyses.advice.changes import LEAST_MOVE
 from annotruth.analyses.advice.items import LEAST_GAIN, share_out
 from annotruth.errors import system_errors_reported
 from annotruth.io.atomic.system import sync_file
-from annotruth.models.result import Fit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import (
     add_alert,
@@ -112,8 +111,7 @@ def summarize(
     expected = expected_end(per_hour, now, n_needed=n_needed)
     cost = settings.get("cost_per_label")
     # It is not known who is a spammer among labels of chance, or in a crowd of two sides.
-    has_no_verdicts = isinstance(fit, Fit) and (fit.is_void or fit.verdict == "camps")
-    limits = [note.sentence for note in fit.notes] if isinstance(fit, Fit) else []
+    has_no_verdicts = fit.is_void or fit.verdict == "camps"
     figures: dict[str, Any] = {
         "n_labels": fit.data.n_labels,
         "n_items": fit.data.n_items,
@@ -126,9 +124,9 @@ def summarize(
         "n_needed": n_needed,
         "labels_per_hour": expected.labels_per_hour,
         "expected_end": None if expected.end is None else expected.end.isoformat(),
-        "notes": [*limits, *made.notes],
+        "notes": [*(note.sentence for note in fit.notes), *made.notes],
     }
-    if isinstance(fit, Fit) and advice is not None:
+    if advice is not None:
         alpha = krippendorff_alpha(fit.data)
         statuses = advice.of_items.count()
         figures |= {
@@ -152,7 +150,7 @@ def changed_annotators(
     That is: another verdict or behavior, a reliability or an end of its interval that moved by
     `LEAST_MOVE`, or twice as many labels.
     """
-    if fit.reliability is None and not isinstance(fit, Fit):
+    if fit.reliability is None and fit.kind == "comparisons":
         return []
     n = fit.data.n_annotators
     reliability, low, high = (
@@ -230,7 +228,7 @@ def publish(
     When anything fails, the snapshot before stays the latest one.
     """
     now, fit, (after, last) = utc_now(), made.fit, events
-    advice = advise(fit) if isinstance(fit, Fit) else None
+    advice = advise(fit) if fit.kind == "labels" else None
     alerted_now, alerts = find_alerts(fit, advice, made.seq, alerted or Alerted())
     with database.connect() as connection:
         version = next_version(connection, project.id)
