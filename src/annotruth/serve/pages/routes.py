@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from sqlalchemy import Connection, select
 from starlette.exceptions import HTTPException
@@ -52,9 +52,9 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import count, find, rows_of
 from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
-from annotruth.serve.web.auth import Access, require
+from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
-from annotruth.serve.web.parameters import ServeContext, context_of
+from annotruth.serve.web.parameters import Admin, Reader, ServeContext, context_of
 from annotruth.serve.web.schemas import AlertKind
 
 TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")
@@ -70,9 +70,6 @@ _LOGGER = logging.getLogger(__name__)
 _YEAR = 365 * 24 * 3600
 _MAX_ALERTS = 8  # on the overview
 _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
-
-Reader = Annotated[Access, Depends(require("read"))]
-Admin = Annotated[Access, Depends(require("admin"))]
 
 
 class PageRoute(APIRoute):

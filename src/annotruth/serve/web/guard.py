@@ -1,17 +1,6 @@
 """What happens to every request: limits, host check, security headers, metrics, log, errors.
 
 An error is one JSON object with one line of text, and never a traceback.
-
-============ ===========================================================================
-400          the request cannot be read
-401, 403     no valid token; a token without the right
-404          the project, item or other thing does not exist
-409          it exists already
-413, 415     too large; not JSON
-422          the content is wrong: which field, and what is expected
-429          too many requests; ``Retry-After`` says when to try again
-503          the database or the queue cannot take it now; nothing was stored
-============ ===========================================================================
 """
 
 from __future__ import annotations
