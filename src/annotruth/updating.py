@@ -81,7 +81,7 @@ def fit_without_dropped(
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     """Return labels of a fit without those of the annotators to leave out, if there are any."""
     # They may have been left out of the fit before.
-    return leave_out(labels, read, strict=False)
+    return leave_out(labels, read, strict=False) if read.drops_annotators else labels
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:

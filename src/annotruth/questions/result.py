@@ -26,9 +26,8 @@ import pyarrow as pa
 
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, listed, shorten, shown, system_errors_reported
-from annotruth.io.atomic import atomic_write, path_behind_links
-from annotruth.io.atomic.system import exclusive
-from annotruth.io.atomic.write import folders_created
+from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
+from annotruth.io.system import exclusive
 from annotruth.models.base_fit import FORMAT, Readout
 from annotruth.models.fits.tables import share_names
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
 from annotruth.engines.spark.cluster import errors_in_one_line, get_session, is_local
-from annotruth.engines.spark.comparisons import partition_comparisons
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
-from annotruth.engines.spark.labels import SparkLabels, partition_labels
+from annotruth.engines.spark.labels import SparkLabels, partition_comparisons, partition_labels
 from annotruth.engines.spark.partitioning import partition_frame
 from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
 from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder

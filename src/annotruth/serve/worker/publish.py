@@ -22,7 +22,7 @@ from annotruth.analyses.advice.annotators import verdicts
 from annotruth.analyses.advice.changes import LEAST_MOVE
 from annotruth.analyses.advice.items import LEAST_GAIN, share_out
 from annotruth.errors import system_errors_reported
-from annotruth.io.atomic.system import sync_file
+from annotruth.io.system import sync_file
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import (
     add_alert,
