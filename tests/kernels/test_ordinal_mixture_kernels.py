@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from annotruth.kernels import ordinal_mixture
 from annotruth.kernels.reference import ordinal_mixture as reference
-from annotruth.models.scales.ordinal_lattice import make_lattice, table_shape
+from annotruth.models.scales.ordinal_steps import make_lattice, table_shape
 
 RANGES = [(0, 40), (5, 23)]
 

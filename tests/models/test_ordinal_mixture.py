@@ -11,8 +11,8 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.models.distribution import likelihood_interval
-from annotruth.models.scales.ordinal_lattice import make_lattice
 from annotruth.models.scales.ordinal_mixture import OrdinalMixture
+from annotruth.models.scales.ordinal_steps import make_lattice
 from annotruth.observations import Labels, Scale
 
 TABLE = [

@@ -44,9 +44,8 @@ class DawidSkeneParameters(NamedTuple):
 class DawidSkeneSteps:
     """Dawid and Skene's EM over a session; posteriors leave it only at the end.
 
-    ``labels``, ``session``: the labels, or their summary, and the session they are open in.
-    ``known_truth``: the likelihood of what is known about items beside their labels, by class; by
-      default that of known truths.
+    ``known_truth`` is the likelihood of what is known about items beside their labels, by class; by
+    default that of known truths.
     """
 
     objective_name = "the log-likelihood per label"

@@ -235,11 +235,8 @@ class ClassSteps(StrategySteps):
     constant at a fixed point only. It depends on the path, and is no measure of fit between two runs; that
     is the log-likelihood, whose change stops the loop.
 
-    ``items``, ``session``: The latent states of items, and the session that the labels are open in.
-      It has the array "fold" (`annotruth.models.evidence.chance.assign_folds`).
-    ``concentration``: How many labels per state count as much as what an annotator's strategies
-      expect.
-    ``held``: The fold of labels that are left out, if any.
+    The session has the array "fold" (`annotruth.models.evidence.chance.assign_folds`), of which ``held``
+    is left out; ``concentration`` is c.
     """
 
     objective_name = "the log-likelihood per label"

@@ -221,10 +221,8 @@ def tabulate_strategies(
 ) -> ResponseStrategies:
     """Return all strategies over latent classes with the given distributions of serious labels.
 
-    ``serious``: Shifts x categories x classes; the middle shift is none.
-    ``shift_weights``: The prior probability of each shift.
-    ``ordinal``: Whether the categories have an order.
-    ``always_only``: Which shifts only annotators have who are always serious; by default none.
+    ``serious`` is shifts x categories x classes, of which the middle shift is none, ``shift_weights`` the
+    prior of shifts, and ``always_only`` are those that only annotators have who are always serious.
     """
     n_shifts, n_categories, _ = serious.shape
     n_levels = len(_LEVEL_WEIGHTS)

@@ -49,12 +49,9 @@ class SubjectBiasParameters(NamedTuple):
 class SubjectBiasSteps:
     """The model's equations over a session; scores and ambiguities of items stay in it.
 
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``per``: what has an ambiguity: each "item", each "group" of items, or all items together,
-      "shared".
-    ``group``: the group of each item, empty unless ``per`` is "group".
-    ``unproven``: whether to take scoring steps without testing them, which saves a pass. Only with
-      acceleration, which rolls them back if the log-likelihood falls.
+    ``per`` says what has an ambiguity: each "item", each "group" of items, or all together, "shared".
+    With ``unproven``, scoring steps are taken without testing them, which saves a pass: acceleration
+    rolls them back if the log-likelihood falls.
     """
 
     objective_name = "the log-likelihood"
