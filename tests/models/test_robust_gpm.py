@@ -162,19 +162,6 @@ def test_a_known_truth_is_certain():
         np.testing.assert_array_equal(fit.distribution.confidence()[:2], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"truth": "both"}, "unknown truth 'both'"),
-        ({"truth": "opinions"}, "needs an ordinal scale"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    data = [("a", "ann", "cat"), ("a", "bob", "dog")]
-    with pytest.raises(at.InputError, match=message):
-        RobustGPM(**options).fit(data)
-
-
 def test_too_many_categories_are_refused_where_they_cannot_be_merged():
     rows = [(e, s, f"category {e}") for e in range(129) for s in "xy"]
     message = "they have 129 categories, and it takes at most 128; merge categories, or choose"

@@ -3,15 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.models.subject_bias_votes import fitted, rows, votes
 from threadpoolctl import threadpool_limits
 
 import annotruth as at
-from annotruth.models.scales.subject_bias import SubjectBias
-from annotruth.observations import Labels, Scale
+from annotruth.observations import Labels
 
 TABLE = [
     ("a", "ann", 1),
@@ -54,45 +51,6 @@ def test_the_first_step_by_hand(engine):
     np.testing.assert_allclose(people.inconsistency, np.sqrt(v2), rtol=1e-13)
     assert fit.history.log_likelihood[0] == pytest.approx(before, rel=1e-13)
     assert fit.history.objective[0] == pytest.approx(after, rel=1e-13)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_items=st.integers(1, 12),
-    n_annotators=st.integers(1, 8),
-    n_categories=st.integers(1, 6),
-    unused=st.integers(0, 2),
-    n_known=st.integers(0, 2),
-    n_groups=st.integers(1, 4),
-    ambiguity=st.sampled_from(["item", "shared", "group"]),
-)
-def test_the_log_likelihood_rises_at_every_step(
-    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, n_groups, ambiguity
-):
-    rng = np.random.default_rng(seed)
-    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    cell = labels.cell_of_label()
-    gaps = rng.uniform(0.1, 3, size=n_categories + unused)
-    labels = Labels.from_codes(
-        labels.item_of_cell()[cell],
-        labels.annotator,
-        labels.cell_category[cell],
-        items=labels.items,
-        annotators=labels.annotators,
-        scale=Scale.ordinal(np.cumsum(gaps).tolist()),
-    )
-    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    if ambiguity == "group":
-        ambiguity = {item: int(rng.integers(n_groups)) for item in labels.items.to_pylist()}
-    # Plain steps: an extrapolation may begin at a lower likelihood, which its step makes up for.
-    fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=200, acceleration=False)
-    history = fit.history.log_likelihood
-    assert np.isfinite(history).all()
-    assert np.diff(history).min() >= -1e-11 * max(1.0, np.abs(history).max())
-    # The objective after a step is the likelihood before the next; at the end scores are updated.
-    np.testing.assert_allclose(fit.history.objective[:-1], history[1:-1], rtol=1e-9, atol=1e-9)
-    assert np.isfinite(fit.items().drop(columns="item").to_numpy(dtype=float)).all()
-    assert np.isfinite(fit.annotators().drop(columns="annotator").to_numpy(dtype=float)).all()
 
 
 def test_the_log_likelihood_rises_where_scoring_alone_would_lower_it():
@@ -296,33 +254,3 @@ def test_the_number_of_blas_threads_does_not_change_the_result():
     for other in fits[1:]:
         pd.testing.assert_frame_equal(other.items(), fits[0].items(), check_exact=True)
         pd.testing.assert_frame_equal(other.annotators(), fits[0].annotators(), check_exact=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (
-            {"ambiguity": "content"},
-            "unknown ambiguity 'content': choose 'item' or 'shared', or pass",
-        ),
-        ({"ambiguity": ["a"]}, "ambiguity cannot be read from list: give a mapping or a pandas"),
-        ({"ambiguity": pd.DataFrame({"a": [1]})}, "ambiguity cannot be read from DataFrame"),
-        ({"ambiguity": {}}, r"ambiguity gives item 'a' no group \(3 such items\)"),
-        ({"ambiguity": {"a": 1, "b": None, "c": 1}}, r"gives item 'b' no group \(1 such"),
-        (
-            {"ambiguity": pd.Series([1, 2, 2, 3], index=list("abca"))},
-            "ambiguity puts item 'a' into groups 1 and 3: name one group per item",
-        ),
-        ({"tol": -1}, "tol must be 0 or more"),
-        ({"max_iter": 0}, "max_iter must be 1 or more"),
-        ({"engine": "abacus"}, "unknown engine 'abacus'"),
-    ],
-)
-def test_invalid_options_are_refused(options, text):
-    with pytest.raises(at.InputError, match=text):
-        SubjectBias(**options).fit(TABLE)
-
-
-def test_nominal_labels_are_refused():
-    with pytest.raises(at.InputError, match="needs an ordinal scale, and these"):
-        SubjectBias().fit([("a", "x", "cat"), ("a", "y", "dog")])

@@ -10,9 +10,12 @@ from scipy.special import xlogy
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats
-from annotruth.models.confusion.dawid_skene import DawidSkeneParameters, DawidSkeneSteps
+from annotruth.models.confusion.dawid_skene import (
+    DawidSkeneParameters,
+    DawidSkeneSteps,
+    OneCoinParameters,
+)
 from annotruth.models.confusion.estimator import EStepTables, LatentClassSteps
-from annotruth.models.confusion.one_coin import OneCoinParameters
 from annotruth.models.em import Monitor
 from annotruth.observations import Labels
 

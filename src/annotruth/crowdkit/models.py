@@ -17,7 +17,7 @@ from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models import gpm, robust_gpm
 from annotruth.models.base import Estimator
-from annotruth.models.confusion import dawid_skene, glad, one_coin
+from annotruth.models.confusion import dawid_skene, glad
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, ProgressCallback, Steps
 from annotruth.models.em_estimator import EMEstimator
@@ -190,7 +190,7 @@ class _DawidSkeneModel(AllowsNoIterations, dawid_skene.DawidSkene):
 
 
 @dataclass(kw_only=True)
-class _OneCoinModel(AllowsNoIterations, one_coin.OneCoin):
+class _OneCoinModel(AllowsNoIterations, dawid_skene.OneCoin):
     """The one-coin model with crowd-kit's steps, in the order of the frame."""
 
     parameter_axes = None

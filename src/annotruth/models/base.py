@@ -33,8 +33,7 @@ from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
 from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-    from annotruth.models.latent_classes import LatentClasses
+    from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 
 MAX_CANONICAL_LABELS = 50_000
 """Labels up to this number are fitted in canonical order; for more it would take noticeable time."""

@@ -18,7 +18,7 @@ from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base import Estimator
 from annotruth.models.em_estimator import EMEstimator
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 

@@ -18,7 +18,7 @@ from annotruth.analyses.over_time.sequences import Sequences
 from annotruth.analyses.over_time.windows import Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 
 EXPECTED_CHANGES = (1.0, 2.0, 4.0)
 """The expected numbers of changes of a changing annotator that are compared."""

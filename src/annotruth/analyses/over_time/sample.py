@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     place: Codes  # the place of each label among the sorted labels
     sequence: Codes  # the number of its annotator, from 0
     position: Codes  # its position among the annotator's labels, from 0
-    # S and I, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the annotator's reliability at the label without its own evidence: of a constant annotator,

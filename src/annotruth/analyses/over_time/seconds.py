@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from annotruth.analyses.over_time.clock import is_number, sort_labels, to_floats
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
 N_BINS = 5

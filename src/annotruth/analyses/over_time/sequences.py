@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """Labels sorted by annotator and, within one, in order of time; and sequences of them."""
 
-    # S and I of each label, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I of each label, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them

@@ -17,7 +17,7 @@ from annotruth.analyses.over_time.sequences import Sequences
 from annotruth.analyses.over_time.windows import Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
+from annotruth.models.latent_classes import LabelEvidence, PartedFit, Parts
 from annotruth.models.robust_gpm.annotators import level_interval
 from annotruth.observations import Labels
 

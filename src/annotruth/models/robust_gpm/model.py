@@ -15,8 +15,7 @@ from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.chance import Folds, assign_folds, judge_agreement, sampled_items
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import readouts
 from annotruth.models.robust_gpm.class_model import RightLabelModel

@@ -15,8 +15,7 @@ from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.models.base_fit import FLAGGED
 from annotruth.models.em import one_blas_thread, run_em
 from annotruth.models.em_estimator import EMEstimator
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-from annotruth.models.latent_classes import POSTERIOR_INPUTS
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, LabelEvidence, PartedFit, Parts
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_model import RightLabelModel
