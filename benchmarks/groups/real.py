@@ -11,8 +11,8 @@ from pyarrow import csv
 
 import annotruth as at
 from annotruth.analyses.groups.differences import SIGNIFICANCE, find_differences
+from annotruth.analyses.groups.fit import AnnotatorGroups
 from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
-from annotruth.analyses.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
@@ -85,7 +85,8 @@ def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
     def fit(held_out: int, _: Any) -> bool:
         some = labels.subset(fold != held_out)
         groups = AnnotatorGroups.of(some, by)
-        fitted["model"] = fit_group_model(at.RobustGPM(truth="opinions"), some, groups)
+        model = at.RobustGPM(truth="opinions")
+        fitted["model"] = fit_group_model(model, some, groups.group, len(groups.names))
         fitted["order"] = id_order(some)
         return True
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import annotruth as at
-from annotruth.io.comparisons import load_comparisons
+from annotruth.io.readers import load_comparisons
 from annotruth.observations.options import ReadOptions
 
 _NAMES = ("cat", "dog", "fox")

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.io.comparisons import read_comparisons
-    from annotruth.io.readers import read_labels
+    from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
@@ -73,8 +72,8 @@ bind(
         "Fit.report": "annotruth.report.page:write_report",
         "Fit.evaluate": "annotruth.selection.evaluate:evaluate_labels",
         "Fit.update": "annotruth.updating:update_fit",
-        "Fit.standing_table": "annotruth.analyses.advice.advice:standing_table",
-        "Fit.verdict_table": "annotruth.analyses.advice.advice:keep_table",
+        "Fit.standing_table": "annotruth.analyses.advice.standing:standing_table",
+        "Fit.verdict_table": "annotruth.analyses.advice.standing:keep_table",
         "DistributedFit.evaluate": "annotruth.models.distributed_fit:refuse_distributed",
         "DistributedFit.update": "annotruth.models.distributed_fit:refuse_distributed",
         "RankFit.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
@@ -92,7 +91,7 @@ bind(
         "QuestionFits.load": "annotruth.questions.storage:load_questions",
         "QuestionFits.report": "annotruth.questions.page:write_question_report",
         "QuestionFits.save": "annotruth.questions.storage:save_questions",
-        "Comparisons.of": "annotruth.io.comparisons:comparisons_of",
+        "Comparisons.of": "annotruth.io.readers:comparisons_of",
         "Advice.notebook": "annotruth.report.notebook:advice_block",
         "Changes.notebook": "annotruth.report.notebook:changes_block",
         "Plan.notebook": "annotruth.report.notebook:plan_block",
@@ -216,7 +215,7 @@ _MODULE_OF = {
     "plan_comparisons": "annotruth.ranking",
     "plan_labels": "annotruth.advising",
     "rank": "annotruth.ranking",
-    "read_comparisons": "annotruth.io.comparisons",
+    "read_comparisons": "annotruth.io.readers",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }

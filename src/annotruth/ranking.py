@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from annotruth.earlier_fits import refuse_machines, settings_of
 from annotruth.errors import InputError, LabelsError
-from annotruth.io.comparisons import load_comparisons
-from annotruth.io.readers import reading_stage
+from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.em import ProgressCallback, start_stage
@@ -24,8 +23,8 @@ from annotruth.models.registry import AUTO, names_to_compare
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
 from annotruth.observations import Comparisons
+from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
-from annotruth.observations.pairs.append import append_comparisons
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
 
@@ -110,7 +109,7 @@ def rank(
     comparisons = _load(data, keep.options(read))
     keep.check(comparisons, estimator.name)
     if machines:
-        from annotruth.analyses.machines.pair_fit import rank_with_machines
+        from annotruth.analyses.machines.fits import rank_with_machines
 
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
@@ -195,7 +194,7 @@ def _check_machines(
     auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
-    from annotruth.analyses.machines.pair_fit import check_pair_machine_options
+    from annotruth.analyses.machines.fits import check_pair_machine_options
 
     others = (
         ("memory (`--memory`)", read.memory),
@@ -257,7 +256,7 @@ def update_ranking(
         appended = append_comparisons(before.data, new)
     # They may have been left out of the fit before.
     dropped = ReadOptions(drop=read.drop, max_size=read.max_size)
-    comparisons = load_comparisons(appended.comparisons, dropped)
+    comparisons = load_comparisons(appended.table, dropped)
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
         return UpdatedRanking(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from annotruth.analyses import check_analyses, fit_with_analysis
 from annotruth.engines import Engine
 from annotruth.errors import InputError
 from annotruth.io.parse import load_table
@@ -16,7 +17,6 @@ from annotruth.models.base import Estimator
 from annotruth.models.capabilities import check_classifier
 from annotruth.models.registry import AUTO, DEFAULT_MODEL
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.options import ReadOptions
 
@@ -31,17 +31,7 @@ def check_special(request: FitRequest, estimator: Estimator | None, engine: Engi
     """Refuse a classifier, groups and machines that cannot be used, before labels are read."""
     if request.classifier is not None:
         _check_classifier(estimator, engine, request.read)
-    if request.by is not None or request.annotators is not None:
-        from annotruth.analyses.groups.fit import check_groups
-
-        check_groups(
-            *(estimator, engine, request.read),
-            by=request.by,
-            classifier=request.classifier,
-            warm_start=request.warm_start,
-        )
-    if request.machines or request.machine_margin is not None:
-        _check_machines(request, estimator, engine)
+    check_analyses(request.special(), estimator, engine, request.read)
 
 
 def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOptions) -> None:
@@ -58,20 +48,6 @@ def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOpt
         )
 
 
-def _check_machines(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
-    from annotruth.analyses.machines.judges import refuse_margin_alone
-    from annotruth.analyses.machines.label_fit import check_machine_options
-
-    refuse_margin_alone(request.machines, request.machine_margin)
-    others = (
-        ("memory (`--memory`)", request.read.memory),
-        ("a classifier (`--classifier`)", request.classifier),
-        ("a warm start (`--warm-start`)", request.warm_start),
-        ("groups (`--by`)", request.by),
-    )
-    check_machine_options(estimator, engine, margin=request.machine_margin, others=others)
-
-
 def with_classifier(labels: LabelSummary, request: FitRequest) -> Labels:
     """Return labels with a classifier's probabilities, read from a file or given."""
     assert isinstance(labels, Labels)
@@ -83,27 +59,9 @@ def with_classifier(labels: LabelSummary, request: FitRequest) -> Labels:
 def fit_groups_or_machines(request: FitRequest, estimator: Estimator, labels: LabelSummary) -> Fit:
     """Return the fit of labels with groups of annotators, or with machines among them."""
     assert isinstance(labels, Labels)
-    assert isinstance(estimator, RobustGPM)
-    if request.machines:
-        from annotruth.analyses.machines.label_fit import fit_labels_with_machines
-
-        return fit_labels_with_machines(
-            estimator,
-            labels,
-            request.machines,
-            margin=request.machine_margin,
-            progress=request.progress,
-        )
-    from annotruth.analyses.groups.fit import fit_groups
-
-    assert request.by is not None
-    return fit_groups(
-        *(estimator, labels),
-        by=request.by,
-        annotators=request.annotators,
-        progress=request.progress,
-        max_size=request.read.max_size,
-    )
+    fit = fit_with_analysis(request.special(), estimator, labels, request.read, request.progress)
+    assert fit is not None
+    return fit
 
 
 def fit_sets(request: FitRequest, data: Any) -> SetFit:

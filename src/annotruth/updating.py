@@ -13,6 +13,7 @@ from annotruth.earlier_fits import (
 )
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
+from annotruth.io.drop_list import leave_out
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -70,7 +71,7 @@ def update_fit(
     with file_named_in_errors(data if gold is None else gold):
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
-    labels = _without_dropped(appended.labels, read)
+    labels = _without_dropped(appended.table, read)
     if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
     after = fit_again(before, labels, progress=progress)
@@ -89,12 +90,8 @@ def fit_without_dropped(
 
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     """Return labels of a fit without those of the annotators to leave out, if there are any."""
-    if "drop" not in read.changed():
-        return labels
-    from annotruth.io.drop_list import leave_out
-
     # They may have been left out of the fit before.
-    return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
+    return leave_out(labels, read, strict=False)
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:

@@ -11,9 +11,8 @@ from annotruth import simulate
 from annotruth.analyses.advice.annotators import NOBODY
 from annotruth.analyses.advice.pairs.advice import advise_pairs
 from annotruth.analyses.advice.pairs.annotators import typical_voter
-from annotruth.analyses.advice.pairs.order import OrderPosterior
+from annotruth.analyses.advice.pairs.order import OrderPosterior, Voters, voters_of
 from annotruth.analyses.advice.pairs.plan import SimulatedOrder, plan_pairs
-from annotruth.analyses.advice.pairs.votes import Voters, voters_of
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.posterior import ScorePosterior

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import bwa
-from annotruth.kernels.reference import bwa as reference
+
+reference = Twins("bwa")
 
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import dawid_skene
-from annotruth.kernels.reference import dawid_skene as reference
 from annotruth.observations import Labels, Scale
+
+reference = Twins("dawid_skene")
 
 BOTH = (dawid_skene, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])

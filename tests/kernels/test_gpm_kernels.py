@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import gpm
-from annotruth.kernels.reference import gpm as reference
 from annotruth.observations import Labels, Scale
+
+reference = Twins("gpm")
 
 
 @pytest.fixture(params=[0, 1, 2])

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import held_out, item_states
-from annotruth.kernels.reference import held_out as reference_held_out
-from annotruth.kernels.reference import item_states as reference
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
 from annotruth.observations import Labels, Scale
 
-ITEM_STATES = (item_states, reference)
-HELD_OUT = (held_out, reference_held_out)
+ITEM_STATES = (item_states, Twins("item_states"))
+HELD_OUT = (held_out, Twins("held_out"))
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])
 HELD = pytest.mark.parametrize("held", [NEVER, 0, 1])
 ANNOTATORS, CATEGORIES, SUBTYPES = 11, 4, 3

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import ordinal_binary
-from annotruth.kernels.reference import ordinal_binary as reference
 from annotruth.observations import Labels, Scale
+
+reference = Twins("ordinal_binary")
 
 RANGES = [(0, 40), (5, 23)]
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import ordinal_mixture
-from annotruth.kernels.reference import ordinal_mixture as reference
 from annotruth.models.scales.ordinal_steps import make_lattice, table_shape
+
+reference = Twins("ordinal_mixture")
 
 RANGES = [(0, 40), (5, 23)]
 

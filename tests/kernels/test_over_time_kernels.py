@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import over_time
-from annotruth.kernels.reference import over_time as reference
+
+reference = Twins("over_time")
 
 LEVELS = np.array([0.05, 0.5, 0.95])
 START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])

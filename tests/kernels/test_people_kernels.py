@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import people
-from annotruth.kernels.reference import people as reference
 from annotruth.kernels.shared import AGREEMENT_MOMENTS, CAVITY_MOMENTS
+
+reference = Twins("people")
 
 S, K, Z, G = 7, 3, 4, 5
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import robust_gpm
-from annotruth.kernels.reference import robust_gpm as reference
 from annotruth.observations import Labels, Scale
+
+reference = Twins("robust_gpm")
 
 BOTH = (robust_gpm, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import subject_bias, subject_bias_posterior
-from annotruth.kernels.reference import subject_bias as reference
-from annotruth.kernels.reference import subject_bias_posterior as reference_posterior
 from annotruth.kernels.shared import propose_variances
 
+BOTH = (subject_bias, Twins("subject_bias"))
 N_ITEMS, N_ANNOTATORS, N_GROUPS = 40, 9, 5
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, N_ITEMS), (5, 23)])
 
@@ -28,7 +28,7 @@ def problem(request, make_labels):
     return labels.block(), state, values, b, v2
 
 
-def assert_same(name, block, lo, hi, state, inputs, shapes, modules=(subject_bias, reference)):
+def assert_same(name, block, lo, hi, state, inputs, shapes, modules=BOTH):
     """Run kernel and twin on copies; what they write must be equal, and within ``lo:hi``."""
     results = []
     for module in modules:
@@ -91,15 +91,10 @@ def test_groups_equal_their_twins(problem, lo, hi):
     group, group_a2 = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
     psi, a2 = state["psi"], state["a2"]
     inputs = (values, b, v2)
-    modules = (subject_bias, reference)
-    assert_same("set_ambiguity", block, lo, hi, (a2, group), (group_a2,), [], modules)
-    assert_same(
-        "moments_by_group", block, lo, hi, (psi, a2, group), inputs, [(N_GROUPS, 4)], modules
-    )
+    assert_same("set_ambiguity", block, lo, hi, (a2, group), (group_a2,), [])
+    assert_same("moments_by_group", block, lo, hi, (psi, a2, group), inputs, [(N_GROUPS, 4)])
     inputs = (*inputs, np.stack([group_a2, 2 * group_a2]))
-    assert_same(
-        "log_likelihood_by_group", block, lo, hi, (psi, group), inputs, [(2, N_GROUPS)], modules
-    )
+    assert_same("log_likelihood_by_group", block, lo, hi, (psi, group), inputs, [(2, N_GROUPS)])
 
 
 def test_the_safe_variance_never_decreases_the_likelihood():
@@ -132,7 +127,7 @@ def test_scoring_is_exact_if_the_rest_of_the_variance_is_zero():
     assert scoring == pytest.approx((r**2).mean(), rel=1e-14)
 
 
-POSTERIOR = (subject_bias_posterior, reference_posterior)
+POSTERIOR = (subject_bias_posterior, Twins("subject_bias_posterior"))
 LEVELS = pytest.mark.parametrize("levels", [[0.0], [0.0, 0.3, 2.0]])
 COUPLED = pytest.mark.parametrize("coupled", [True, False])
 

@@ -145,10 +145,10 @@ def test_a_closed_stderr_shows_no_progress(run, tmp_path, monkeypatch):
 
 
 def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
-    from annotruth.paper import exp1a
+    from annotruth.paper import simulated
 
     calls = []
-    fit_gpm = exp1a.fit_gpm
+    fit_gpm = simulated.fit_gpm
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -156,7 +156,7 @@ def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return fit_gpm(*arguments)
 
-    monkeypatch.setattr(exp1a, "fit_gpm", interrupted)
+    monkeypatch.setattr(simulated, "fit_gpm", interrupted)
     code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path)
     assert code == 1
     assert "finished runs are kept" in err

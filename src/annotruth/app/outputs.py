@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import typer
 
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.analyses.advice.rank_changes import RankChanges
+    from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter

@@ -212,7 +212,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         from annotruth.observations.append import append_labels
 
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
-        self.fit(appended.labels, progress=progress)
+        self.fit(appended.table, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod

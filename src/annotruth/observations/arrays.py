@@ -116,6 +116,8 @@ class LabelSummary(ABC):
 
     on_disk: ClassVar[bool] = False
     """Whether the labels are on disk, because they exceed the memory that may be used."""
+    noun: ClassVar[str] = "label"
+    """What annotators gave, in messages."""
 
     scale: Scale
     annotator_prior: NDArray[np.float64] | None

@@ -19,7 +19,6 @@ from annotruth.paper.claim_tests import (
     paired_difference,
     verdict_of,
 )
-from annotruth.paper.crowds import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
 from annotruth.paper.experiment import (
     Claim,
     Condition,
@@ -30,6 +29,7 @@ from annotruth.paper.experiment import (
     Settings,
 )
 from annotruth.paper.measures import fit_gpm, measure_distributions
+from annotruth.paper.simulated import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
 from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.lines import LineAxes, line_chart
@@ -108,12 +108,10 @@ SPAMMERS = CurveAxis("spammers", "spammer_share", (0.05, 0.10, 0.15, 0.20, 0.25)
 ANNOTATORS = CurveAxis("annotators", "n_annotators", (10, 15, 20, 25, 30, 35, 40))
 
 
-def measures(settings: Settings) -> list[Measure]:
-    """Return the two panels of the figure, and the correlation of the entropies."""
-    return [
-        *(Measure(key, name, "lower") for key, name in PANELS.items()),
-        Measure("difficulty", "PLCC of entropy", "higher"),
-    ]
+MEASURES = (
+    *(Measure(key, name, "lower") for key, name in PANELS.items()),
+    Measure("difficulty", "PLCC of entropy", "higher"),
+)
 
 
 def spammer_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
@@ -248,7 +246,7 @@ def _experiment(axis: CurveAxis, **options: Any) -> Experiment:
         settings={**sizes, **CROWD_CHOICES, **FITTING},
         conditions=axis.conditions,
         run=axis.run,
-        measures=measures,
+        measures=MEASURES,
         models=MODELS,
         **options,
     )

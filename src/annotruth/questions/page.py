@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW

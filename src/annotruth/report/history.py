@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.analyses.advice.changes import LEAST_MOVE, Changes
-from annotruth.analyses.advice.flags import has_flags
 from annotruth.errors import AnnotruthError, counted
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.past_fits import last_fit

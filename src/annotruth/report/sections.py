@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.annotators import ASK_FROM, verdict_rules, why_void
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import ASK_FROM, has_flags, verdict_rules, why_void
 from annotruth.analyses.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes

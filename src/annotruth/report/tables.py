@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit

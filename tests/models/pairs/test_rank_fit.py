@@ -265,7 +265,7 @@ def test_votes_without_a_context_are_saved_and_not_counted_twice(tmp_path):
 
 
 def test_what_changed_is_said():
-    from annotruth.analyses.advice.rank_changes import rank_changes
+    from annotruth.analyses.advice.changes import rank_changes
 
     before = at.rank([("a", "b", "x", "left"), ("b", "c", "x", "left")], "bradley-terry")
     after = at.update(before, [("c", "a", f"p{k}", "left") for k in range(9)])

@@ -8,22 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.analyses.machines.alternative import (
-    AlternativeTest,
-    alternative_test,
-    people_labels,
-)
 from annotruth.analyses.machines.dependence import (
+    AlternativeTest,
     Dependence,
     JudgeModel,
+    alternative_test,
     holm,
     judge_model,
     judge_weights,
     label_kernel,
     measure_dependence,
+    people_labels,
 )
-from annotruth.analyses.machines.estimates import UNKNOWN_ESTIMATE, Estimate
 from annotruth.analyses.machines.judges import (
+    UNKNOWN_ESTIMATE,
+    Estimate,
     Judge,
     confusion_of,
     judge_of,

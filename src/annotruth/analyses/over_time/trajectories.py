@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.analyses.over_time.change_model import ChangeModel, Smoothed, learn_change_model
-from annotruth.analyses.over_time.changes import FoundChanges, find_changes, may_change
-from annotruth.analyses.over_time.clock import Clock
-from annotruth.analyses.over_time.crowd import Trend, find_trend
-from annotruth.analyses.over_time.sample import Sample
-from annotruth.analyses.over_time.seconds import HeldOutGain
-from annotruth.analyses.over_time.sequences import Sequences
-from annotruth.analyses.over_time.windows import Windows
+from annotruth.analyses.over_time.changes import (
+    ChangeModel,
+    FoundChanges,
+    Smoothed,
+    find_changes,
+    learn_change_model,
+    may_change,
+)
+from annotruth.analyses.over_time.crowd import HeldOutGain, Trend, find_trend
+from annotruth.analyses.over_time.sequences import Clock, Sample, Sequences, Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.latent_classes import LabelEvidence, PartedFit, Parts

@@ -17,8 +17,7 @@ from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.analyses.advice.rank_changes import RankChanges
+    from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.models.em import ProgressReporter
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
@@ -169,7 +168,7 @@ def _update(
         )
         changed = changes(before, after, n_repeated=n_repeated)
         return after, changed, {**json_entries(after), **changed.to_dict()}
-    from annotruth.analyses.advice.rank_changes import rank_changes
+    from annotruth.analyses.advice.changes import rank_changes
     from annotruth.ranking import update_ranking
 
     ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)

@@ -18,7 +18,7 @@ from annotruth.observations.pairs.votes import UnsortedVotes
 MAX_ITEMS = 1 << 30
 MAX_VOTES = (1 << 32) - 1
 _BYTES_PER_VOTE = 12
-_COUNT = "pairs.counts.add_votes"
+_COUNT = "pairs.layout.add_votes"
 _THREADS = 256
 _BLOCKS_PER_PROCESSOR = 16
 _SMALL = 1 << 24  # bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +25,9 @@ from annotruth.engines.gpu.label_arrays import (
     sort_labels,
     to_rows,
 )
+from annotruth.engines.gpu.latent_classes import PASSES as LATENT_PASSES
+from annotruth.engines.gpu.latent_classes import run_latent
+from annotruth.engines.gpu.streamed_passes import PASSES as STREAMED_PASSES
 from annotruth.engines.gpu.streaming import (
     BEGIN,
     KNOWN,
@@ -42,8 +44,6 @@ from annotruth.observations import Labels
 
 T = TypeVar("T")
 
-_FAMILIES = ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states", "people")
-_MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
 _IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
 
 
@@ -70,7 +70,6 @@ class GPUSession:
         self.labels = labels
         self.device = devices[0]
         self._cache: dict[str, Any] = {}
-        self._sum_shapes: dict[str, tuple[int, ...]] = {}
         self.n_items, self.n_labels = labels.n_items, labels.n_labels
         self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
         self.is_dense = self.n_categories <= DENSE_CATEGORIES
@@ -187,15 +186,22 @@ class GPUSession:
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a pass on the card and return the sums by name."""
-        launch = _find_launch(one.kernel)
-        if not self.is_dense and one.kernel.split(".")[0] not in _MANY_CATEGORIES:
+        streamed = STREAMED_PASSES.get(one.kernel)
+        if streamed is None and one.kernel not in LATENT_PASSES:
+            raise InputError(
+                "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
+                "(`--engine memory`)"
+            )
+        if streamed is None and not self.is_dense:
             raise InputError(
                 f"the engine gpu takes at most {DENSE_CATEGORIES} categories for this model, not "
                 f"{self.n_categories}: choose engine='memory' (`--engine memory`)"
             )
-        self._sum_shapes = {total.name: total.shape for total in one.sums}
+        values = one.ordered(inputs)
         with errors_in_one_line():
-            sums = launch(self, *one.state, *one.ordered(inputs))
+            if streamed is None:
+                return run_latent(self, one, inputs)
+            sums = streamed(self, *one.state, *values)
         return one.named(tuple(sums[total.name] for total in one.sums))
 
     def run(self, kernel: str, *arguments: Any, **options: Any) -> None:
@@ -322,10 +328,6 @@ class GPUSession:
         found: T = self._cache[what]
         return found
 
-    def sum_shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a sum of the pass that runs."""
-        return self._sum_shapes[name]
-
     def sort_labels(self) -> None:
         """Make the arrays of `SORTED`, unless they are there."""
         for card in self.cards:
@@ -365,18 +367,3 @@ class GPUSession:
     def small_floats(self, sums: Any, unit: float | np.float32) -> Floats:
         """Return sums that are not those of annotators as numbers, in memory."""
         return self.device.to_host(self.floats(sums, unit))
-
-
-def _find_launch(kernel: str) -> Callable[..., Any]:
-    """Return the function that launches ``family.function`` on the card."""
-    family, function = kernel.rsplit(".", 1)
-    launch: Callable[..., Any] | None = None
-    if family in _FAMILIES:
-        module = importlib.import_module(f"annotruth.engines.gpu.{family}")
-        launch = getattr(module, function, None)
-    if launch is None:
-        raise InputError(
-            "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
-            "(`--engine memory`)"
-        )
-    return launch

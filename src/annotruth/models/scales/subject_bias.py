@@ -25,7 +25,7 @@ from annotruth.models.scales.subject_bias_posterior import (
 from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.covariates import match_groups
+from annotruth.observations.truth import match_groups
 from annotruth.observations.validate import check_ordinal
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.analyses.advice.annotators import verdicts
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags, verdicts
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW

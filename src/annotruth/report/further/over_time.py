@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.analyses.advice.over_time import describe_time
+from annotruth.analyses.advice.annotators import describe_time
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
 from annotruth.models.fits.further import FurtherResults

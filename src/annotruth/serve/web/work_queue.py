@@ -24,8 +24,13 @@ from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.models.pairs.result import RankFit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
-from annotruth.serve.store.projects import active_leases, items_with_content, take_lease
-from annotruth.serve.store.rows import lock_project, remove
+from annotruth.serve.store.projects import (
+    active_leases,
+    items_with_content,
+    lock_project,
+    take_lease,
+)
+from annotruth.serve.store.rows import remove
 from annotruth.serve.store.tables import Lease, Project, StoredEvent
 from annotruth.serve.web.results import LoadedSnapshot, SnapshotCache, result_table, row_numbers
 

@@ -24,11 +24,9 @@ from annotruth.analyses.advice.items import LEAST_GAIN, share_out
 from annotruth.errors import system_errors_reported
 from annotruth.io.atomic.system import sync_file
 from annotruth.models.result import Fit
-from annotruth.serve.store.alerts import add_alert
-from annotruth.serve.store.columns import from_microseconds, utc_now
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.rows import add_all, put
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    add_alert,
     add_snapshot,
     folder_name,
     hourly_counts,
@@ -37,6 +35,7 @@ from annotruth.serve.store.snapshots import (
     set_hourly_counts,
     snapshots_folder,
 )
+from annotruth.serve.store.rows import add_all, from_microseconds, put, utc_now
 from annotruth.serve.store.tables import AnnotatorHistory, Project, Snapshot, WorkerState, event
 from annotruth.serve.worker.alerting import Alerted, find_alerts
 from annotruth.serve.worker.fitting import AnyFit, CurrentFit

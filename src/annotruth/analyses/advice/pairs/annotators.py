@@ -13,7 +13,7 @@ from annotruth.analyses.advice.annotators import (
     even_workload,
     verdicts,
 )
-from annotruth.analyses.advice.pairs.votes import Voters, voters_of
+from annotruth.analyses.advice.pairs.order import Voters, voters_of
 from annotruth.kernels.arrays import Codes
 from annotruth.models.pairs.result import RankFit
 
