@@ -1,7 +1,6 @@
 """Response strategies of RobustGPM, and the list of irregular behaviors."""
 
 import warnings
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -49,13 +48,15 @@ def test_a_label_of_an_annotator_with_unknown_strategy_is_serious_by_bayes_rule(
 
 def test_strategies_combine_levels_behaviors_and_shifts():
     strategies = tabulate_strategies(random_serious(5), np.full(5, 0.2), ordinal=True)
-    # Five levels up to 0.5 without shifts, five above with five shifts, five always serious.
-    assert strategies.n_strategies == 5 * 4 + 5 * 5 * 4 + 5
-    assert strategies.always_serious.sum() == 5
-    assert Counter(strategies.shift[strategies.reliability < 0.5].tolist()) == {2: 20}
+    n_behaviors, (levels, is_level) = len(strategies.behaviors), strategies.by_reliability()
+    # Levels up to 0.5 have no shifts, those above have five, and the always serious one behavior.
+    expected = np.where(levels < 0.5, n_behaviors, 5 * n_behaviors)
+    expected[-1] = strategies.always_serious.sum()
+    assert is_level.sum(axis=0).tolist() == expected.tolist()
+    assert expected[-1] == 5
+    assert set(strategies.shift[strategies.reliability < 0.5]) == {2}
     nominal = tabulate_strategies(random_serious(1), np.ones(1), ordinal=False)
     assert [behavior.name for behavior in nominal.behaviors] == ["random", "repeated"]
-    assert nominal.n_strategies == 10 * 2 + 1
 
 
 @pytest.mark.parametrize("behavior", IRREGULAR_BEHAVIORS, ids=lambda behavior: behavior.name)
@@ -70,9 +71,11 @@ def test_behaviors_are_distributions(behavior):
 
 def test_the_prior_weight_of_a_repeated_label_is_shared_by_all_labels():
     strategies = tabulate_strategies(random_serious(1), np.ones(1), ordinal=True)
-    level = np.isclose(strategies.reliability, 0.05)
+    level = strategies.reliability == strategies.reliability.min()
     prior = np.exp(strategies.log_prior(0.5))[level]
-    expected = np.array([0.4, 0.2 / 4, 0.05, 0.35 / 4])
+    expected = np.array(
+        [b.prior_weight / (1 if b.repeated_label is None else 4) for b in strategies.behaviors]
+    )
     np.testing.assert_allclose(prior / prior.sum(), expected / expected.sum())
 
 
