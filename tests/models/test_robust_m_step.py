@@ -128,7 +128,7 @@ def test_the_objective_is_the_log_posterior_at_the_pseudo_counts_of_each_step(la
     pseudo_counts = mass - counts.counts
     np.testing.assert_allclose(second.confusion, mass / mass.sum(axis=1, keepdims=True))
     rise = (pseudo_counts * np.log(second.confusion / first.confusion)).sum()
-    rise += np.log(second.state_prior / first.state_prior).mean()
+    rise += np.log(second.prior / first.prior).mean()
     assert monitor.objective == pytest.approx(before / labels.n_labels)
     expected = (after.log_likelihood + rise) / labels.n_labels
     assert after.objective == pytest.approx(expected, rel=1e-12)

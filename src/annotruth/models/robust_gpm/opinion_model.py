@@ -192,7 +192,7 @@ def _leave_out_together(
         others = session.to_engine(np.any(depends[group], axis=0))[:, np.newaxis, np.newaxis]
         without = steps.left_out(
             steps.items.strategies,
-            prior=parameters.class_prior,
+            prior=parameters.prior,
             confusion=np.where(others, 1.0, confusion),
         )
         in_group = session.to_engine(group)[:, np.newaxis]
@@ -221,7 +221,7 @@ class OpinionState:
         """Return all of it as arrays, by the names that saved fits have."""
         return {
             "weights": self.parameters.strategy_weights,
-            "prior": self.parameters.class_prior,
+            "prior": self.parameters.prior,
             "always": np.array([self.parameters.always_share]),
             "support": self.loo_log_likelihood,
             "repeated": self.repeated_label,
@@ -282,7 +282,7 @@ def final_model(
     inflation = items.variance_inflation(posterior)
     label_weight = 1.0 / variance_inflation(labels)
     classes = LatentClasses(
-        prior=state.parameters.class_prior,
+        prior=state.parameters.prior,
         known_truth=items.known_truth,
         confusion=items.strategies.probability.average(posterior.weights, repeated_label),
         opinions=items.opinions(posterior),

@@ -65,7 +65,7 @@ def latent_states(fit: Fit, engine: Engine) -> LatentStates:
             state = ClassState.from_fit(fit)
             annotators = class_posterior(labels, state)
             right = state.choice.candidate.items(labels).right_labels(state.parameters.serious)
-            prior, confusion = state.parameters.state_prior, state.counts.confusion()
+            prior, confusion = state.parameters.prior, state.counts.confusion()
             posterior, factor = item_posterior(labels, engine, state), _CLASS_FACTOR
         else:
             final = final_model(labels, OpinionState.from_fit(fit))
@@ -101,7 +101,7 @@ def label_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
                 class_posterior(fit.data, state),
                 state.repeated_label,
                 serious=state.parameters.serious,  # of all annotators
-                prior=state.parameters.state_prior,
+                prior=state.parameters.prior,
                 known_truth=known.table,
                 confusion=state.parameters.confusion,
             )
