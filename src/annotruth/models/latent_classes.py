@@ -38,6 +38,14 @@ class LatentClasses:
     score_inflation: float = 1.0  # by which the variance of scores between classes is multiplied
     item_likelihood: Floats | None = None  # of what else is known about items, items x classes
 
+    def tables(self) -> dict[str, Floats]:
+        """Return what posteriors are computed from, as inputs of passes (`POSTERIOR_INPUTS`)."""
+        return {
+            "prior": self.prior,
+            "known_truth": self.known_truth,
+            "confusion": self.confusion,
+        }
+
 
 class ExpectedCounts(NamedTuple):
     """Sums of the items' posteriors."""

@@ -343,10 +343,8 @@ def _summarize_items(
     )
     session.run_pass(
         summarize,
-        prior=parameters.prior,
+        **state.tables(),
         known_truth=items.known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, reliability),
         serious=posterior.strategies.label_is_serious(weights, repeated_label),

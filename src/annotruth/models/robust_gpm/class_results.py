@@ -96,6 +96,14 @@ class ClassState:
             "repeated_label": self.repeated_label,
         }
 
+    def tables(self) -> dict[str, Any]:
+        """Return what items' posteriors are computed from, as inputs of passes."""
+        return {
+            "prior": self.parameters.prior,
+            **self.counts._asdict(),
+            "correlation": self.choice.correlation,
+        }
+
     def item_likelihood(self, labels: Labels, rows: slice = slice(None)) -> Floats | None:
         """Return the likelihood of the classifier's predictions, items x categories; None without."""
         if self.calibration is None or labels.classifier is None:
@@ -225,10 +233,8 @@ def state_posterior(session: Session, state: ClassState, known_truth: Floats) ->
     session.allocate("posterior", per="items", shape=state.parameters.prior.shape)
     session.run_pass(
         Pass("item_states.posterior", ("posterior",), STATE_INPUTS),
-        prior=state.parameters.prior,
+        **state.tables(),
         known_truth=known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
     )
     return session.collect("posterior")
 

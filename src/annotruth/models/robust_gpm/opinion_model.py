@@ -317,9 +317,7 @@ def shape_posterior(
         session.allocate("posterior", per="items", shape=classes.prior.shape)
         session.run_pass(
             Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
-            prior=classes.prior,
-            known_truth=classes.known_truth,
-            confusion=weighted_confusion(labels, confusion),
+            **{**classes.tables(), "confusion": weighted_confusion(labels, confusion)},
         )
         return session.collect("posterior")
 
@@ -368,9 +366,7 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel, weights: Floats) ->
     )
     session.run_pass(
         summarize,
-        prior=classes.prior,
-        known_truth=classes.known_truth,
-        confusion=weighted_confusion(steps.labels, classes.confusion),
+        **{**classes.tables(), "confusion": weighted_confusion(steps.labels, classes.confusion)},
         opinions=classes.opinions,
         modes=classes.opinions.argmax(axis=1),
         scores=classes.opinions @ values,

@@ -113,9 +113,7 @@ def label_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
             final.posterior,
             final.state.repeated_label,
             serious=np.tensordot(shares, final.items.serious, axes=1),
-            prior=final.classes.prior,
-            known_truth=final.classes.known_truth,
-            confusion=final.classes.confusion,
+            **final.classes.tables(),
         )
 
 
