@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
     DOUBLE_LABELS,
-    Device,
+    CUDADevice,
     category_shift,
     check_room,
     errors_in_one_line,
@@ -56,7 +56,7 @@ class GPUSession:
     """
 
     def __init__(
-        self, labels: Labels, devices: Sequence[Device], memory: int | None = None
+        self, labels: Labels, devices: Sequence[CUDADevice], memory: int | None = None
     ) -> None:
         if limit := limit_exceeded(labels):
             raise InputError(
@@ -90,11 +90,11 @@ class GPUSession:
         for card in self.cards:
             copy_labels(card, number, self.category_shift)
 
-    def _open_cards(self, devices: Sequence[Device], memory: int | None) -> list[CardItems]:
+    def _open_cards(self, devices: Sequence[CUDADevice], memory: int | None) -> list[CardItems]:
         """Divide the items among the cards, if the labels do not fit on the first."""
         item_bytes = 4 * np.dtype(self.real).itemsize * self.n_categories if self.is_dense else 0
 
-        def opened(cards: Sequence[Device]) -> list[CardItems]:
+        def opened(cards: Sequence[CUDADevice]) -> list[CardItems]:
             return [
                 CardItems(self.labels, items, card, memory or card.free_bytes(), item_bytes)
                 for items, card in zip(card_ranges(self.labels, len(cards)), cards, strict=False)
@@ -226,7 +226,7 @@ class GPUSession:
         for card, sums_here in zip(self.cards, added, strict=True):
             given = [self._copied(argument, card.device) for argument in arguments]
 
-            def launch(values: Sequence[Any], device: Device = card.device) -> None:
+            def launch(values: Sequence[Any], device: CUDADevice = card.device) -> None:
                 self._launch(device, kernel, values, **options)
 
             with card.device.current():
@@ -242,7 +242,7 @@ class GPUSession:
         with card.device.current():
             return [None if one is None else card.device.xp.zeros_like(one) for one in sums]
 
-    def _copied(self, argument: Any, device: Device) -> Any:
+    def _copied(self, argument: Any, device: CUDADevice) -> Any:
         """Return an argument; an array as a copy on that card, unless it is there."""
         if len(self.cards) == 1 or not isinstance(argument, self._xp.ndarray):
             return argument
@@ -251,7 +251,7 @@ class GPUSession:
 
     def _launch(
         self,
-        device: Device,
+        device: CUDADevice,
         kernel: str,
         arguments: Sequence[Any],
         *,

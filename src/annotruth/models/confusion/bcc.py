@@ -187,7 +187,7 @@ class IBCC(LatentClassEstimator):
         :math:`\beta_{k,k}` and :math:`\beta_{k,l}`, pseudo-counts of labels per annotator and
         class.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
@@ -307,7 +307,7 @@ class EBCC(RestartedEstimator):
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
