@@ -16,7 +16,7 @@ from annotruth.engines.gpu.device import (
 from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.protocol import EngineCapabilities, Session
+from annotruth.engines.protocol import EngineCapabilities
 from annotruth.errors import InputError
 from annotruth.observations import Comparisons, Labels
 from annotruth.observations.disk import parse_size
