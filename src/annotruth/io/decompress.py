@@ -9,19 +9,15 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, OutputError, shorten
-from annotruth.observations.disk import format_size
+from annotruth.observations.disk import Disk, format_size
 from annotruth.observations.frames import LABEL_ROLES
-
-if TYPE_CHECKING:
-    from annotruth.observations.disk import Disk
-
 
 VALUE_BYTES = 24
 """What reading takes for each value, beside the value itself: offset, code and sorted code."""

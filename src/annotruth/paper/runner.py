@@ -131,12 +131,9 @@ def run_experiment(
 ) -> list[ExperimentRun]:
     """Run what is missing and return all runs, ordered by condition and number.
 
-    ``experiment``, ``settings``: what to run; the settings are complete.
-    ``n_runs``: number of runs per condition; experiments without randomness run once.
-    ``folder``: where ``<experiment>/runs.jsonl`` is kept.
-    ``data``: the folder of real labels.
-    ``n_workers``: number of processes; 1 runs everything in this one. Default: one per core.
-    ``progress``: called at the start and after every finished run.
+    There are ``n_runs`` per condition, one without randomness. ``folder`` is where
+    ``<experiment>/runs.jsonl`` is kept, ``data`` that of real labels. ``n_workers`` processes, by default
+    one per core, do the runs; 1 runs everything in this one.
     """
     check_runs(n_runs)
     conditions = experiment.conditions(settings)
@@ -144,20 +141,17 @@ def run_experiment(
     wanted = [RunId(condition, run) for condition in range(len(conditions)) for run in numbers]
     log = RunLog(folder / experiment.name / "runs.jsonl", fingerprint(experiment, settings, data))
     missing = [run_id for run_id in wanted if run_id not in log.results]
-    n_done = len(wanted) - len(missing)
-    if progress is not None:
-        progress(n_done, len(wanted))
-    if missing:
-        batches = [
-            missing[start : start + _RUNS_PER_BATCH]
-            for start in range(0, len(missing), _RUNS_PER_BATCH)
-        ]
-        job = (experiment, settings, data)
-        for run_id, results in _run_batches(job, batches, n_workers or usable_cores()):
-            log.append(run_id, results)
-            n_done += 1
-            if progress is not None:
-                progress(n_done, len(wanted))
+    report = progress or (lambda done, total: None)
+    report(len(wanted) - len(missing), len(wanted))
+    batches = [
+        missing[start : start + _RUNS_PER_BATCH]
+        for start in range(0, len(missing), _RUNS_PER_BATCH)
+    ]
+    job = (experiment, settings, data)
+    finished = _run_batches(job, batches, n_workers or usable_cores())
+    for n_done, (run_id, results) in enumerate(finished, start=len(wanted) - len(missing) + 1):
+        log.append(run_id, results)
+        report(n_done, len(wanted))
     return [
         ExperimentRun(conditions[run_id.condition], run_id.run, log.results[run_id])
         for run_id in wanted
@@ -179,7 +173,7 @@ def _run_batches(
     job: _Job, batches: Sequence[Sequence[RunId]], n_workers: int
 ) -> Iterator[tuple[RunId, Results]]:
     """Run batches and yield each run as it finishes."""
-    if n_workers == 1 or len(batches) == 1:
+    if n_workers == 1 or len(batches) <= 1:
         for batch in batches:
             for run_id in batch:
                 yield run_id, _run(job, run_id)

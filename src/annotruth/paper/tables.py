@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,23 +54,9 @@ def mean_with_error(values: Sequence[float | None], paper: float | None = None) 
     return MeanWithError(float(present.mean()), error, int(present.size), paper)
 
 
-def any_condition(condition: Condition) -> bool:
-    """Return True: every condition counts."""
-    return True
-
-
-def values_of(
-    runs: Sequence[ExperimentRun],
-    model: str,
-    measure: str,
-    where: Callable[[Condition], bool] = any_condition,
-) -> list[float | None]:
-    """Return a measure of a model in every run whose condition is selected."""
-    return [
-        run.results[model].get(measure)
-        for run in runs
-        if model in run.results and where(run.condition)
-    ]
+def values_of(runs: Sequence[ExperimentRun], model: str, measure: str) -> list[float | None]:
+    """Return a measure of a model in every run that has the model."""
+    return [run.results[model].get(measure) for run in runs if model in run.results]
 
 
 def result_rows(

@@ -11,17 +11,19 @@ from scipy.special import expit
 
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError, shown
+from annotruth.io.readers import load_labels, reading_stage
 from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
 from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
 from annotruth.models.options import OptionsBase
+from annotruth.models.result import Fit, is_fit
+from annotruth.models.storage.folder import refuse_sets
 from annotruth.observations import Labels
 from annotruth.observations.sets import members
-from annotruth.sets.annotators import AnnotatorEstimates, RateTable, estimate_annotators
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
-from annotruth.sets.fit import SetFit
-from annotruth.sets.joint import joint_sets
+from annotruth.sets.fit import of_original, with_separator
+from annotruth.sets.readout import AnnotatorEstimates, RateTable, estimate_annotators, joint_sets
 from annotruth.sets.steps import SetParameters, SetSteps
 
 _MAX_BYTES = 4e9
@@ -48,7 +50,7 @@ class SetModel(OptionsBase):
     ones of known annotators would. Posterior odds are therefore raised to a power up to 1, the one that
     predicts held-out answers best (`SetParameters.tempered`).
 
-    The answer is the most likely set (`annotruth.sets.joint`), and its confidence is the probability that
+    The answer is the most likely set (`annotruth.sets.readout`), and its confidence is the probability that
     this is exactly the set. :math:`p_l` is the probability that the item has the label l.
 
     Parameters
@@ -77,7 +79,7 @@ class SetModel(OptionsBase):
     max_iter: int = 500
     engine: str | Engine = "memory"
 
-    def fit(self, answers: Labels, *, progress: ProgressCallback | None = None) -> SetFit:
+    def fit(self, answers: Labels, *, progress: ProgressCallback | None = None) -> Fit:
         """Fit the model to labels whose categories are sets (``Labels.of(..., sets=True)``)."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
@@ -90,7 +92,7 @@ class SetModel(OptionsBase):
         reordered = answers.reordered(order)
         fit = self._fit(reordered.labels, progress)
         item, annotator = np.argsort(order.item), np.argsort(order.annotator)
-        return fit.of_original(answers, item, annotator, reordered.position)
+        return of_original(fit, answers, item, annotator, reordered.position)
 
     def check_engine(self) -> None:
         """Refuse an engine that is not on this machine."""
@@ -101,7 +103,7 @@ class SetModel(OptionsBase):
                 f"{engine.name}: leave out engine (`--engine`)"
             )
 
-    def _fit(self, answers: Labels, progress: ProgressCallback | None) -> SetFit:
+    def _fit(self, answers: Labels, progress: ProgressCallback | None) -> Fit:
         loop: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         choice = choose_types(answers, self.n_types, engine=self.engine, **loop)
         start_stage(progress, f"fitting {self.name}")
@@ -118,7 +120,7 @@ class SetModel(OptionsBase):
         known = answers.known.astype(np.int64)
         tempered = parameters.tempered(choice.power)
         joint = joint_sets(evidence, known, member, tempered.theta, tempered.types)
-        return SetFit(
+        return Fit(
             model=self.name,
             settings=self.settings(),
             data=answers,
@@ -133,18 +135,41 @@ class SetModel(OptionsBase):
             behavior=people.behavior,
             annotator_columns=_columns(people),
             parameters=_arrays(parameters, people),
-            chosen=_why(choice, self.n_types),
+            chosen={"why": _why(choice, self.n_types)},
             fitted_at=base_fit.now(),
         )
 
 
+def fit_sets(request: Any, data: Any) -> Fit:
+    """Return the fit of answers, which may have been read already, as `annotruth.fit` was asked for."""
+    model, read = request.model, request.read
+    if model in (None, SetModel.name):
+        SetModel.check_options(request.options)
+        model = SetModel(**request.options)
+    if not isinstance(model, SetModel):
+        name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
+        raise InputError(
+            f"these answers are sets of labels, which {name} does not fit: leave out model (`--model`)"
+        )
+    model.check_engine()
+    if read.memory is not None:
+        raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")
+    if is_fit(data):
+        refuse_sets()
+    if getattr(data, "kind", "") != "sets":
+        start_stage(request.progress, reading_stage(data))
+        data = load_labels(data, read, gold=request.gold)
+    return with_separator(model.fit(data, progress=request.progress), read.separator)
+
+
 def _check(answers: Labels, n_types: int | None) -> None:
-    if not isinstance(answers, Labels):
+    kind = getattr(answers, "kind", None)
+    if kind not in ("labels", "sets"):
         raise InputError(
             f"answers are {shown(answers)}: give Labels.of(data, sets=True), or fit with "
             "annotruth.fit(data, sets=True)"
         )
-    if not answers.scale.has_sets:
+    if kind == "labels":
         raise InputError("these are labels, not sets of labels: pass sets=True (`--sets`)")
     if answers.on_disk:
         raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")

@@ -30,8 +30,7 @@ from annotruth.models.distribution import Z_95
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import match_ids, to_text

@@ -18,7 +18,7 @@ from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
 from annotruth.errors import InputError
-from annotruth.observations import Comparisons, Labels
+from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
 from annotruth.observations.pairs.votes import UnsortedVotes
 
@@ -67,16 +67,18 @@ class GPUEngine(MemoryEngine):
 
         Whatever else a model opens, such as counts of pairs, is small and stays in memory.
         """
-        if not isinstance(data, Labels | Comparisons | UnsortedVotes):
+        kind = getattr(data, "kind", None)
+        if kind is None and not isinstance(data, UnsortedVotes):
             return super().open(data)
-        if not isinstance(data, Labels) and getattr(data, "disk", None) is not None:
+        of_labels = kind in ("labels", "sets")
+        if not of_labels and getattr(data, "disk", None) is not None:
             raise InputError(
                 "the engine gpu takes comparisons in memory only: choose engine='memory' "
                 "(`--engine memory`)"
             )
         with errors_in_one_line():
             devices = self._devices or all_cards()
-            if isinstance(data, Labels):
+            if of_labels:
                 return GPUSession(data, devices, self.memory)
             return PairSession(data, devices[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import KNOWN_NAMES, as_numpy, make_column
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.validate import (
     NOT_AVAILABLE,
     describe_unavailable,
@@ -231,26 +233,21 @@ def _read_numbered(source: Source) -> ParsedLabels:
     )
 
 
-def _wide_format(*, transposed: bool) -> Format:
-    def read(source: Source) -> ParsedLabels:
-        if len(source.names) < 3:
-            raise InputError("a matrix has a column of names and at least two of labels")
-        table = source.table(list(source.names))
-        rows, across = ("annotators", "items") if transposed else ("items", "annotators")
-        other = "wide" if transposed else "wide-transposed"
-        return unpivot(
-            table.columns[1:],
-            table.column(0),
-            list(source.names[1:]),
-            transposed=transposed,
-            from_text=source.from_text,
-            categories=source.categories,
-            notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
-        )
-
-    if transposed:
-        return Format("wide-transposed", "matrix of annotators by items", _is_transposed, read)
-    return Format("wide", "matrix of items by annotators", _is_wide, read)
+def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
+    if len(source.names) < 3:
+        raise InputError("a matrix has a column of names and at least two of labels")
+    table = source.table(list(source.names))
+    rows, across = ("annotators", "items") if transposed else ("items", "annotators")
+    other = "wide" if transposed else "wide-transposed"
+    return unpivot(
+        table.columns[1:],
+        table.column(0),
+        list(source.names[1:]),
+        transposed=transposed,
+        from_text=source.from_text,
+        categories=source.categories,
+        notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
+    )
 
 
 # Without names, as MACE reads them and ITU-T P.913 shows them: rows are items, columns annotators.
@@ -332,8 +329,15 @@ def _read_unnamed(source: Source) -> ParsedLabels:
 
 
 FORMATS = (
-    _wide_format(transposed=True),
-    _wide_format(transposed=False),
+    Format(
+        "wide-transposed",
+        "matrix of annotators by items",
+        _is_transposed,
+        partial(_read_named, transposed=True),
+    ),
+    Format(
+        "wide", "matrix of items by annotators", _is_wide, partial(_read_named, transposed=False)
+    ),
     Format("wide-counted", "matrix of labels by annotator", _is_numbered, _read_numbered),
     Format("mace", "matrix of labels without names", _is_unnamed, _read_unnamed),
 )

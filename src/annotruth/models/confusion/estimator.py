@@ -12,16 +12,13 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Pass, Session, Sum, get_engine
+from annotruth.engines import DistributedLabels, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
@@ -29,6 +26,8 @@ from annotruth.models.latent_classes import (
     confusion_log_odds,
     variance_inflation,
 )
+from annotruth.models.registry import Capabilities
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
@@ -113,7 +112,7 @@ class ClassEquations(ABC, Generic[P]):
     def acceleration(self) -> Squarem[P]:
         """Return how to extrapolate the steps."""
 
-    def parameters_of(self, fit: BaseFit) -> P:
+    def parameters_of(self, fit: Fit) -> P:
         """Return the parameters of a fit; raise if it has others than expected."""
         size = {
             "annotator": fit.data.n_annotators,
@@ -207,7 +206,7 @@ class LatentClassSteps(Generic[P]):
     def _votes(self) -> ExpectedCounts:
         return count_votes(self.equations.labels, self._session)
 
-    def resume(self, previous: BaseFit) -> P:
+    def resume(self, previous: Fit) -> P:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
 
@@ -263,7 +262,9 @@ _MAX_BYTES = 2e9
 
 def check_memory(name: str, labels: LabelSummary, n_classes: int) -> None:
     """Refuse labels whose confusion matrices and posteriors would take too much memory."""
-    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
+    n_items = (
+        0 if isinstance(labels, DistributedLabels) else labels.n_items
+    )  # others are on the workers
     n_bytes = 8 * n_classes * (labels.n_annotators * labels.n_categories + n_items)
     if n_bytes > _MAX_BYTES:
         raise InputError(
@@ -277,7 +278,7 @@ def check_memory(name: str, labels: LabelSummary, n_classes: int) -> None:
 class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """Base of models whose items have a latent class: a subclass supplies its equations.
 
-    Its options are those of `annotruth.models.em_estimator.EMEstimator`.
+    Its options are those of `annotruth.models.base.EMEstimator`.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
@@ -301,7 +302,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         steps: LatentClassSteps[Any],
         parameters: Any,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         equations, counts = steps.equations, steps.final_counts
         assert counts is not None
         return make_fit(

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from annotruth.engines import Engine, Input, Pass, Session
 from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
-from annotruth.models.base_fit import BaseFit, Verdict
+from annotruth.models.base_fit import Verdict
 from annotruth.models.evidence.classifier import Calibration, KnownItems, known_items
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.people import ItemStates
@@ -108,7 +108,7 @@ class ClassState:
         return known_items(labels, known_truth, self.calibration)
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> ClassState:
+    def from_fit(cls, fit: Fit) -> ClassState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
         choice = HeldOutChoice.from_array(fit.parameter("choice", 4))
@@ -139,7 +139,7 @@ class ClassState:
         )
 
 
-def is_class_fit(fit: BaseFit) -> bool:
+def is_class_fit(fit: Fit) -> bool:
     """Whether every item has one right label in a fit of RobustGPM."""
     return "state_prior" in fit.parameters
 

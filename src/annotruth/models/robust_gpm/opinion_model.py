@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit, Column, Verdict
+from annotruth.models.base import EMEstimator
+from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.dependent_annotators import (
     DependentPairs,
     dependence_results,
     find_dependent_pairs,
 )
-from annotruth.models.fits.item_results import ItemResults, summarize_items
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit, summarize_items
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
 from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
@@ -83,7 +82,7 @@ class OpinionModel:
         verdict: Verdict | None,
         progress: ProgressCallback | None,
         people: Fit | None = None,
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit labels, given whether they agree better than chance; start from a fit of some annotators."""
         if labels.classifier is not None:
             raise InputError(
@@ -130,7 +129,7 @@ class OpinionModel:
 
     def make_fit(
         self, steps: OpinionSteps, state: OpinionState, history: History, verdict: Verdict | None
-    ) -> BaseFit:
+    ) -> Fit:
         """Return the fit of a final state, which is where the steps' engine computes."""
         final = final_model(steps.labels, state, steps.session)
         people = None
@@ -228,7 +227,7 @@ class OpinionState:
         }
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> OpinionState:
+    def from_fit(cls, fit: Fit) -> OpinionState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
         items = OpinionShapes(fit.data)

@@ -73,29 +73,20 @@ _RANK_COLUMN = re.compile(r"rank[ _-]?(\d+)")
 
 @dataclass(frozen=True)
 class PairColumns:
-    """The columns of a table of comparisons.
-
-    Attributes
-    ----------
-    shape
-        What a row is: two sides and the winner, a winner and a loser, the rank of an item, or a
-        whole ranking, in one column or in one column per rank.
-    by_role
-        The column of each role; without the annotator where the caller says there is none. Further
-        columns that are kept have the role `FURTHER` and their name.
-    ranked
-        The columns that hold the items of a ranking, best first.
-    covariates
-        Further columns, which are numbers.
-    read_as
-        What was taken for what, for the summary.
-    """
+    """The columns of a table of comparisons."""
 
     shape: Shape
+    """What a row is: two sides and the winner, a winner and a loser, the rank of an item, or a whole
+    ranking, in one column or in one column per rank."""
     by_role: Mapping[str, str]
+    """The column of each role; without the annotator where the caller says there is none. Further
+    columns that are kept have the role `FURTHER` and their name."""
     ranked: tuple[str, ...] = ()
+    """The columns that hold the items of a ranking, best first."""
     covariates: tuple[str, ...] = ()
+    """Further columns, which are numbers."""
     read_as: str = ""
+    """What was taken for what, for the summary."""
 
     def names(self) -> list[str]:
         """Return the columns to read."""

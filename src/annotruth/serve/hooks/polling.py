@@ -304,7 +304,7 @@ def _predict_if_due(
     error, began = "", time.monotonic()
     try:
         fit = load_fit(snapshots_folder(data_dir) / latest.folder)
-        if isinstance(fit, Fit):
+        if fit.kind == "labels":
             written = write_predictions_back(fit, to.settings, **options)
             error = f"predictions: {written.summary}" if written.n_refused else ""
         cursor[VERSION] = latest.version

@@ -28,7 +28,6 @@ from starlette.concurrency import run_in_threadpool
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs
 from annotruth.errors import AnnotruthError, InputError, listed, shown
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
 from annotruth.models.storage import load_fit
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
@@ -68,7 +67,7 @@ class LoadedSnapshot:
     """A snapshot, its fit and the advice drawn from it."""
 
     row: Snapshot
-    fit: Fit | RankFit
+    fit: Fit[Any]
     advice: Advice | PairAdvice
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -164,7 +163,7 @@ class SnapshotCache:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
             else:
                 return LoadedSnapshot(
-                    row, fit, advise_pairs(fit) if isinstance(fit, RankFit) else advise(fit)
+                    row, fit, advise_pairs(fit) if fit.kind == "comparisons" else advise(fit)
                 )
         raise AssertionError("unreachable")
 

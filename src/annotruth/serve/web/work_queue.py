@@ -21,7 +21,6 @@ import numpy as np
 from sqlalchemy import Connection
 
 from annotruth.analyses.advice.pairs.advice import PairAdvice
-from annotruth.models.pairs.result import RankFit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.projects import (
@@ -246,7 +245,7 @@ def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
     if loaded is None or person is None:
         return set()
     fit = loaded.fit
-    if isinstance(fit, RankFit):
+    if fit.kind == "comparisons":
         votes = slice(*fit.data.annotator_ptr[person : person + 2].tolist())
         sides = (
             fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right)

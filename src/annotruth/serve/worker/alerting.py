@@ -225,7 +225,7 @@ class AlertsOfFit(NamedTuple):
 def find_alerts(fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted) -> AlertsOfFit:
     """Return what is new in a fit."""
     held, alerts = _find_verdicts(fit, before.verdicts)
-    if not isinstance(fit, Fit) or advice is None:
+    if advice is None:
         return AlertsOfFit(Alerted(held), alerts)
     n_reported, finished = _find_finished(fit, advice, before)
     agreement, change = find_agreement_change(fit.data, seq, before.agreement)
@@ -247,7 +247,7 @@ def _find_verdicts(
 
     A first verdict is no change, unless it is "drop".
     """
-    if fit.reliability is None and not isinstance(fit, Fit):
+    if fit.reliability is None and fit.kind == "comparisons":
         return {}, []
     now, reasons = verdicts(fit)
     names, none = fit.data.annotators.to_pylist(), fit.too_few[0]

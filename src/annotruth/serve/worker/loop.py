@@ -24,7 +24,7 @@ from annotruth.errors import (
     shorten,
     system_errors_reported,
 )
-from annotruth.io.atomic.system import try_lock
+from annotruth.io.system import try_lock
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.polling import BackgroundPolling
 from annotruth.serve.start import end_with_parent
