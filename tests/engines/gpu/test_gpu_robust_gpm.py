@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.engines.gpu.test_gpu_engine import device, fits, host_device  # noqa: F401
+from tests.engines.gpu.host_device import host_device
+from tests.engines.gpu.test_gpu_engine import device, fits  # noqa: F401
 
 import annotruth as at
 from annotruth.engines import get_engine

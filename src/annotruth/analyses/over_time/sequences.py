@@ -95,7 +95,8 @@ def sort_labels(
     end = np.cumsum(n_labels[names])
     begin = end - n_labels[names]
     for key in keys:
-        session.run_over_annotators("over_time.sort_within", len(names), begin, end, key, order)
+        arrays = {"begin": begin, "end": end, "key": key, "order": order}
+        session.run_over_annotators("over_time.sort_within", len(names), **arrays)
     return SortedLabels(order, names, begin, end)
 
 
