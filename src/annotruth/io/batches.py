@@ -299,17 +299,11 @@ def _faults_located(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int
         check_utf8(data)
         _check_rows(data, separator, width)
         raise
-    if _count_quotes(rows) % 2:
+    quote = ord('"')
+    counts = (np.frombuffer(part, dtype=np.uint8) == quote for part in partitions(rows))
+    if sum(int(np.count_nonzero(each)) for each in counts) % 2:
         # Arrow lets a quote that is never closed swallow the rest of the file.
         _check_rows(data, separator, width)
-
-
-def _count_quotes(rows: pa.Buffer) -> int:
-    quote = ord('"')
-    return sum(
-        int(np.count_nonzero(np.frombuffer(part, dtype=np.uint8) == quote))
-        for part in partitions(rows)
-    )
 
 
 def find_separator(data: pa.Buffer) -> str:
