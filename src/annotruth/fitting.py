@@ -24,10 +24,15 @@ from annotruth.io.sources import file_named_in_errors
 from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
-from annotruth.models.capabilities import check_classifier, check_out_of_core
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.options import OptionsBase, settings_of, with_flag
-from annotruth.models.registry import AUTO, DEFAULT_MODEL, make_estimator
+from annotruth.models.registry import (
+    AUTO,
+    DEFAULT_MODEL,
+    check_classifier,
+    check_out_of_core,
+    make_estimator,
+)
 from annotruth.models.result import Fit, is_fit
 from annotruth.observations import Labels
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
@@ -239,7 +244,7 @@ def _are_labels(data: Any) -> bool:
 
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
     """Return the fit of answers that are sets of labels."""
-    from annotruth.sets.fitting import fit_sets
+    from annotruth.sets.model import fit_sets
 
     refused = dict(request.special)
     # Of answers that were read already, it was refused then.

@@ -66,8 +66,6 @@ class Sum:
     name: str  # its key in the result of `Session.run_pass`
     shape: tuple[int, ...]  # its shape over all annotators
     annotator_axis: int | None = None  # the axis that runs over the annotators, if any
-    # whether an engine may hold it in single precision. Such sums come before all others.
-    single_precision: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,6 @@ class Pass:
     sums: tuple[Sum, ...] = ()  # the sums that the kernel adds to
     # how many numbers per thread the kernel allocates for itself, where they are many
     scratch: int = 0
-
-    def __post_init__(self) -> None:
-        single = [one.single_precision for one in self.sums]
-        if single != sorted(single, reverse=True):  # their places would be added as others
-            raise ValueError(f"the pass {self.kernel} has sums in single precision after others")
 
     def ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Return the inputs in the kernel's order; all must be there and no others."""

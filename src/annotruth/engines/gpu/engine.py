@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
@@ -16,15 +16,11 @@ from annotruth.engines.gpu.device import (
 from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.protocol import EngineCapabilities, Session
+from annotruth.engines.protocol import EngineCapabilities
 from annotruth.errors import InputError
-from annotruth.observations import Comparisons, Labels
+from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
 from annotruth.observations.pairs.votes import UnsortedVotes
-
-if TYPE_CHECKING:
-    from annotruth.observations.options import ReadOptions
-
 
 STREAMED_MODELS = ("gpm", "dawid-skene")
 """The models that can be fitted to more labels than fit on a card."""
@@ -33,7 +29,7 @@ RESIDENT_MODELS = ("robust-gpm",)
 """Those that need all labels on the card."""
 
 
-class GPUEngine:
+class GPUEngine(MemoryEngine):
     """Runs passes on an NVIDIA card.
 
     It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
@@ -62,32 +58,27 @@ class GPUEngine:
         *,
         memory: str | int | None = None,
     ) -> None:
+        super().__init__()
         self._devices = device if device is None or isinstance(device, Sequence) else [device]
         self.memory = None if memory is None else parse_size(memory)
 
-    def read(
-        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
-    ) -> Labels:
-        """Read labels from a path, a frame, tuples or Labels."""
-        from annotruth.io.readers import load_labels
-
-        return load_labels(source, options, gold=gold, annotator_prior=annotator_prior)
-
-    def open(self, data: Any) -> Session:
+    def open(self, data: Any) -> Any:
         """Copy labels or comparisons to the card.
 
         Whatever else a model opens, such as counts of pairs, is small and stays in memory.
         """
-        if not isinstance(data, Labels | Comparisons | UnsortedVotes):
-            return MemoryEngine().open(data)
-        if not isinstance(data, Labels) and getattr(data, "disk", None) is not None:
+        kind = getattr(data, "kind", None)
+        if kind is None and not isinstance(data, UnsortedVotes):
+            return super().open(data)
+        of_labels = kind in ("labels", "sets")
+        if not of_labels and getattr(data, "disk", None) is not None:
             raise InputError(
                 "the engine gpu takes comparisons in memory only: choose engine='memory' "
                 "(`--engine memory`)"
             )
         with errors_in_one_line():
             devices = self._devices or all_cards()
-            if isinstance(data, Labels):
+            if of_labels:
                 return GPUSession(data, devices, self.memory)
             return PairSession(data, devices[0])
 

@@ -194,7 +194,7 @@ class IBCC(LatentClassEstimator):
         :math:`\beta_{k,k}` and :math:`\beta_{k,l}`, pseudo-counts of labels per annotator and
         class.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class EBCC(RestartedEstimator):
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------

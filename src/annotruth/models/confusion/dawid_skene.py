@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.confusion.estimator import check_memory
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor, ProgressCallback
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.evidence.classifier import choose_calibration, known_items
 from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, shares
 from annotruth.models.warm_start import OFF_BOUND
@@ -179,7 +179,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     Parameters
     ----------
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
@@ -213,7 +213,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         without = super()._fit(labels, progress, previous)
         if labels.classifier is None:
             return without
-        assert isinstance(without, Fit)
         return self._fit_with_classifier(labels, progress, without)
 
     def _fit_with_classifier(

@@ -174,7 +174,7 @@ class MACE(RestartedEstimator):
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------

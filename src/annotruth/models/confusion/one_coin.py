@@ -107,7 +107,7 @@ class OneCoin(LatentClassEstimator):
     Parameters
     ----------
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Input, Pass, Session, get_engine
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
+from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.chance import Folds, label_shares, sampled_items
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
 from annotruth.models.evidence.dependent_annotators import (
@@ -131,8 +131,7 @@ class RightLabelModel:
             state = state.averaged(other, alternative.weight)
         if labels.classifier is None:
             return self.make_fit(steps, state, history)
-        assert isinstance(labels, Labels)
-        return self._with_classifier(labels, steps, state, history, progress)
+        return self._with_classifier(cast("Labels", labels), steps, state, history, progress)
 
     def fit_beside(
         self, people: Fit, labels: Labels, session: Session, progress: ProgressCallback | None
@@ -325,8 +324,8 @@ def _summarize_items(
     for name in ("right", "opinion"):
         session.allocate(name, per="items", shape=(n_categories,))
     session.allocate("p_serious", per="labels")
-    if isinstance(steps.labels, Labels) and steps.labels.annotator_weight is not None:
-        summarize_weighted_items(steps.labels, session, items, state, posterior)
+    if steps.labels.annotator_weight is not None:
+        summarize_weighted_items(cast("Labels", steps.labels), session, items, state, posterior)
         return
     summarize = Pass(
         "item_states.summarize",

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.dependent_annotators import (
     DependentPairs,
     dependence_results,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Engine, Input, Pass, get_engine
 from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import FLAGGED
 from annotruth.models.em import one_blas_thread, run_em
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
 from annotruth.models.latent_classes import POSTERIOR_INPUTS
 from annotruth.models.result import Fit
@@ -219,7 +219,6 @@ def _fit_opinion_parts(estimator: EMEstimator, fit: Fit, parts: Parts) -> Parted
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         parted = OpinionModel(estimator).make_fit(steps, state, history, fit.verdict)
         state = state.to_host(session)
-    assert isinstance(parted, Fit)
     weights, log_likelihood = _mixed(final_model(labels, state).posterior, parts, fit)
     merged = OpinionState(
         parameters._replace(strategy_weights=weights), log_likelihood, before.repeated_label
@@ -241,7 +240,6 @@ def _fit_class_parts(estimator: EMEstimator, fit: Fit, parts: Parts) -> PartedFi
         state = replace(state, calibration=before.calibration)
         parted = model.make_fit(steps, state, history)
         state = state.to_host(session)
-    assert isinstance(parted, Fit)
     _, log_likelihood = _mixed(class_posterior(labels, state), parts, fit)
     counts = AnnotatorCounts(
         parts.total(state.counts.counts), parts.mean(state.counts.pseudo_counts)

@@ -13,6 +13,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.behaviors import (
     BehaviorOption,
     behavior_distribution,
@@ -21,11 +22,10 @@ from annotruth.models.behaviors import (
     enough_labels,
     learned_behaviors,
 )
-from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution, Profile, likelihood_interval
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.options import check_positive
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.scales.ordinal_lattice import Lattice, make_lattice, table_shape
 from annotruth.models.squarem import Squarem, newest, probabilities, shares
@@ -366,7 +366,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         Shapes of the Gamma priors of :math:`\lambda_s` and :math:`\gamma_e`: the higher, the more
         similar annotators and items are.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, :math:`\lambda_s`
+        As in `annotruth.models.base.EMEstimator`. With acceleration, :math:`\lambda_s`
         takes longer steps, up or down, that would raise the log-posterior if no other parameter
         changed; they are rolled back if it falls.
 

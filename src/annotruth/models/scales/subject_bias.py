@@ -12,10 +12,10 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History, Monitor, one_blas_thread
-from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.scales.subject_bias_posterior import (
     rounded_gaussians,
@@ -346,7 +346,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         as the versions of one source video, given as a mapping or a pandas Series from item to
         group, such as ``df.set_index("item")["content"]``. Every item must have one group.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, scoring steps are not
+        As in `annotruth.models.base.EMEstimator`. With acceleration, scoring steps are not
         tested first, which takes a second pass, but rolled back if the log-likelihood falls; except
         where groups share an ambiguity.
 
