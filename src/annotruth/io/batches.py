@@ -248,8 +248,8 @@ def read_delimited(
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 
-    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
-    null: NA may be an id. Unless ``in_batches``, all rows come in one table.
+    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an
+    empty cell is null: NA may be an id. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
 
