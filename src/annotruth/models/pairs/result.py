@@ -28,6 +28,7 @@ from annotruth.models.base_fit import (
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.pairs.beside import win_table
 from annotruth.models.pairs.posterior import (
     Ranking,
     ScorePosterior,
@@ -348,6 +349,7 @@ class RankFit(FitMethods, AnnotatorResults):
         n, on_disk = self.data.n_comparisons, self.data.on_disk
         tables: dict[str, pa.Table | LazyTable] = {
             "items": self.item_table(),
+            "wins": win_table(self),
             "annotators": self.annotator_table(),
             "comparisons": LazyTable(n, self._comparison_rows())
             if on_disk

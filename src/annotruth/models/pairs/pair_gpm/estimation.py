@@ -61,6 +61,7 @@ class PairEstimate:
     left_out: list[Differences] = field(default_factory=list)  # by others' votes, of each group
     history: list[float] = field(default_factory=list)  # the log-likelihood after each round
     converged: bool = False
+    plain: Floats | None = None  # the scores of all votes counted alike, where they are known
     is_large: bool = False  # annotators are evaluated by votes in classes of differences, for speed
     classes: EvaluatedVotes | None = None  # these votes, once they are needed
 

@@ -281,9 +281,9 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }
-    if not estimate.is_large:
-        plain = BradleyTerry().fit(votes.data).result_
-        parameters[PLAIN_SCORES] = plain.scores.mean
+    if (plain := estimate.plain) is None:
+        plain = BradleyTerry().fit(votes.data).result_.scores.mean
+    parameters[PLAIN_SCORES] = plain
     if votes.has_contexts:
         parameters["context_free"] = np.array([float(estimate.prior.spread == 0.0)])
     if votes.is_ranked:
