@@ -143,28 +143,6 @@ def test_whose_prompts_nobody_shares_are_unknown() -> None:
     assert np.isnan(np.asarray(fit.annotator_columns["accuracy"])[cannot]).all()
 
 
-def test_shuffled_rows_change_nothing() -> None:
-    data = prompt_crowd(seed=3).comparisons.to_arrow()
-    rows = np.random.default_rng(0).permutation(data.num_rows)
-    one, other = (at.rank(each) for each in (data, data.take(pa.array(rows))))
-    of_one, of_other = (
-        dict(zip(f.data.items.to_pylist(), f.scores.mean, strict=True)) for f in (one, other)
-    )
-    for item, score in of_one.items():
-        assert score == pytest.approx(of_other[item], abs=1e-9)
-
-
-def test_swapped_sides_mirror_the_side_bias_and_nothing_else() -> None:
-    data = prompt_crowd(seed=4).comparisons
-    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
-    swapped = replace(data, left=data.right, right=data.left, outcome=outcome)
-    one, other = at.rank(data), at.rank(swapped)
-    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
-    np.testing.assert_allclose(one.scores.sd, other.scores.sd, atol=1e-9)
-    np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
-    assert one.side_bias[0] == pytest.approx(-other.side_bias[0], abs=1e-9)
-
-
 def ranked() -> Comparisons:
     """Rankings of four items by ten people in ten contexts each."""
     rng = np.random.default_rng(0)
