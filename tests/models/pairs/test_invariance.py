@@ -63,7 +63,10 @@ def assert_same_rows(one: dict[object, dict[str, object]], other: dict[object, d
 
 @pytest.fixture(scope="module", params=[1, 25], ids=["no contexts", "contexts"])
 def votes(request: pytest.FixtureRequest) -> pa.Table:
-    data = prompt_crowd(n_contexts=request.param, spread=0.8, n_votes=40, n_random=3).comparisons
+    crowd = prompt_crowd(
+        n_contexts=request.param, spread=0.8, n_votes=40, n_random=3, cell_tie_sd=1.5
+    )
+    data = crowd.comparisons
     table = data.to_arrow()
     languages = np.array(["de", "en", "fi"])[np.random.default_rng(1).integers(3, size=len(table))]
     return table.append_column("language", pa.array(languages.tolist()))
@@ -112,3 +115,13 @@ def test_plans_and_wins_do_not_depend_on_the_order_of_rows(votes: pa.Table) -> N
         assert [between.count(word) for word in ("left", "right", "tie")] == [
             *(row["wins"], row["losses"], row["ties"]),
         ]
+
+
+@pytest.mark.parametrize(("model", "options"), MODELS[:4], ids=lambda each: str(each))
+def test_engines_agree(model: str, options: dict[str, int], votes: pa.Table) -> None:
+    one, other = (at.rank(votes, model, engine=each, **options) for each in ("memory", "reference"))
+    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
+    np.testing.assert_allclose(one.scores.covariance, other.scores.covariance, atol=1e-9)
+    if one.reliability is not None:
+        np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
+    assert one.behavior == other.behavior
