@@ -139,7 +139,7 @@ RETIRED_WORDS = (
 )
 RETIRED_CLASSES = {
     "Trace": "History",
-    "Found": "BaseFit",
+    "Found": "Fit",
     "Tally": "LabelSummary",
     "Grown": "Appended",
     "Gathering": "LabelBuilder",

@@ -16,8 +16,8 @@ from annotruth.analyses.advice.pairs.plan import SimulatedOrder, plan_pairs
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.thurstone import Thurstone
+from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
 
 VOTER = Voters(np.array(1.0), np.array(1.0), 0.0)
@@ -46,7 +46,7 @@ def ranking(rows, scores, *, sd=0.5, **estimates):
     )
     posterior = ScorePosterior(np.array(scores, dtype=float), sd**2 * np.eye(n))
     part = estimates.pop("part", np.zeros(n, dtype=np.int64))
-    return RankFit("made", {}, votes, direct_history(), posterior, part, **estimates)
+    return Fit("made", {}, votes, direct_history(), scores=posterior, part=part, **estimates)
 
 
 def order_of(scores, covariance):

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from annotruth.engines.memory import argument_names, call_kernel
+from annotruth.observations import Labels, Scale
 
 
 class Twins:
@@ -31,3 +32,15 @@ def assert_same(results, rtol=1e-12, atol=1e-13):
     """Check that a kernel and its twin wrote the same."""
     for actual, expected in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
+
+
+def one_item(annotators, categories, n_categories):
+    """Return one item with a label of each of the annotators."""
+    return Labels.from_codes(
+        np.zeros(len(categories), dtype=np.int64),
+        np.asarray(annotators),
+        np.asarray(categories),
+        items=["item"],
+        annotators=[str(s) for s in range(max(annotators) + 1)],
+        scale=Scale.ordinal(list(range(n_categories))),
+    )

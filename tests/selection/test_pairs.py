@@ -12,7 +12,7 @@ import annotruth as at
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
 from annotruth.selection import choose as choosing
 from annotruth.selection.choose import choose_n_groups, choose_pair_model
@@ -32,7 +32,7 @@ class ShareOfLeft(PairEstimator):
             raise at.InputError("p_left is no probability")
         scores = ScorePosterior(np.zeros(data.n_items), np.eye(data.n_items))
         part = np.zeros(data.n_items, dtype=np.int64)
-        return RankFit(self.name, self.settings(), data, direct_history(), scores, part)
+        return Fit(self.name, self.settings(), data, direct_history(), scores=scores, part=part)
 
     def predict_proba(self, left, right, annotator, covariates=None):
         p = np.full(len(left), self.p_left)

@@ -8,7 +8,7 @@ from annotruth.engines.spark import SparkEngine
 from annotruth.engines.spark.cluster import errors_in_one_line, get_session
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
-from annotruth.models.distributed_fit import DistributedFit
+from annotruth.models.result import Fit
 from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def check_options(
         raise InputError("--engine spark reads one source: name a folder of files, or a table")
 
 
-def write_tables(fit: DistributedFit, out: str, table_format: str) -> None:
+def write_tables(fit: Fit, out: str, table_format: str) -> None:
     """Write fit.json and the frames, one folder each, in place of existing ones."""
+    assert fit.frames is not None
     for name in fit.frames:
         with errors_in_one_line(f"cannot write {name} to {out}"):
             writer = fit.frames[name].write.mode("overwrite").option("header", True)

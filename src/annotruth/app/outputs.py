@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from annotruth.app import named_files, options
 from annotruth.app.named_files import OutputKind, check_existing, check_out
@@ -29,17 +29,16 @@ from annotruth.errors import (
 if TYPE_CHECKING:
     import pyarrow as pa
     import typer
+    from typing_extensions import TypeIs
 
     from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
     from annotruth.questions.result import QuestionFits
-    from annotruth.sets.fit import SetFit
 
-AnyFit: TypeAlias = "Fit | RankFit | SetFit | QuestionFits"
+AnyFit: TypeAlias = "Fit[Any] | QuestionFits"
 """A fit of labels, of comparisons or of sets of labels, or the fits of several questions."""
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
@@ -212,7 +211,7 @@ class Outputs:
         from annotruth.io.writers import format_of, write_table
 
         written = Written([], [])
-        if not _is_of_labels(fit):
+        if fit.kind != "labels":
             refuse_embedding(self.embed)
         if self.out is not None:
             progress.start("writing tables")
@@ -233,20 +232,18 @@ class Outputs:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
-        if self.preferences is not None and _is_ranking(fit):
+        if self.preferences is not None and not is_questions(fit):
             with _noted("preferences", "preferences", self.preferences, written):
-                table = fit.preference_table()
+                table = fit.table("preferences")
                 write_table(table, self.preferences, format_of(self.preferences), safe_cells=True)
         if self.predictions is not None:
             with _noted("predictions", "predictions", self.predictions, written):
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            further: dict[str, Any] = {}
-            if _is_of_labels(fit):
-                further = {"arguments": arguments, "changes": changes, "embed": self.embed}
-            elif _is_ranking(fit):
-                further = {"arguments": arguments}
+            further: dict[str, Any] = {"arguments": arguments}
+            if fit.kind == "labels":
+                further |= {"changes": changes, "embed": self.embed}
             fit.report(self.report, source=source, truth=truth, command=typed_command(), **further)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
@@ -264,12 +261,9 @@ class Outputs:
             table = fit.distribution_table(readout)
             write_table(table, self.soft, format_of(self.soft), safe_cells=self.safe_cells)
             return
-        if fit.model == "sets":
-            of_sets = cast("SetFit", fit)
-            targets, classes = of_sets.soft_label_table(), of_sets.data.scale.set_labels
-        else:
-            labels = _of_labels(fit)
-            targets, classes = labels.soft_label_table(readout), labels.data.scale.categories
+        assert not is_questions(fit)
+        scale = fit.data.scale
+        targets, classes = fit.soft_label_table(readout), scale.set_labels or scale.categories
         write_soft_labels(targets, classes, self.soft, safe_cells=self.safe_cells)
 
 
@@ -368,9 +362,9 @@ def _typed_options(context: typer.Context) -> Iterator[str]:
                     yield str(each)
 
 
-def is_questions(fit: AnyFit) -> TypeGuard[QuestionFits]:
+def is_questions(fit: AnyFit) -> TypeIs[QuestionFits]:
     """Return whether these are the fits of several questions."""
-    return hasattr(fit, "questions")
+    return fit.kind == "questions"
 
 
 def refuse_embedding(embed: bool) -> None:
@@ -381,23 +375,9 @@ def refuse_embedding(embed: bool) -> None:
         )
 
 
-def _is_ranking(fit: AnyFit) -> TypeGuard[RankFit]:
-    """Return whether this is a fit of comparisons."""
-    from annotruth.models.pairs.result import RankFit
-
-    return isinstance(fit, RankFit)
-
-
-def _is_of_labels(fit: AnyFit) -> TypeGuard[Fit]:
-    """Return whether this is a fit of labels of one question."""
-    from annotruth.models.result import Fit
-
-    return isinstance(fit, Fit)
-
-
 def _of_labels(fit: AnyFit) -> Fit:
     """Return a fit of labels; refuse one of comparisons, for an output that only labels have."""
-    if not _is_of_labels(fit):
+    if is_questions(fit) or fit.kind != "labels":
         what = "sets of labels" if fit.model == "sets" else "comparisons"
         raise InputError(f"this is a fit of {what}, which has none")
     return fit

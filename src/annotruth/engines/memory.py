@@ -1,4 +1,4 @@
-"""The default engine: labels on this machine, compiled kernels on threads."""
+"""Engines for labels on this machine: compiled kernels on threads, and their NumPy twins on one."""
 
 from __future__ import annotations
 
@@ -274,6 +274,25 @@ class MemorySession:
             bounds = np.unique(self._data.partition(n_partitions))
             self._bounds[n_partitions] = list(pairwise(bounds.tolist()))
         return self._bounds[n_partitions]
+
+
+class ReferenceEngine(MemoryEngine):
+    """Runs the NumPy twin of every kernel on one thread: slow, and easy to check."""
+
+    name: ClassVar[str] = "reference"
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+
+    def open(self, data: Any) -> ReferenceSession:
+        """Open data that are on this machine."""
+        return ReferenceSession(check_local(data), 1)
+
+
+class ReferenceSession(MemorySession):
+    """A session that runs NumPy kernels."""
+
+    kernel_package: ClassVar[str] = _NUMPY_KERNELS
 
 
 class _SumLayout:

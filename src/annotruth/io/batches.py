@@ -192,9 +192,8 @@ def _read_arrow(
         if max_rows is None:
             yield reader.read_all().select(names)
             return
-        batches: Iterator[pa.RecordBatch] = iter(reader)
-        if is_file:
-            batches = map(reader.get_batch, range(reader.num_record_batches))
+        n_batches = reader.num_record_batches if is_file else 0
+        batches = map(reader.get_batch, range(n_batches)) if is_file else iter(reader)
         first = next(batches, None)
         yield (
             pa.Table.from_batches([first]) if first is not None else reader.schema.empty_table()

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
-from annotruth.io.content import read_content
-from annotruth.io.formats.source import Source
 from annotruth.io.parse import read_table
 from annotruth.io.sources import file_errors_reported, file_named_in_errors
 from annotruth.observations.encode import match_ids, to_text
@@ -106,17 +104,11 @@ def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
 def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
     """Return the ids in a file: a table, or one per line."""
     check_path(path, "drop")
-    suffix = path.suffix.lower()
-    if suffix not in (*_TEXT, ".json"):
+    if path.suffix.lower() not in _TEXT:
         table = read_table(path, max_size=max_size)
         with file_named_in_errors(path):
             return _ids_of_table(table)
     with file_errors_reported(path):
-        if suffix == ".json":
-            records = Source(path, read_content(path, max_size=max_size)).records()
-            names = ("annotator", "verdict")
-            rows = [{name: row[name] for name in names if name in row} for row in records]
-            return _ids_of_table(pa.Table.from_pylist(rows))
         if _has_header(path):
             return _ids_of_table(read_table(path, max_size=max_size))
         lines = path.read_text("utf-8-sig").splitlines()

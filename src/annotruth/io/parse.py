@@ -21,7 +21,7 @@ from annotruth.errors import InputError, is_database_url, is_url
 from annotruth.io import formats
 from annotruth.io.batches import read_columns
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
-from annotruth.io.formats import mturk
+from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.formats.votes import chosen
 from annotruth.io.json_lines import is_json_list, table_of_records
@@ -278,9 +278,11 @@ class PairTables(TableKind[ParsedComparisons]):
     ) -> list[str]:
         """Return the columns of comparisons to read, and keep what they are."""
         read = self.read
-        is_batch = mturk.is_batch(names)
+        is_batch = crowdsourcing.is_batch(names)
         if is_batch:
-            columns = mturk.batch_columns(names, read.columns, read.covariates, read.question)
+            columns = crowdsourcing.batch_columns(
+                names, read.columns, read.covariates, read.question
+            )
         elif read.question is not None:
             raise InputError(
                 "a table of comparisons has no questions: leave out question (`--question`)"
@@ -293,17 +295,17 @@ class PairTables(TableKind[ParsedComparisons]):
                 "memory (`--memory`)"
             )
         self.columns = columns
-        return [*columns.names(), *(mturk.review_columns(names) if is_batch else ())]
+        return [*columns.names(), *(crowdsourcing.review_columns(names) if is_batch else ())]
 
     def parse(
         self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
     ) -> ParsedComparisons:
         """Return the comparisons of a table; of a batch, those that were not rejected."""
         assert self.columns is not None
-        if not mturk.review_columns(table.column_names):
+        if not crowdsourcing.review_columns(table.column_names):
             parsed = parse_table(table, self.columns, from_text=from_text, first_row=first_row)
             return replace(parsed, notes=(note, *parsed.notes))
-        kept = mturk.without_rejected(table)
+        kept = crowdsourcing.without_rejected(table)
         n_rejected = table.num_rows - kept.num_rows
         rejected = f"{n_rejected:,} rejected left out" if n_rejected else ""
         parsed = parse_table(kept, self.columns, from_text=from_text)

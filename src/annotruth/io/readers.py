@@ -76,8 +76,9 @@ def load_labels(
     data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
 ) -> Labels:
     """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
+    given, read = read, replace(read, drop=())
     if is_source(data):
-        labels = read_labels(data, replace(read, drop=()))
+        labels = read_labels(data, read)
     else:
         read.refuse_options_of_files()
         if asks_question(read):
@@ -92,7 +93,7 @@ def load_labels(
         with file_named_in_errors(annotator_prior):
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
-    return leave_out(labels, read)
+    return leave_out(labels, given)
 
 
 def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:

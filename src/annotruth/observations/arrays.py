@@ -155,6 +155,11 @@ class LabelSummary(ABC):
         """How often each annotator chose each category, annotators x categories."""
 
     @property
+    def kind(self) -> str:
+        """What annotators gave, "labels" or "sets", as `annotruth.models.result.Fit.kind`."""
+        return "sets" if self.scale.has_sets else "labels"
+
+    @property
     def n_categories(self) -> int:
         """The number of categories of the scale, whether chosen or not."""
         return len(self.scale)

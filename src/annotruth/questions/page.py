@@ -16,6 +16,7 @@ from annotruth.analyses.advice.annotators import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.fits.tables import readout_line
 from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 from annotruth.questions.reading import split_by_question
@@ -274,7 +275,7 @@ def _question_section(
     ]
     charts = _charts(fit, number)
     parts: list[Part] = [
-        Text(f"{fit.data.describe()}; {fit.readout_line()}.", "quiet"),
+        Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
         verdict.trust.conclusion,
         Facts(rows),
         SideBySide(charts) if charts else "",

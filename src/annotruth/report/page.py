@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models import base_fit
-from annotruth.models.base_fit import AnnotatorResults
-from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report import sections
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -244,7 +242,7 @@ def _further_sections(fit: Fit) -> list[Section]:
     return make_sections(fit)
 
 
-def convergence_notice(fit: HasHistory) -> str:
+def convergence_notice(fit: Fit[Any]) -> str:
     """Return the warning at the top of the report; empty if there is none."""
     if fit.converged or not fit.n_iter:
         return ""
@@ -295,7 +293,7 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[Part]:
     ]
 
 
-def how_it_ended(fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str) -> list[Part]:
+def how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list[Part]:
     """Return how the fit ended; ``unit`` is a label or a comparison."""
     if not fit.n_iter:
         status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")

@@ -25,7 +25,6 @@ from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import MODELS, names_to_compare
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
@@ -394,8 +393,8 @@ def _load(data: Any, read: ReadOptions) -> Labels:
     if not is_fit(data):
         return load_labels(data, read)
     read.refuse_options_of_data("labels")
-    fit = data if isinstance(data, Fit | RankFit) else load(data)
-    if isinstance(fit, RankFit):
+    fit = data if hasattr(data, "kind") else load(data)
+    if fit.kind == "comparisons":
         raise InputError(
             "this is a fit of comparisons: compare models of comparisons with compare_rankings"
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from annotruth.report.charts.chart import CLASS_COLORS
 from annotruth.report.charts.fit_charts import history_chart
 from annotruth.report.page import convergence_notice, how_it_ended, range_of, subheading
@@ -27,8 +28,7 @@ from annotruth.report.render import (
 )
 from annotruth.report.sections import rows_left_out, verdict_counts
 from annotruth.sets.charts import label_chart, reliability_chart, together_chart
-from annotruth.sets.evaluate import evaluate_sets
-from annotruth.sets.fit import SURE, SetFit
+from annotruth.sets.fit import SURE, evaluate_sets, given_sets, label_names
 from annotruth.sets.page_tables import answer_rows, item_rows, label_rows, people_rows
 
 _METRICS = {
@@ -40,19 +40,20 @@ _METRICS = {
 
 
 def write_set_report(
-    fit: SetFit,
+    fit: Fit,
     path: str | Path,
     *,
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    arguments: str | None = None,
 ) -> None:
-    """Write the report of a fit, as `set_report_page` makes it."""
+    """Write the report of a fit, as `set_report_page` makes it; it has no advice, for ``arguments``."""
     write_page(set_report_page(fit, source=source, truth=truth, command=command), path)
 
 
 def set_report_page(
-    fit: SetFit,
+    fit: Fit,
     *,
     source: str | None = None,
     truth: Any = None,
@@ -81,7 +82,7 @@ def set_report_page(
     )
 
 
-def _overview(fit: SetFit) -> Section:
+def _overview(fit: Fit) -> Section:
     n_items = fit.data.n_items
     sure = int((fit.confidence > SURE).sum())
     empty = int((~fit.sets.any(axis=1)).sum())
@@ -97,11 +98,15 @@ def _overview(fit: SetFit) -> Section:
             f"{fit.sets.sum(axis=1).mean():.1f}",
             f"in the most likely sets; {empty:,} items have none",
         ),
-        ("Labels", f"{fit.n_labels:,}", as_sentence(fit.chosen).rstrip(".")),
+        (
+            "Labels",
+            f"{len(label_names(fit.data)):,}",
+            as_sentence((fit.chosen or {})["why"]).rstrip("."),
+        ),
         (
             "Annotators",
             f"{fit.data.n_annotators:,}",
-            f"{n_dropped:,} to drop, median reliability {np.median(fit.reliability):.2f}",
+            f"{n_dropped:,} to drop, median reliability {np.median(np.asarray(fit.reliability)):.2f}",
         ),
     ]
     lead = (
@@ -111,13 +116,13 @@ def _overview(fit: SetFit) -> Section:
     return Section("overview", "Overview", [Text(lead), Facts(rows)])
 
 
-def _against_truth(fit: SetFit, truth: Any) -> Section:
+def _against_truth(fit: Fit, truth: Any) -> Section:
     metrics = evaluate_sets(fit, truth)
     rows = [(name, f"{metrics[key]:.3f}", note) for key, (name, note) in _METRICS.items()]
     return Section("truth", "Against the truth", [Facts(rows)])
 
 
-def _labels(fit: SetFit) -> Section:
+def _labels(fit: Fit) -> Section:
     text = (
         "How many items have each label, and how well a typical serious annotator finds it: sensitivity "
         "is how often the label is given where it is right, specificity how often it is left out where "
@@ -129,7 +134,7 @@ def _labels(fit: SetFit) -> Section:
     return Section("labels", "Labels", [Text(text), drawn, table])
 
 
-def _items(fit: SetFit) -> Section:
+def _items(fit: Fit) -> Section:
     text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
     table = item_rows(fit)
     note = rows_left_out(table, "items", "least certain")
@@ -138,7 +143,7 @@ def _items(fit: SetFit) -> Section:
     )
 
 
-def _annotators(fit: SetFit) -> Section:
+def _annotators(fit: Fit) -> Section:
     text = (
         f"Reliability is how much an annotator's answers say (sensitivity + specificity - 1) relative to "
         f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
@@ -156,7 +161,7 @@ def _annotators(fit: SetFit) -> Section:
     return Section("annotators", "Annotators", parts, long=True)
 
 
-def _answers(fit: SetFit) -> Section:
+def _answers(fit: Fit) -> Section:
     table = answer_rows(fit)
     if not table.rows:
         text = "No answer of the other annotators is probably not serious."
@@ -169,9 +174,9 @@ def _answers(fit: SetFit) -> Section:
     return Section("answers", "Doubtful answers", parts, long=True)
 
 
-def _appendix(fit: SetFit) -> Section:
+def _appendix(fit: Fit) -> Section:
     data = fit.data
-    per_answer = fit.given.sum(axis=1)
+    per_answer = given_sets(fit.data).sum(axis=1)
     empty = int((per_answer == 0).sum())
     rows: list[Fact] = [
         ("Answers", f"{data.n_labels:,}", f"{per_answer.mean():.1f} labels each, {empty:,} empty"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.result import Fit
 from annotruth.observations.sets import Members
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
@@ -18,7 +19,7 @@ from annotruth.report.tables import (
     number_column,
     text_column,
 )
-from annotruth.sets.fit import SetFit
+from annotruth.sets.fit import given_sets, joined, label_names
 
 MAX_PROBABILITIES = 400_000
 """How many probabilities of labels the page has; of more, the least certain items stay."""
@@ -63,24 +64,30 @@ _FIRST = (
 )
 
 
-def label_rows(fit: SetFit) -> PageTable:
+def label_rows(fit: Fit) -> PageTable:
     """Return the table of labels, the most frequent first."""
     table = fit.label_table()
     columns = _with_headings(columns_of(table, np.arange(table.num_rows)))
-    return PageTable(columns, fit.n_labels, fit.n_labels, "prevalence", descending=True)
+    return PageTable(
+        columns,
+        len(label_names(fit.data)),
+        len(label_names(fit.data)),
+        "prevalence",
+        descending=True,
+    )
 
 
-def item_rows(fit: SetFit) -> PageTable:
+def item_rows(fit: Fit) -> PageTable:
     """Return the table of items, the least certain first."""
-    n_shown = min(fit.n_labels, _MAX_SHOWN)
+    n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
     rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
     table = fit.item_table().select(["item", "n_answers", "confidence"])
     columns = columns_of(table, rows)
     columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
     columns = _with_headings(columns)
     unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
-    columns += _with_headings([text_column("next", fit.joined(unsure).to_pylist())])
-    names = fit.label_names
+    columns += _with_headings([text_column("next", joined(fit, unsure).to_pylist())])
+    names = label_names(fit.data)
     most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
     for n in most.tolist():
         column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
@@ -89,9 +96,9 @@ def item_rows(fit: SetFit) -> PageTable:
     return PageTable(columns, len(rows), fit.data.n_items, "confidence")
 
 
-def people_rows(fit: SetFit) -> PageTable:
+def people_rows(fit: Fit) -> PageTable:
     """Return the table of annotators, the least reliable first."""
-    rows = np.argsort(fit.reliability, kind="stable")[:MAX_ANNOTATORS]
+    rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
     columns = _with_headings(columns_of(fit.annotator_table(), rows))
     for column in columns:
         if column["key"] == "reliability":
@@ -102,27 +109,28 @@ def people_rows(fit: SetFit) -> PageTable:
     return PageTable(columns, len(rows), fit.data.n_annotators, "reliability")
 
 
-def answer_rows(fit: SetFit) -> PageTable:
+def answer_rows(fit: Fit) -> PageTable:
     """Return the answers that are probably not serious, of annotators who are not dropped."""
     data = fit.data
     dropped = verdicts(fit)[0] == "drop"
-    doubtful = np.flatnonzero((fit.p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
-    first = doubtful[np.argsort(fit.p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
+    p_serious = np.asarray(fit.p_serious)
+    doubtful = np.flatnonzero((p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
+    first = doubtful[np.argsort(p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
     item = data.item_of_label()[first]
     ids: dict[str, Any] = {
         "item": data.items.take(item),
         "annotator": data.annotators.take(data.annotator[first]),
-        "labels": _named(fit, fit.given[first]),
+        "labels": _named(fit, given_sets(fit.data)[first]),
         "recovered": _named(fit, fit.sets[item]),
-        "p_serious": np.round(fit.p_serious[first], 3),
+        "p_serious": np.round(p_serious[first], 3),
     }
     columns = _with_headings(columns_of(table_of(ids), np.arange(len(first))))
     return PageTable(columns, len(first), len(doubtful), "p_serious")
 
 
-def _named(fit: SetFit, sets: Members) -> list[str]:
+def _named(fit: Fit, sets: Members) -> list[str]:
     """Return sets as text, of which the empty one has a name."""
-    return [text or "(none)" for text in fit.joined(sets).to_pylist()]
+    return [text or "(none)" for text in joined(fit, sets).to_pylist()]
 
 
 def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:

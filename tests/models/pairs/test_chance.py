@@ -166,7 +166,7 @@ def test_the_ratio_rises_with_every_step():
 
 
 @pytest.fixture(scope="module")
-def fit() -> at.RankFit:
+def fit() -> at.Fit:
     return at.rank(votes_of_chance(own_shares=True, ties=0.2))
 
 

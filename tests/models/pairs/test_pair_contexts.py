@@ -24,7 +24,7 @@ from annotruth.observations import Comparisons
 from annotruth.report.pairs.verdict import rank_verdict
 
 
-def spread_of(fit: at.RankFit) -> float:
+def spread_of(fit: at.Fit) -> float:
     return float(fit.parameters["spread"][0])
 
 

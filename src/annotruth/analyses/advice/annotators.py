@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import counted, shown
+from annotruth.errors import AnnotruthError, counted, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import (
     FLAGGED,
@@ -24,11 +24,9 @@ from annotruth.models.base_fit import (
     SPAMMER_BELOW,
     TOO_FEW,
     UNCLEAR,
-    AnnotatorResults,
     table_of,
 )
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
@@ -54,30 +52,19 @@ _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAdvice:
-    """The verdict on every annotator, one entry per annotator.
+    """The verdict on every annotator, one entry per annotator."""
 
-    Attributes
-    ----------
-    verdict
-        One of `VERDICTS`, by the rules that `verdict_rules` states.
-    information
-        What a label of theirs gains, relative to the mean of the best tenth's.
-    ask
-        Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
-    reason
-        The reason for the verdict, with numbers, and whether the information is low.
-    """
-
-    verdict: NDArray[np.str_]
-    information: Floats
+    verdict: NDArray[np.str_]  # one of `VERDICTS`, by the rules that `verdict_rules` states
+    information: Floats  # what a label of theirs gains, relative to the mean of the best tenth's
+    # whether to give them assignments: not dropped, and information of at least `ASK_FROM`
     ask: NDArray[np.bool_]
-    reason: Sequence[str]
+    reason: Sequence[str]  # the reason for the verdict, with numbers
 
     def count(self, verdicts: Sequence[str] = VERDICTS) -> dict[str, int]:
         """Return how many annotators have each verdict."""
         return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in verdicts}
 
-    def table(self, fit: Fit | RankFit) -> pa.Table:
+    def table(self, fit: Fit[Any]) -> pa.Table:
         """Return the annotators, their verdicts, whether to ask them, and the reasons."""
         return table_of(
             {
@@ -119,7 +106,7 @@ def advice_of_verdicts(
     return AnnotatorAdvice(verdict, information, ask, reason)
 
 
-def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def verdicts(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
 
     A model of comparisons must have reliabilities.
@@ -134,19 +121,23 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
     return _with_changes(fit, *found) if "over_time" in fit.further else found
 
 
-def verdict_table(fit: AnnotatorResults) -> pa.Table:
+def verdict_table(fit: Fit[Any]) -> pa.Table:
     """Return annotator, verdict and reason, for a fit of comparisons or of sets."""
+    if fit.reliability is None:
+        raise AnnotruthError(
+            f"{fit.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
+        )
     verdict, reason = verdicts(fit)
     columns = {"verdict": verdict.tolist(), "reason": reason}
     return table_of({"annotator": fit.data.annotators, **columns})
 
 
-def has_flags(fit: AnnotatorResults) -> bool:
+def has_flags(fit: Fit[Any]) -> bool:
     """Whether the fit's model flags annotators."""
     return FLAGGED in fit.annotator_columns
 
 
-def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
+def verdict_rules(fit: Fit[Any]) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
     if fit.is_void:
         return {"unsure": f"everybody: {why_void(fit)}"}
@@ -177,17 +168,17 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
     return rules
 
 
-def why_void(fit: AnnotatorResults) -> str:
+def why_void(fit: Fit[Any]) -> str:
     """Return why a fit says nothing about people."""
     return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
 
 
-def _may_drop(fit: AnnotatorResults) -> bool:
+def _may_drop(fit: Fit[Any]) -> bool:
     """Whether the fit can tell spam from mistakes, and its labels from chance."""
     return fit.p_serious is not None and fit.verdict != "chance"
 
 
-def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_reliability(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
     A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
@@ -217,7 +208,7 @@ def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], l
         why_not = f"{fit.unit}s {CHANCE}"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
-    side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)
+    side = side_preferences(fit) if fit.kind == "comparisons" else [""] * len(verdict)
     reasons = []
     for s, word in enumerate(verdict.tolist()):
         estimate = f"reliability {fit.reliability[s]:.2f}"
@@ -294,7 +285,7 @@ _CAMPS = "it is open which of two sides is right"
 _MOST_SHOWN = 24  # characters of an item's name
 
 
-def _verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_flags(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator of a fit whose model flags them, and the reasons."""
     assert fit.behavior is not None
     flagged = np.asarray(fit.annotator_columns[FLAGGED], dtype=np.bool_)
@@ -305,14 +296,14 @@ def _verdicts_by_flags(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[st
     verdict = np.select(
         [flagged, needs_more, noticed], ["drop", "too few labels", "unsure"], "keep"
     )
-    examples = example_items(fit, flagged | noticed) if isinstance(fit, Fit) else {}
+    examples = example_items(fit, flagged | noticed) if fit.kind == "labels" else {}
     reasons = [
         _reason(fit, s, word) + examples.get(s, "") for s, word in enumerate(verdict.tolist())
     ]
     return verdict, reasons
 
 
-def _reason(fit: AnnotatorResults, s: int, verdict: str) -> str:
+def _reason(fit: Fit[Any], s: int, verdict: str) -> str:
     """Return the evidence for a verdict in one sentence."""
     assert fit.behavior is not None
     columns, behavior = fit.annotator_columns, fit.behavior[s]
@@ -382,7 +373,7 @@ def name_change(row: Mapping[str, Any]) -> str:
 
 
 def _with_changes(
-    fit: AnnotatorResults, verdict: NDArray[np.str_], reasons: Sequence[str]
+    fit: Fit[Any], verdict: NDArray[np.str_], reasons: Sequence[str]
 ) -> tuple[NDArray[np.str_], list[str]]:
     """Return verdicts and reasons that take annotators' last changes into account.
 

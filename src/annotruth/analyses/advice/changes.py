@@ -16,8 +16,7 @@ from annotruth.analyses.advice.standing import standing_table
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, shorten, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, from_arrow
 
@@ -244,7 +243,7 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
         How many labels were given again, to be mentioned.
     """
     for each in (before, after):
-        if not isinstance(each, Fit):
+        if getattr(each, "kind", "") != "labels":
             raise InputError(f"{shown(each)} is no fit of labels: give two fits of annotruth.fit")
     old, new = before.data, after.data
     items = _Common.of(old.items, new.items)

@@ -153,7 +153,13 @@ def plan(fit: Fit, target: str, value: float, *, seed: int = 0) -> Plan:
     annotators; what these labels then say of the items gives the expected measure. So the plan is
     as good as the model, and its interval says nothing about the model being wrong.
     """
-    _check(fit, target, value)
+    check_target(target, value)
+    most = 1.0
+    if target == "score":
+        check_ordinal(fit.data.scale, "the target score")
+        most = float(np.ptp(fit.data.scale.values))
+    if not 0.0 < value < most:
+        raise InputError(f"target {target} is {value:g}: give a number above 0 and below {most:g}")
     check_seed(seed)
     basis = basis_of(fit)
     advice = advise(fit, basis=basis)
@@ -184,16 +190,6 @@ def check_target(target: str, value: float) -> None:
             f"unknown target {target!r}: choose {', '.join(TARGETS)}; for comparisons, tau or score"
         )
     check_option(target, "float", value)
-
-
-def _check(fit: Fit, target: str, value: float) -> None:
-    check_target(target, value)
-    most = 1.0
-    if target == "score":
-        check_ordinal(fit.data.scale, "the target score")
-        most = float(np.ptp(fit.data.scale.values))
-    if not 0.0 < value < most:
-        raise InputError(f"target {target} is {value:g}: give a number above 0 and below {most:g}")
 
 
 def _simulated_rounds(

@@ -19,7 +19,7 @@ A verdict that was given is not replaced by too few labels, and fits without ver
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from annotruth.analyses.advice.advice import basis_of
 from annotruth.analyses.advice.annotators import annotator_advice, has_flags, verdicts
-from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults, BaseFit
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits import past_fits
 from annotruth.models.result import Fit
 
@@ -48,7 +48,7 @@ class Standing(NamedTuple):
 
 
 def standing_verdicts(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     names: Sequence[str],
     verdict: NDArray[np.str_],
     before: Mapping[str, Standing],
@@ -63,7 +63,7 @@ def standing_verdicts(
     last = np.array([each.verdict for each in past], dtype=object)
     said = np.array([each.said for each in past], dtype=object)
     since = np.where(said == verdict, [each.since for each in past], n_labels)
-    if fit.verdict in ("chance", "camps") or (isinstance(fit, BaseFit) and fit.is_void):
+    if fit.verdict in ("chance", "camps") or fit.is_void:
         now = last
     elif has_flags(fit):
         now = _by_flags(fit, verdict, last, since <= _SHARE_BEFORE * n_labels)
@@ -75,7 +75,7 @@ def standing_verdicts(
 
 
 def _by_flags(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     verdict: NDArray[np.str_],
     last: NDArray[np.object_],
     long: NDArray[np.bool_],
@@ -99,7 +99,7 @@ def _by_flags(
     )
 
 
-def _is_held(fit: AnnotatorResults, last: NDArray[np.object_]) -> NDArray[np.bool_]:
+def _is_held(fit: Fit[Any], last: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Return who keeps the last verdict of a model without flags."""
     if fit.reliability is None:
         return np.zeros(len(last), dtype=np.bool_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -135,18 +135,11 @@ _TIMES_NOT_USED = (
 )
 
 
-def check_groups(
-    estimator: Estimator | None,
-    engine: Engine,
-    read: ReadOptions,
-    *,
-    by: Any,
-    **others: Any,
+def check(
+    options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
 ) -> None:
-    """Refuse groups that cannot be fitted, before labels are read.
-
-    ``others`` are options by their names that do not go with groups.
-    """
+    """Refuse groups that cannot be fitted, before labels are read."""
+    by = options.get("by")
     if by is None:
         raise InputError(
             "annotators (`--annotators`) are traits for groups: name a column of them with by "
@@ -168,44 +161,48 @@ def check_groups(
             f"groups (`--by`) are for the engines memory and reference, not for {engine.name}: "
             "leave out engine (`--engine`), or by"
         )
-    for name, value in others.items():
-        if value is not None:
+    for name in ("classifier", "warm_start"):
+        if name in options:
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"groups (`--by`) take no {name} (`{flag}`): leave out one of them")
 
 
-def fit_groups(
+def analyse(
+    options: Mapping[str, Any],
     estimator: RobustGPM,
     labels: Labels,
-    *,
-    by: str | Sequence[str],
-    annotators: Any = None,
-    progress: ProgressCallback | None = None,
-    max_size: str | int | None = None,
+    read: ReadOptions,
+    progress: ProgressCallback | None,
 ) -> Fit:
-    """Return the fit of labels with groups of annotators, in ``fit.further["groups"]``.
+    """Return the fit of labels with groups by the columns ``by`` of the annotators' traits.
 
-    On ordinal scales of more than two categories the groups' opinions differ, unless the estimator has
-    ``truth="class"``.
-
-    ``estimator``: the model with its options; it is not changed.
-    ``by``: the columns of the annotators' traits whose values, or combinations of values, are
-      groups.
-    ``annotators``: the traits: a path or a frame with a column ``annotator``; None if the labels
-      have them.
-    ``progress``: called after every iteration.
-    ``max_size``: the largest file that is read.
+    ``annotators`` are the traits, a path or a frame with a column ``annotator``, unless the labels have them.
     """
+    annotators = options.get("annotators")
     with file_named_in_errors(annotators):
         if annotators is not None:
-            traits = load_table(annotators, max_size=max_size)
+            traits = load_table(annotators, max_size=read.max_size)
             labels = labels.with_annotator_covariates(traits)
         elif not labels.covariates.annotators:
             raise InputError(
                 "there are no traits of annotators to group them by: pass annotators "
                 "(`--annotators FILE`)"
             )
-        groups = AnnotatorGroups.of(labels, by)
+        groups = AnnotatorGroups.of(labels, options["by"])
+    return _fit_groups(estimator, labels, groups, progress)
+
+
+def _fit_groups(
+    estimator: RobustGPM,
+    labels: Labels,
+    groups: AnnotatorGroups,
+    progress: ProgressCallback | None,
+) -> Fit:
+    """Return the fit of labels with groups of annotators, in ``fit.further["groups"]``.
+
+    On ordinal scales of more than two categories the groups' opinions differ, unless the estimator has
+    ``truth="class"``.
+    """
     if estimator.truth == "auto" and labels.scale.is_ordinal and labels.n_categories > 2:
         estimator = replace(estimator, truth="opinions")
     model = fit_group_model(estimator, labels, groups.group, len(groups.names), progress)
@@ -229,7 +226,7 @@ def fit_groups_again(
     check_by(by)
     if not isinstance(estimator, RobustGPM):
         raise InputError(f"{estimator.name} has no groups: fit again (`annotruth fit`)")
-    return fit_groups(estimator, labels, by=by, progress=progress)
+    return analyse({"by": by}, estimator, labels, ReadOptions(), progress)
 
 
 _NAMED = 5  # groups that the summary names

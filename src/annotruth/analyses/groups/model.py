@@ -38,8 +38,7 @@ from annotruth.models.robust_gpm.class_steps import (
 )
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.observations import Labels
 from annotruth.observations.encode import id_ranks
 from annotruth.observations.layout import CanonicalOrder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from annotruth.analyses.machines.judges import (
     estimate_columns,
     find_machines,
     numbers,
+    refuse_margin_alone,
 )
 from annotruth.analyses.machines.measure import MachineMeasures, measure_machines
 from annotruth.analyses.machines.results import make_results
@@ -29,11 +30,11 @@ from annotruth.models.distribution import Z_95
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE, Comparisons
 from annotruth.observations.pairs.votes import EXCHANGED, in_order_of_codes
 
@@ -43,41 +44,41 @@ _TIMES_NOT_USED = (
 )
 
 
-def check_machine_options(
-    estimator: Estimator | None,
-    engine: Engine,
-    *,
-    margin: float | None,
-    others: Sequence[tuple[str, Any]],
+def check(
+    options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
 ) -> None:
-    """Refuse what cannot be fitted with machines, before labels are read.
-
-    ``others`` are names and values of options that machines do not go together with.
-    """
+    """Refuse what cannot be fitted with machines, before labels are read."""
+    margin = options.get("machine_margin")
+    refuse_margin_alone(options.get("machines", ()), margin)
     if not isinstance(estimator, RobustGPM):
         name = "auto" if estimator is None else estimator.name
         raise InputError(
             f"machines (`--machine`) need the model robust-gpm, not {name}: leave out the model "
             "(`--model`)"
         )
+    others = (
+        ("memory (`--memory`)", read.memory),
+        ("a classifier (`--classifier`)", options.get("classifier")),
+        ("a warm start (`--warm-start`)", options.get("warm_start")),
+        ("groups (`--by`)", options.get("by")),
+    )
     check_machines(engine, margin, others)
 
 
-def fit_labels_with_machines(
+def analyse(
+    options: Mapping[str, Any],
     estimator: RobustGPM,
     labels: Labels,
-    machines: Sequence[Any],
-    *,
-    margin: float | None,
-    progress: ProgressCallback | None = None,
+    read: ReadOptions,
+    progress: ProgressCallback | None,
 ) -> Fit:
     """Return the fit of people's and machines' labels, with results on machines.
 
     The people's labels are fitted first. By their consensus machines are measured: those that err
     together count less in the fit of all labels, which starts from the people's.
     """
-    margin = MACHINE_MARGIN if margin is None else margin
-    codes = find_machines(labels.annotators, machines)
+    margin = options.get("machine_margin", MACHINE_MARGIN)
+    codes = find_machines(labels.annotators, options["machines"])
     is_machine = np.zeros(labels.n_annotators, dtype=np.bool_)
     is_machine[codes] = True
     by_people = labels.subset(~is_machine[labels.annotator])

@@ -42,13 +42,16 @@ class ChangeModel(NamedTuple):
 
     def log_bayes_factors(self, session: Session, sequences: Sequences) -> Floats:
         """Return the log of how much more probable each sequence is if it changes."""
-        return self.compare(session, sequences).log_bayes_factor
+        return self.compare(session, sequences)[0]
 
-    def compare(self, session: Session, sequences: Sequences) -> ComparedSequences:
-        """Compare each sequence as a changing one with a constant one."""
+    def compare(self, session: Session, sequences: Sequences) -> tuple[Floats, Floats]:
+        """Return the log of how much more probable each sequence is if it changes than if not.
+
+        And the posterior of each sequence's level if it is constant, sequences x levels.
+        """
         logs, constant = np.zeros((sequences.n, 2)), np.empty((sequences.n, len(self.levels)))
         self._run(session, "likelihood", sequences, logs, constant)
-        return ComparedSequences(logs[:, 1] - logs[:, 0], constant)
+        return logs[:, 1] - logs[:, 0], constant
 
     def p_changing(self, log_bayes_factor: Floats) -> Floats:
         """Return the probability that a sequence changes."""
@@ -79,13 +82,6 @@ class ChangeModel(NamedTuple):
             *self[:4],
             *arguments,
         )
-
-
-class ComparedSequences(NamedTuple):
-    """Sequences as changing ones and as constant ones."""
-
-    log_bayes_factor: Floats  # the log of how much more probable each sequence is if it changes
-    constant: Floats  # the posterior of each sequence's level if it is constant, sequences x levels
 
 
 class Smoothed(NamedTuple):

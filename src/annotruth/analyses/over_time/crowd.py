@@ -36,14 +36,6 @@ _N_STEPS, _TOL = 20, 1e-3
 _LEAST = 0.01  # distance of reliabilities from 0 and 1
 
 
-class CrowdBins(NamedTuple):
-    """The crowd's reliability in bins of labels, one entry per bin."""
-
-    reliability: Floats
-    low: Floats
-    high: Floats
-
-
 class Trend(NamedTuple):
     """Whether reliability rises or falls from an annotator's first to their last label."""
 
@@ -70,23 +62,19 @@ class EqualBins(NamedTuple):
         edges = np.arange(1, N_BINS) * (len(sample) - 1) // N_BINS
         first = np.unique(np.append(np.partition(sample, edges)[edges], sample.min()))
         first[0] = min(first[0], numbers.min())
-        codes = _bin_codes(first, numbers)
-        last = np.full(len(first), -np.inf)
-        np.maximum.at(last, codes, numbers)
-        return cls(first, last, np.bincount(codes, n_labels).astype(np.int64))
+        bins = cls(first, np.full(len(first), -np.inf), np.empty(0, np.int64))
+        codes = bins.codes(numbers)
+        np.maximum.at(bins.last, codes, numbers)
+        return bins._replace(n_labels=np.bincount(codes, n_labels).astype(np.int64))
 
     def codes(self, numbers: Floats) -> Codes:
         """Return the bin of each number."""
-        return _bin_codes(self.first, numbers)
+        codes: Codes = np.searchsorted(self.first, numbers, side="right") - 1
+        return codes
 
 
-def _bin_codes(first: Floats, numbers: Floats) -> Codes:
-    codes: Codes = np.searchsorted(first, numbers, side="right") - 1
-    return codes
-
-
-def crowd_in_bins(sample: Sample, bins: Codes) -> CrowdBins:
-    """Return the crowd's reliability in bins, given the bin of each label of a sample."""
+def crowd_in_bins(sample: Sample, bins: Codes) -> list[Floats]:
+    """Return the crowd's reliability in bins and its interval, given the bin of each label."""
     own = logit(np.clip(sample.constant, _LEAST, 1.0 - _LEAST))
     n_labels = np.bincount(bins)
     n = len(n_labels)
@@ -100,11 +88,10 @@ def crowd_in_bins(sample: Sample, bins: Codes) -> CrowdBins:
         if np.abs(step).max() < _TOL:
             break
     error = Z_95 / np.sqrt(information)
-    means = (
+    return [
         np.bincount(bins, expit(own + shifted[bins]), n) / n_labels
         for shifted in (delta, delta - error, delta + error)
-    )
-    return CrowdBins(*means)
+    ]
 
 
 def _scores(sample: Sample, reliability: Floats) -> Floats:

@@ -92,11 +92,11 @@ def find_trajectories(
     is_long = may_change(sequences)
     long = sequences.take(is_long) if is_long.any() else sequences
     model = learn_change_model(session, long, evidence)
-    compared = model.compare(session, sequences)
-    changes = find_changes(session, sequences, model, compared.log_bayes_factor)
+    log_bayes_factor, constant = model.compare(session, sequences)
+    changes = find_changes(session, sequences, model, log_bayes_factor)
     found = np.searchsorted(clock.begin, changes.place, side="right") - 1
     # What is shown allows for changes that were not found, with the share that is most probable.
-    p_changing = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
+    p_changing = np.where(is_long, model.p_changing(log_bayes_factor), 0.0)
     p_changing[found] = 1.0
     varying = np.flatnonzero(p_changing > _NEGLIGIBLE)
     is_sampled = sampled[clock.annotator]
@@ -116,7 +116,7 @@ def find_trajectories(
         before=nothing,
         after=nothing,
         windows=windows,
-        shown=_reliability_in_windows(model, windows, p_changing, compared.constant, smoothed),
+        shown=_reliability_in_windows(model, windows, p_changing, constant, smoothed),
         sample=sample,
         varying=_sample(sequences, varying, smoothed),
         gain=HeldOutGain.of(sample.log_gains()),

@@ -14,10 +14,8 @@ from annotruth.app.console import json_entries, print_result
 from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
 
 if TYPE_CHECKING:
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
-    from annotruth.sets.fit import SetFit
 
 
 class EngineChoice(StrEnum):
@@ -193,7 +191,7 @@ def fit(
     written.raise_failures()
 
 
-def _measure(fit: Fit | SetFit, truth: str, read: ReadOptions) -> dict[str, float]:
+def _measure(fit: Fit, truth: str, read: ReadOptions) -> dict[str, float]:
     """Return how a fit does against the truth."""
     from annotruth.api import evaluate
 
@@ -201,7 +199,7 @@ def _measure(fit: Fit | SetFit, truth: str, read: ReadOptions) -> dict[str, floa
     return evaluate(fit, truth, scores=scores, separator=read.separator, max_size=read.max_size)
 
 
-def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
+def _show_distributed(fit: Fit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
     """Write the tables of a fit on Spark, print the result, and remove the files behind it."""
     from annotruth.app.on_spark import write_tables
 

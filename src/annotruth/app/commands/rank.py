@@ -17,7 +17,7 @@ from annotruth.errors import InputError
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
     from annotruth.observations.options import ReadOptions
 
 

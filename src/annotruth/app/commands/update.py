@@ -19,7 +19,6 @@ from annotruth.app.pair_advice import refuse_label_flags
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.models.em import ProgressReporter
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
 
@@ -147,19 +146,17 @@ def update(
 
 
 def _update(
-    before: Fit | RankFit,
+    before: Fit[Any],
     data: str | list[str],
     *,
     gold: str | None,
     refit: bool,
     read: ReadOptions,
     progress: ProgressReporter,
-) -> tuple[Fit | RankFit, Changes | RankChanges, dict[str, Any]]:
+) -> tuple[Fit[Any], Changes | RankChanges, dict[str, Any]]:
     """Return the new fit, what changed, and the entries of ``--json``."""
-    from annotruth.models.result import Fit
-
     changed: Changes | RankChanges
-    if isinstance(before, Fit):
+    if before.kind == "labels":
         from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit
 

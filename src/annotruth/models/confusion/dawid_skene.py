@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.confusion.estimator import check_memory
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor, ProgressCallback
 from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.evidence.classifier import choose_calibration, known_items
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, shares
@@ -79,7 +77,7 @@ class DawidSkeneSteps:
         counts = sums["counts"]
         return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
 
-    def resume(self, previous: BaseFit) -> DawidSkeneParameters:
+    def resume(self, previous: Fit) -> DawidSkeneParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         start, old = self.start(), dawid_skene_parameters(previous)
         confusion = self._session.to_host(start.confusion, 1)
@@ -116,7 +114,7 @@ class DawidSkeneSteps:
         return {**parameters._asdict(), "known_truth": self._known_truth}
 
 
-def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
+def dawid_skene_parameters(fit: Fit) -> DawidSkeneParameters:
     """Return the parameters of a fit."""
     n_annotators, n = fit.data.n_annotators, fit.data.n_categories
     # Stored as "rates", the name that saved fits have.
@@ -211,9 +209,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     def _check(self, labels: LabelSummary) -> None:
         check_memory(self.name, labels, labels.n_categories)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         without = super()._fit(labels, progress, previous)
         if labels.classifier is None:
             return without
@@ -222,7 +218,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
     def _fit_with_classifier(
         self, labels: Labels, progress: ProgressCallback | None, without: Fit
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit the labels with a classifier, which a fit without it calibrates."""
         assert labels.classifier is not None
         assert without.distribution is not None
@@ -249,7 +245,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         steps: DawidSkeneSteps,
         parameters: DawidSkeneParameters,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         return make_fit(
             labels,
             session,

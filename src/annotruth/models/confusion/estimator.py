@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from annotruth.engines import Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor
 from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
@@ -29,6 +27,7 @@ from annotruth.models.latent_classes import (
     confusion_log_odds,
     variance_inflation,
 )
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
@@ -113,7 +112,7 @@ class ClassEquations(ABC, Generic[P]):
     def acceleration(self) -> Squarem[P]:
         """Return how to extrapolate the steps."""
 
-    def parameters_of(self, fit: BaseFit) -> P:
+    def parameters_of(self, fit: Fit) -> P:
         """Return the parameters of a fit; raise if it has others than expected."""
         size = {
             "annotator": fit.data.n_annotators,
@@ -207,7 +206,7 @@ class LatentClassSteps(Generic[P]):
     def _votes(self) -> ExpectedCounts:
         return count_votes(self.equations.labels, self._session)
 
-    def resume(self, previous: BaseFit) -> P:
+    def resume(self, previous: Fit) -> P:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
 
@@ -301,7 +300,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         steps: LatentClassSteps[Any],
         parameters: Any,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         equations, counts = steps.equations, steps.final_counts
         assert counts is not None
         return make_fit(

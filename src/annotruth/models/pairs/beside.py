@@ -29,7 +29,7 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import BOTH_BAD, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 BESIDE = "beside"
 """The kind of results on a column beside the scores, such as the cost."""

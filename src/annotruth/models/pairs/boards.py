@@ -28,7 +28,7 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 BOARDS = "boards"
 """The kind of these further results."""

@@ -25,7 +25,6 @@ from annotruth.models.pairs.graph import (
     sums_at,
 )
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.score_model import (
     PRIOR_SD,
     Evaluation,
@@ -33,6 +32,7 @@ from annotruth.models.pairs.score_model import (
     halve_step,
     make_information,
 )
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:

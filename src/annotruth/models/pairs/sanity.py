@@ -13,7 +13,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 PLAIN_SCORES = "plain_scores"
 """The parameter with the scores of all votes counted alike (Bradley and Terry's model)."""

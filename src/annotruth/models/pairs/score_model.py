@@ -50,7 +50,7 @@ from annotruth.models.pairs.graph import (
     sums_at,
 )
 from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:

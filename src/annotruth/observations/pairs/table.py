@@ -93,6 +93,9 @@ class Comparisons:
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    kind: ClassVar[str] = "comparisons"
+    """What annotators gave, as `annotruth.models.result.Fit.kind`."""
+
     on_disk: ClassVar[bool] = False
     """Whether the arrays are on disk."""
     noun: ClassVar[str] = "comparison"
@@ -108,7 +111,7 @@ class Comparisons:
         winner is left, right, tie, or the id of the item. ``read`` says which columns to take; or
         its fields ``columns`` and ``covariates`` as keywords.
         """
-        made: Comparisons = bound("Comparisons.of")(data, read, **options)
+        made: Comparisons = bound("comparisons.read")(data, read, **options)
         return made
 
     @classmethod

@@ -14,7 +14,6 @@ from annotruth.analyses.advice.annotators import has_flags, verdicts
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
-from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -293,7 +292,7 @@ class FitCharts:
         )
 
 
-def history_chart(fit: HasHistory, unit: str) -> Chart:
+def history_chart(fit: Fit[Any], unit: str) -> Chart:
     """Chart the log-likelihood of all units by iteration."""
     history = fit.history.log_likelihood
     if len(history) < 2:

@@ -7,10 +7,11 @@ shown as its lines and tables.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.result import Fit
 from annotruth.report.render import Part, Section, SmallTable, Text, as_sentence
 
 _MAX_PAIRS = 20
@@ -25,7 +26,7 @@ _MEANING = (
 )
 
 
-def make_sections(fit: AnnotatorResults) -> list[Section]:
+def make_sections(fit: Fit[Any]) -> list[Section]:
     """Return the section of each kind of further results that a fit has."""
     return [
         dependent_annotators(results)

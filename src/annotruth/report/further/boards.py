@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.result import Fit
 from annotruth.report.render import Heading, Part, Section, SmallTable, Text
 
 _MAX_BOARDS, _MAX_ITEMS, _MAX_PAIRS = 12, 30, 20
@@ -17,7 +17,7 @@ _MEANING = (
 )
 
 
-def make_section(fit: AnnotatorResults, results: FurtherResults) -> Section:
+def make_section(fit: Fit[Any], results: FurtherResults) -> Section:
     """Return the section: the boards side by side, and where the order differs."""
     rows = results.tables["boards"].to_pylist()
     column = shorten(str(results.facts["by"]), 40)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import Heading, Part, Section, SideBySide, SmallTable, Text
@@ -32,7 +32,7 @@ _TOGETHER = (
 )
 
 
-def make_section(fit: AnnotatorResults, results: FurtherResults) -> Section:
+def make_section(fit: Fit[Any], results: FurtherResults) -> Section:
     """Return the section: machines beside people, their dependence, and their confusion."""
     tables = {name: table.to_pylist() for name, table in results.tables.items()}
     charts = _confusion_charts(tables["machine_confusion"])

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from annotruth.analyses.advice.annotators import describe_time
 from annotruth.errors import counted
-from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.trajectories import Trajectory, draw_trajectories
 from annotruth.report.render import Bullets, Part, Section, SmallTable, Text
@@ -22,7 +23,7 @@ _WIDTH = 840.0
 _SECONDS_BINS = ("fastest fifth", "second", "third", "fourth", "slowest fifth")
 
 
-def make_section(fit: AnnotatorResults, results: FurtherResults) -> Section:
+def make_section(fit: Fit[Any], results: FurtherResults) -> Section:
     """Return the section: who changed, reliability over time, the crowd, seconds per answer."""
     charts: list[Chart] = []
     changes, rows = results.tables["changes_over_time"], results.tables["over_time"]

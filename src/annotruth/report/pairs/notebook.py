@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import annotator_lines, leader_line, notices
+from annotruth.models.result import RankFit
 from annotruth.report.charts.rank_charts import RankCharts
 from annotruth.report.notebook import block
 from annotruth.report.pairs.verdict import rank_verdict

@@ -9,8 +9,8 @@ from typing import Any
 
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import notices
+from annotruth.models.result import RankFit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import TIE
 from annotruth.report.charts.chart import CLASS_COLORS, Chart

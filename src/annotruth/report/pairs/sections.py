@@ -15,8 +15,8 @@ from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import group_leaders, leaders, score_line, side_line
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, OUTCOMES
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
@@ -304,8 +304,8 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
         f"{n_apart:,} of {n:,} items by more than 1.96 standard errors. The groups were formed by "
         "these same votes, so part of the differences comes by construction."
     )
-    if fit.chosen:
-        lead += f" {as_sentence(fit.chosen)}"
+    if fit.chosen is not None:
+        lead += f" {as_sentence(fit.chosen['why'])}"
     shown = SideBySide([charts["groups"], Beside([Facts(rows)])])
     return Section("groups", "Taste groups", [Text(lead, "lead"), shown])
 

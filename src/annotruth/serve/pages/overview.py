@@ -18,7 +18,7 @@ from annotruth.report.charts.over_time import (
 from annotruth.report.render import Fact, Facts
 from annotruth.serve.pages.frame import PROJECTS, Frame, Link, list_page, minute, render
 from annotruth.serve.pages.tables import Column, PagedTable, TableQuery
-from annotruth.serve.store.columns import utc_now
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import Alert, Project, Snapshot, WorkerState
 
 MAX_POINTS = 120

@@ -39,24 +39,22 @@ from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels, current_of_slots
 from annotruth.serve.store.projects import (
     active_leases,
+    annotator_history,
     get_content,
     get_gold,
     get_traits,
-    list_projects,
-)
-from annotruth.serve.store.rows import count, find, rows_of
-from annotruth.serve.store.snapshots import (
-    annotator_history,
     get_worker_state,
     hourly_counts,
     latest_annotator_history,
     latest_snapshot,
+    list_projects,
     snapshot_history,
 )
+from annotruth.serve.store.rows import count, find, rows_of
 from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
 from annotruth.serve.web.auth import Access, require
-from annotruth.serve.web.context import ServeContext, context_of
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
+from annotruth.serve.web.parameters import ServeContext, context_of
 from annotruth.serve.web.schemas import AlertKind
 
 TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")

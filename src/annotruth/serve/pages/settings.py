@@ -16,13 +16,12 @@ from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
 from annotruth.report.render import Settings
-from annotruth.serve.administration import Administration
+from annotruth.serve.administration import Administration, list_tokens
 from annotruth.serve.hooks.platforms import PLATFORMS, parse_settings
 from annotruth.serve.pages.frame import PROJECTS, Frame, login_page, render
 from annotruth.serve.pages.routes import Admin, PageRoute, Reader, frame_of
-from annotruth.serve.store.alerts import last_deliveries
-from annotruth.serve.store.columns import utc_now
-from annotruth.serve.store.rows import change, find
+from annotruth.serve.store.projects import last_deliveries
+from annotruth.serve.store.rows import change, find, utc_now
 from annotruth.serve.store.tables import (
     Alert,
     Delivery,
@@ -31,10 +30,9 @@ from annotruth.serve.store.tables import (
     Token,
     Webhook,
 )
-from annotruth.serve.store.tokens import list_tokens
 from annotruth.serve.web.auth import Access, check_same_origin, form_of, require
-from annotruth.serve.web.context import ServeContext, context_of
-from annotruth.serve.web.errors import message_of
+from annotruth.serve.web.guard import message_of
+from annotruth.serve.web.parameters import ServeContext, context_of
 from annotruth.serve.web.schemas import (
     NewConnection,
     NewProject,

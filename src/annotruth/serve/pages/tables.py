@@ -21,8 +21,7 @@ from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import ACCURACY_COLUMNS
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.report.charts.chart import color_indices

@@ -22,7 +22,7 @@ from annotruth.errors import InputError, counted, shorten
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import as_arrow, from_arrow
 from annotruth.observations.validate import is_integer

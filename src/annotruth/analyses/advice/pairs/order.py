@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations import LEFT, RIGHT, TIE
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)

@@ -15,7 +15,7 @@ from annotruth.analyses.advice.pairs.order import OrderPosterior, Voters
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes
 from annotruth.models.distribution import Z_95
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.validate import check_option, check_seed
 
 PAIR_TARGETS = {

@@ -27,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.starts import (
     trimmed_start,
 )
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
 

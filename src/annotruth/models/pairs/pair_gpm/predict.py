@@ -21,7 +21,7 @@ from annotruth.models.pairs.pair_gpm.annotators import (
     N_SERIOUS,
 )
 from annotruth.models.pairs.pair_gpm.votes import SLIP
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.layout import check_index
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 

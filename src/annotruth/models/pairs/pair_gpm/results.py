@@ -39,9 +39,9 @@ from annotruth.models.pairs.pair_gpm.verdicts import (
 )
 from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
-from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.models.pairs.sanity import PLAIN_SCORES
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
+from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT
 
 if TYPE_CHECKING:

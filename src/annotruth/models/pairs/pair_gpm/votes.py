@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Engine, get_engine
-from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.reference import ReferenceEngine
+from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout
