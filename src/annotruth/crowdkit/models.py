@@ -16,16 +16,20 @@ from annotruth.crowdkit.votes import COLUMNS, PROBABILITIES, label_series, selec
 from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models import gpm, robust_gpm
-from annotruth.models.base import Estimator
+from annotruth.models.base import EMEstimator, Estimator
 from annotruth.models.confusion import glad, mace
 from annotruth.models.confusion.mace import MACEEquations, MACEParameters
 from annotruth.models.em import History, ProgressCallback, Steps
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.frames import LABEL_ROLES
 
 P = TypeVar("P")
+
+_STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
+_SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
+# Of a start that is given as probabilities: so many that their geometric mean is their mean.
+_START_COUNTS = 1e12
 
 
 class TaskLabels(NamedTuple):
@@ -168,12 +172,6 @@ class GLAD(ModelAggregator):
         # crowd-kit's names and order.
         self.probas_ = self.probas_.sort_index().rename_axis(columns="variable")
         self.labels_ = self.labels_.sort_index()
-
-
-_STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
-_SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
-# Of a start that is given as probabilities: so many that their geometric mean is their mean.
-_START_COUNTS = 1e12
 
 
 class _Equations(MACEEquations):

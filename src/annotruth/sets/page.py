@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,18 @@ from typing import Any
 import numpy as np
 
 from annotruth.analyses.advice.annotators import verdict_rules, verdicts
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW, table_of
 from annotruth.models.result import Fit
-from annotruth.report.charts.chart import CLASS_COLORS
-from annotruth.report.charts.fit_charts import history_chart
+from annotruth.observations.sets import Members
+from annotruth.report.charts import shapes
+from annotruth.report.charts.chart import CLASS_COLORS, Chart
+from annotruth.report.charts.fit_charts import (
+    as_text,
+    history_chart,
+    interval_chart,
+    sorted_intervals,
+)
 from annotruth.report.page import convergence_notice, how_it_ended, range_of, subheading
 from annotruth.report.render import (
     DataTable,
@@ -27,9 +36,15 @@ from annotruth.report.render import (
     write_page,
 )
 from annotruth.report.sections import rows_left_out, verdict_counts
-from annotruth.sets.charts import label_chart, reliability_chart, together_chart
-from annotruth.sets.fit import SURE, evaluate_sets, given_sets, label_names
-from annotruth.sets.page_tables import answer_rows, item_rows, label_rows, people_rows
+from annotruth.report.tables import (
+    MAX_ANNOTATORS,
+    PageColumn,
+    PageTable,
+    columns_of,
+    number_column,
+    text_column,
+)
+from annotruth.sets.fit import SURE, evaluate_sets, given_sets, joined, label_names
 
 _METRICS = {
     "f1_micro": ("Micro-F1", "over all items and labels at once"),
@@ -195,3 +210,220 @@ def _appendix(fit: Fit) -> Section:
         *how_it_ended(fit, {"history": history_chart(fit, "answers")}, "answer"),
     ]
     return Section("appendix", "Appendix", parts)
+
+
+MAX_PROBABILITIES = 400_000
+"""How many probabilities of labels the page has; of more, the least certain items stay."""
+
+MAX_ANSWERS = 5_000
+"""How many doubtful answers the page has."""
+
+_MAX_SHOWN = 8  # labels with a column of their own; the file that --out writes has all
+
+_HEADINGS: Mapping[str, tuple[str, str]] = {
+    "item": ("Item", ""),
+    "annotator": ("Annotator", ""),
+    "n_answers": ("Answers", "number of answers"),
+    "labels": ("Labels", "the most likely set, or the set that was given"),
+    "recovered": ("Recovered", "the most likely set of the item"),
+    "confidence": ("Confidence", "the probability that the item has exactly these labels"),
+    "next": ("Unsure", "the labels whose probability is between 20% and 80%"),
+    "reliability": (
+        "Reliability",
+        "what their answers say relative to a typical serious annotator, with its 95% interval",
+    ),
+    "sensitivity": ("Sensitivity", "how often they give a label where it is right"),
+    "specificity": ("Specificity", "how often they leave out a label where it is wrong"),
+    "prevalence": ("Prevalence", "the share of items that have the label"),
+    "n_items": ("Items", "items whose most likely set has the label"),
+    "n_given": ("Given", "answers that have the label"),
+    "p_serious": ("P serious", "the probability that the answer was serious"),
+}
+_SHARES = {"confidence", "sensitivity", "specificity", "prevalence", "p_serious"}
+_HIDDEN = {"low", "high", "spammer"} | {
+    f"{rate}_{end}" for rate in ("sensitivity", "specificity") for end in ("low", "high")
+}
+_FIRST = (
+    "item",
+    "annotator",
+    "label",
+    "labels",
+    "confidence",
+    "reliability",
+    "verdict",
+    "recovered",
+)
+
+
+def label_rows(fit: Fit) -> PageTable:
+    """Return the table of labels, the most frequent first."""
+    table = fit.label_table()
+    columns = _with_headings(columns_of(table, np.arange(table.num_rows)))
+    return PageTable(
+        columns,
+        len(label_names(fit.data)),
+        len(label_names(fit.data)),
+        "prevalence",
+        descending=True,
+    )
+
+
+def item_rows(fit: Fit) -> PageTable:
+    """Return the table of items, the least certain first."""
+    n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
+    rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
+    table = fit.item_table().select(["item", "n_answers", "confidence"])
+    columns = columns_of(table, rows)
+    columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
+    columns = _with_headings(columns)
+    unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
+    columns += _with_headings([text_column("next", joined(fit, unsure).to_pylist())])
+    names = label_names(fit.data)
+    most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
+    for n in most.tolist():
+        column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
+        column |= {"kind": "share", "title": names[n], "help": "probability of this label"}
+        columns.append(column)
+    return PageTable(columns, len(rows), fit.data.n_items, "confidence")
+
+
+def people_rows(fit: Fit) -> PageTable:
+    """Return the table of annotators, the least reliable first."""
+    rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
+    columns = _with_headings(columns_of(fit.annotator_table(), rows))
+    for column in columns:
+        if column["key"] == "reliability":
+            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
+    words, reasons = verdicts(fit)
+    columns[3:3] = _with_headings([text_column("verdict", words[rows].tolist())])
+    columns += _with_headings([text_column("reason", [reasons[s] for s in rows])])
+    return PageTable(columns, len(rows), fit.data.n_annotators, "reliability")
+
+
+def answer_rows(fit: Fit) -> PageTable:
+    """Return the answers that are probably not serious, of annotators who are not dropped."""
+    data = fit.data
+    dropped = verdicts(fit)[0] == "drop"
+    p_serious = np.asarray(fit.p_serious)
+    doubtful = np.flatnonzero((p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
+    first = doubtful[np.argsort(p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
+    item = data.item_of_label()[first]
+    ids: dict[str, Any] = {
+        "item": data.items.take(item),
+        "annotator": data.annotators.take(data.annotator[first]),
+        "labels": _named(fit, given_sets(fit.data)[first]),
+        "recovered": _named(fit, fit.sets[item]),
+        "p_serious": np.round(p_serious[first], 3),
+    }
+    columns = _with_headings(columns_of(table_of(ids), np.arange(len(first))))
+    return PageTable(columns, len(first), len(doubtful), "p_serious")
+
+
+def _named(fit: Fit, sets: Members) -> list[str]:
+    """Return sets as text, of which the empty one has a name."""
+    return [text or "(none)" for text in joined(fit, sets).to_pylist()]
+
+
+def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:
+    """Return columns with the headings of sets of labels."""
+    for column in columns:
+        key = column["key"]
+        if key in _HEADINGS:
+            column["title"], column["help"] = _HEADINGS[key]
+        if key in _SHARES and column["kind"] == "number":
+            column["kind"] = "share"
+        column["hidden"] = key in _HIDDEN
+        column["rank"] = _FIRST.index(key) if key in _FIRST else len(_FIRST)
+    return columns
+
+
+_MAX_BARS = 24
+_MAX_TOGETHER = 12
+
+
+def label_chart(fit: Fit) -> Chart:
+    """Chart the share of items that have each label, and of answers that give it."""
+    prevalence, given = fit.probability.mean(axis=0), given_sets(fit.data).mean(axis=0)
+    order = np.argsort(-prevalence, kind="stable")[:_MAX_BARS]
+    names = [label_names(fit.data)[n] for n in order]
+    tips = [
+        f"{name}: {prevalence[n]:.1%} of items have it, {given[n]:.1%} of answers give it"
+        for name, n in zip(names, order, strict=True)
+    ]
+    more = (
+        f" The {len(order)} most frequent of {len(label_names(fit.data)):,}."
+        if len(order) < len(label_names(fit.data))
+        else ""
+    )
+    return Chart(
+        name="labels",
+        title="Share of items with each label",
+        caption=f"Recovered, and as given in answers.{more}",
+        data={
+            "label": names,
+            "recovered": prevalence[order].tolist(),
+            "given": given[order].tolist(),
+        },
+        draw=lambda width: shapes.paired_bars(
+            names, given[order], prevalence[order], ["at-k0"] * len(names), width, tips
+        ),
+        colors=CLASS_COLORS,
+    )
+
+
+def reliability_chart(fit: Fit) -> Chart:
+    """Chart the reliability of annotators with their intervals."""
+    names = as_text(fit.data.annotators)
+    intervals = sorted_intervals(
+        names, np.asarray(fit.reliability), fit.low, fit.high, fit.spammer, (0.0, 1.0), "reliability",
+        SPAMMER_BELOW,
+    )  # fmt: skip
+    caption = "What answers say relative to a typical serious annotator, with 95% intervals."
+    return interval_chart(
+        "reliability",
+        "Reliability of annotators",
+        caption,
+        "annotator",
+        intervals,
+        "annotators by rank",
+    )
+
+
+def together_chart(fit: Fit) -> Chart | None:
+    """Chart which labels go together; None where types of items do not say that they do."""
+    share = shares_together(fit)
+    if share is None:
+        return None
+    order = np.argsort(-fit.probability.mean(axis=0), kind="stable")[:_MAX_TOGETHER]
+    names = [label_names(fit.data)[n] for n in order]
+    shown = share[np.ix_(order, order)]
+    drawn = np.where(np.eye(len(order), dtype=np.bool_), np.nan, np.clip(shown, 0.0, 1.0))
+    tips = [
+        f"{column}: {shown[k, g]:.0%} of items with {row}"
+        for k, row in enumerate(names)
+        for g, column in enumerate(names)
+    ]
+    texts = [f"{value:.0%}" if len(order) <= 8 else "" for value in shown.ravel()]
+    return Chart(
+        name="together",
+        title="Labels that go together",
+        caption="Of the items with the label of the row, the share that has that of the column.",
+        data={
+            "label": [row for row in names for _ in names],
+            "other": names * len(names),
+            "share": shown.ravel().tolist(),
+        },
+        draw=lambda width: shapes.heatmap(
+            names, names, drawn, width, tips, ("with ↓", "also →"), texts
+        ),
+    )
+
+
+def shares_together(fit: Fit) -> Floats | None:
+    """Return the share of items with one label that have another, labels x labels."""
+    theta, types = fit.parameters["theta"], fit.parameters["types"]
+    if len(types) == 1:
+        return None
+    both = np.einsum("k,ka,kb->ab", types, theta, theta)
+    share: Floats = both / (types @ theta)[:, np.newaxis]
+    return share

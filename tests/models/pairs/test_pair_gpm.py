@@ -153,7 +153,7 @@ def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.Monkey
     """Annotators who are not in the sample do not count for the mean sharpness in it."""
     data = simulate.comparers(n_items=40, n_annotators=300, seed=1).comparisons
     sample = sample_votes(data, 1000, seed=0)
-    assert sample.counted_annotators() == (sample.comparisons_per_annotator > 0).sum() == 25
+    assert sample.n_annotators == (sample.comparisons_per_annotator > 0).sum() == 25
     small = PairGPM().fit(data).result_.parameters["precision"][0]
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 2000)
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.starts._SAMPLE", 1000)
