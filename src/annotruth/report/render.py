@@ -12,8 +12,8 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -25,9 +25,10 @@ from typing import Any, TypeAlias
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from annotruth.errors import shorten
+from annotruth.errors import counted, shorten
 from annotruth.io.atomic import atomic_write
 from annotruth.report.charts.chart import (
+    CLASS_COLORS,
     NARROW_WIDTH,
     THEMES,
     Chart,
@@ -42,6 +43,9 @@ Part: TypeAlias = Any
 
 Fact: TypeAlias = tuple[str, object, str]
 """A name, a large value, and a note on it."""
+
+Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
+"""What a small table shows of a row."""
 
 _SPACES = re.compile(r"\s+")
 _CODE = re.compile("`([^`]+)`")
@@ -277,6 +281,21 @@ def _find(part: Part, kind: type) -> Iterator[Any]:
         yield from _find(part.parts, kind)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportContent:
+    """What is in the report of a fit, as `make_page` takes it."""
+
+    kind: str
+    heading: str  # where the name of the labels is not given
+    described: str  # what was read
+    notice: str
+    sections: Sequence[Section]
+    footer: str
+    data: str = ""
+    colors: Sequence[str] = CLASS_COLORS
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
 class Renderer:
     """Templates of the report, and of further packages with a folder ``templates``.
 
@@ -339,6 +358,35 @@ def as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
+def number(key: str, template: str, missing: str = "-") -> Cell:
+    """Return a cell of a row's number; ``missing`` where there is none."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        value = row[key]
+        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+        return missing if unknown else template.format(value)
+
+    return cell
+
+
+def records_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Cell]) -> SmallTable:
+    """Return rows as a small table; ``columns``: the cell of a row by heading."""
+    return SmallTable(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+
+
+def first_rows(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Cell],
+    most: int,
+    unit: str,
+    see: str = "",
+    style: str = "quiet",
+) -> list[Part]:
+    """Return the first rows as a small table, and how many more there are."""
+    table, more = records_table(rows[:most], columns), len(rows) - most
+    return [table, Text(f"And {counted(more, unit)}{see}.", style)] if more > 0 else [table]
+
+
 def charts_and_tables(
     sections: Iterable[Section], charts: Iterable[Chart] = ()
 ) -> dict[str, dict[str, Any]]:
@@ -390,7 +438,7 @@ def make_page(
         command=command,
         notice=notice,
         sections=shown,
-        footer=f"Made by annotruth {version('annotruth')}. {footer}",
+        footer=f"Made by annotruth {version('annotruth')}. {footer} This page works offline.",
         style=style,
         data=data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
         script=script,

@@ -25,7 +25,7 @@ from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes
 from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
-from annotruth.report.pairs.verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_verdict
 
 
 def spread_of(fit: at.RankFit) -> float:
