@@ -14,12 +14,10 @@ from crowdkit.aggregation import MACE, DawidSkene
 from threadpoolctl import threadpool_limits
 
 from annotruth.engines import Engine, Session
-from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.reference import ReferenceEngine
+from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.models.confusion import dawid_skene
 from annotruth.models.gpm import GPM
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.observations import Labels
 from benchmarks import machine, peerannot, scaling
 from benchmarks.crowds import peer_frame, simulated

@@ -82,7 +82,7 @@ RETIRED_WORDS = (
         "pass (over labels), grid (of settings)", r"sweeps?|swept", r"\bsweeps?\b|\bswept\b"
     ),
     RetiredWord("LabelSummary, summary", r"tall(y|ies)", r"\btall(y|ies)\b"),
-    RetiredWord("AppendedLabels", "grown"),
+    RetiredWord("Appended", "grown"),
     RetiredWord("LabelBuilder, collect", r"gathering"),
     RetiredWord("LazyTable, partitions", r"pieces?"),
     RetiredWord("response strategy", r"ways?", r"\bways? of (answering|labelling|labeling)\b"),
@@ -139,9 +139,9 @@ RETIRED_WORDS = (
 )
 RETIRED_CLASSES = {
     "Trace": "History",
-    "Found": "BaseFit",
+    "Found": "Fit",
     "Tally": "LabelSummary",
-    "Grown": "AppendedLabels",
+    "Grown": "Appended",
     "Gathering": "LabelBuilder",
     "Pieces": "LazyTable",
     "Sweep": "Pass",

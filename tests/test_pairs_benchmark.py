@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 from benchmarks.pairs import groups, prompts, sets
 from benchmarks.pairs.__main__ import main
 
-from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
+from annotruth.models.pairs.pair_gpm.votes import ranking_weights
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemorySession
 from annotruth.models.robust_gpm import model, opinion_model
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
+from annotruth.models.robust_gpm.opinions import OpinionSteps
 from benchmarks.gpu.crowds import make_opinions
 from benchmarks.gpu.robust_gpm import compare_engines
 from benchmarks.gpu.timing import Stages

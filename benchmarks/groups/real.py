@@ -11,13 +11,12 @@ from pyarrow import csv
 
 import annotruth as at
 from annotruth.analyses.groups.differences import SIGNIFICANCE, find_differences
+from annotruth.analyses.groups.fit import AnnotatorGroups
 from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
-from annotruth.analyses.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.selection.folds import HeldOutModel, log_p_of_folds
-from annotruth.selection.heldout import HeldOut, assign_folds, score_folds
+from annotruth.selection.heldout import HeldOut, assign_folds, log_p_of_folds, score_folds
 from benchmarks.groups.tables import markdown
 
 _TRAITS = ("gender", "age", "race", "education")
@@ -86,7 +85,8 @@ def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
     def fit(held_out: int, _: Any) -> bool:
         some = labels.subset(fold != held_out)
         groups = AnnotatorGroups.of(some, by)
-        fitted["model"] = fit_group_model(at.RobustGPM(truth="opinions"), some, groups)
+        model = at.RobustGPM(truth="opinions")
+        fitted["model"] = fit_group_model(model, some, groups.group, len(groups.names))
         fitted["order"] = id_order(some)
         return True
 
@@ -95,9 +95,9 @@ def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
         items, annotators = (np.argsort(fitted["order"][k]) for k in (0, 1))
         return model.predict_proba(items[item[rows]], annotators[labels.annotator[rows]])
 
-    model = HeldOutModel("groups", fit, predict)
+    label = labels.category_of_label()
     log_p, converged = log_p_of_folds(
-        model, labels.category_of_label(), labels.n_categories, fold, None
+        "groups", fit, predict, label, labels.n_categories, fold, None
     )
     scored = fold >= 0
     return HeldOut(

@@ -12,7 +12,7 @@ import numpy as np
 from annotruth.errors import AnnotruthWarning
 from annotruth.kernels.arrays import Floats
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 
 REFERENCES = ("bradley-terry", "crowd-bt")

@@ -25,7 +25,7 @@ from annotruth.engines.gpu import GPUEngine
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.memory import MemoryEngine
 from annotruth.models.pairs.registry import make_pair_estimator
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations import Comparisons
 from benchmarks.pairs.speed import N_ANNOTATORS, N_ITEMS, TIE_SHARE
 

@@ -11,7 +11,7 @@ from annotruth.kernels.arrays import Codes
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.registry import get_pair_model
 from annotruth.paper.tables import mean_with_error
-from annotruth.selection.pairs import choose_n_groups
+from annotruth.selection.choose import choose_n_groups
 from annotruth.simulate import ComparisonSimulation
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import fit_votes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.models.pairs.registry import get_pair_model
-from annotruth.selection.pairs import assign_comparison_folds, score_comparison_folds
+from annotruth.selection.heldout import assign_folds, score_folds
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import compared
 from benchmarks.pairs.sets import load_set
@@ -25,8 +25,8 @@ def held_out(options: PartOptions) -> list[PartTable]:
         scores: dict[str, list[float]] = {name: [] for name in names}
         errors = []
         for seed in seeds:
-            fold = assign_comparison_folds(data, 5, seed)
-            results = {n: score_comparison_folds(get_pair_model(n)(), data, fold) for n in names}
+            fold = assign_folds(data, 5, seed)
+            results = {n: score_folds(get_pair_model(n)(), data, fold) for n in names}
             for name, result in results.items():
                 scores[name].append(result.score)
             errors.append(results[options.model].ahead_of(results[names[0]])[1])

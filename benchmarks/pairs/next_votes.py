@@ -11,7 +11,7 @@ from annotruth.analyses.advice.annotators import NOBODY
 from annotruth.analyses.advice.pairs.advice import advise_pairs
 from annotruth.kernels.arrays import Codes
 from annotruth.metrics import kendall_tau
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations import Comparisons
 from annotruth.paper.tables import mean_with_error
 from annotruth.simulate import ComparisonSimulation

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from annotruth.metrics import concordance
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import compared, fit_votes, peers
 from benchmarks.pairs.sets import SPAMMERS, PassageCrowd, passage_crowd

@@ -15,7 +15,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.result import Fit
 from annotruth.observations import DuplicatePolicy, Labels
 from annotruth.observations.truth import match_truth
-from annotruth.paper import movie
+from annotruth.paper import real_labels
 from annotruth.paper.experiment import Measure
 from annotruth.paper.measures import Measured, spammer_share
 from benchmarks.panel.simulated import BEHAVIORS, measure_score
@@ -127,13 +127,15 @@ def movies(data: Path) -> PanelTable:
             Measure("rmse", "RMSE", "lower"),
             Measure("spammers", "spammers"),
         ),
-        cases=(Case((), partial(_draw_movies, data / movie.FILE)),),
+        cases=(Case((), partial(_draw_movies, data / real_labels.RATINGS)),),
     )
 
 
 def _draw_movies(path: Path, seed: int) -> Trial:
-    settings = movie.EXPERIMENT.resolve({})
-    sample = movie.draw_ratings(movie.read_ratings(path), settings, np.random.default_rng(seed))
+    settings = real_labels.MOVIE.resolve({})
+    sample = real_labels.draw_ratings(
+        real_labels.read_ratings(path), settings, np.random.default_rng(seed)
+    )
 
     def measure(fit: Fit) -> Measured:
         share = None if fit.spammer is None else spammer_share(fit)

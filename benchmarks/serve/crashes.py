@@ -22,8 +22,7 @@ from sqlalchemy import select
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.projects import change_settings
-from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
+from annotruth.serve.store.projects import change_settings, latest_snapshot, snapshots_folder
 from annotruth.serve.store.tables import event
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve.processes import PROJECT, Installation, installation

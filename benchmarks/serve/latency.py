@@ -9,10 +9,10 @@ from statistics import median
 import numpy as np
 
 import annotruth as at
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events
-from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
+from annotruth.serve.store.projects import latest_snapshot, snapshots_folder
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import LabelEvent, Snapshot
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve.processes import Installation, installation, running

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.rows import utc_now
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
 from benchmarks.serve import latency
 from benchmarks.serve.ingestion import BATCH, LEAST, MOST_MILLISECONDS, n_lost, post

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -16,12 +15,13 @@ from typing import Any, NamedTuple
 
 from tests.postgresql import PostgresqlServer, postgresql_server
 
+from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.columns import utc_now
+from annotruth.serve.start import serve_commands
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import Project
-from annotruth.serve.store.tokens import create_token
 
 PROJECT = "measured"
 DATABASES = ("SQLite", "PostgreSQL")
@@ -73,7 +73,7 @@ def running(config: ServeConfig, part: str) -> Iterator[subprocess.Popen[bytes]]
     """Run a process of the service, "web" or "worker", until the block ends."""
     log = config.data_dir / f"{part}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", f"annotruth.serve.{part}"]
+    command = serve_commands()["web server" if part == "web" else part]
     environment = {**os.environ, **config.to_environment()}
     with log.open("ab") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)

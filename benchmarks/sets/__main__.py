@@ -20,7 +20,7 @@ import pandas as pd
 import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.observations.sets import Members, members
-from annotruth.sets.evaluate import set_metrics
+from annotruth.sets.fit import set_metrics
 
 REGIMES: Mapping[str, Mapping[str, Any]] = {
     "200 items, 6 labels, 15 annotators, 4 answers": {},
@@ -187,7 +187,7 @@ def _micro_f1(true: Members, found: Members) -> float:
     return float(2.0 * (true & found).sum() / max(true.sum() + found.sum(), 1))
 
 
-def _compare(answers: at.Labels, truth: Members) -> tuple[Compared, at.SetFit]:
+def _compare(answers: at.Labels, truth: Members) -> tuple[Compared, at.Fit]:
     start = time.perf_counter()
     fit = at.SetModel().fit(answers)
     seconds = time.perf_counter() - start

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.io.comparisons import read_comparisons
-    from annotruth.io.readers import read_labels
+    from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
     from annotruth.models.confusion.glad import GLAD
     from annotruth.models.confusion.mace import MACE
     from annotruth.models.confusion.one_coin import OneCoin
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.gpm import GPM
     from annotruth.models.pairs.bradley_terry import BradleyTerry
     from annotruth.models.pairs.crowd_bt import CrowdBT
     from annotruth.models.pairs.pair_gpm.model import PairGPM
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.pairs.thurstone import Thurstone
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
@@ -59,42 +56,45 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
     from annotruth.ranking import compare_rankings, next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
-    from annotruth.selection.compare import compare
-    from annotruth.selection.comparison import Comparison
+    from annotruth.selection.compare import Comparison, compare
     from annotruth.selection.heldout import held_out
-    from annotruth.sets.fit import SetFit
     from annotruth.sets.model import SetModel
 
 bind(
     {
         "load": "annotruth.models.storage:load",
         "load_fit": "annotruth.models.storage:load_fit",
-        "save": "annotruth.models.storage:save",
-        "Fit.notebook": "annotruth.report.notebook:fit_block",
-        "Fit.plot": "annotruth.report.charts.fit_charts:FitCharts",
-        "Fit.report": "annotruth.report.page:write_report",
-        "Fit.evaluate": "annotruth.selection.evaluate:evaluate_labels",
-        "Fit.update": "annotruth.updating:update_fit",
-        "Fit.standing_table": "annotruth.analyses.advice.advice:standing_table",
-        "Fit.verdict_table": "annotruth.analyses.advice.advice:keep_table",
-        "DistributedFit.evaluate": "annotruth.models.distributed_fit:refuse_distributed",
-        "DistributedFit.update": "annotruth.models.distributed_fit:refuse_distributed",
-        "RankFit.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
-        "RankFit.update": "annotruth.ranking:update_ranking",
-        "RankFit.notebook": "annotruth.report.notebook:rank_block",
-        "RankFit.plot": "annotruth.report.charts.rank_charts:RankCharts",
-        "RankFit.report": "annotruth.report.page:write_report",
-        "RankFit.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
-        "SetFit.evaluate": "annotruth.sets.evaluate:evaluate_sets",
-        "SetFit.load": "annotruth.sets.storage:make_set_fit",
-        "SetFit.model": "annotruth.sets.model:SetModel",
-        "SetFit.report": "annotruth.report.page:write_report",
-        "SetFit.stored": "annotruth.sets.storage:stored_fit",
-        "SetFit.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
-        "QuestionFits.load": "annotruth.questions.storage:load_questions",
-        "QuestionFits.report": "annotruth.report.page:write_report",
-        "QuestionFits.save": "annotruth.questions.storage:save_questions",
-        "Comparisons.of": "annotruth.io.comparisons:comparisons_of",
+        "labels.kind": "annotruth.models.fits.tables:LABELS",
+        "labels.evaluate": "annotruth.selection.evaluate:evaluate_labels",
+        "labels.notebook": "annotruth.report.notebook:fit_block",
+        "labels.plot": "annotruth.report.charts.fit_charts:FitCharts",
+        "labels.report": "annotruth.report.page:write_report",
+        "labels.save": "annotruth.models.storage:save",
+        "labels.standing_table": "annotruth.analyses.advice.standing:standing_table",
+        "labels.update": "annotruth.updating:update_fit",
+        "labels.verdict_table": "annotruth.analyses.advice.standing:keep_table",
+        "distributed.kind": "annotruth.models.fits.tables:DISTRIBUTED",
+        "distributed.evaluate": "annotruth.models.storage.folder:refuse_distributed",
+        "distributed.update": "annotruth.models.storage.folder:refuse_distributed",
+        "comparisons.kind": "annotruth.models.pairs.result:COMPARISONS",
+        "comparisons.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
+        "comparisons.notebook": "annotruth.report.notebook:rank_block",
+        "comparisons.plot": "annotruth.report.charts.rank_charts:RankCharts",
+        "comparisons.read": "annotruth.io.readers:comparisons_of",
+        "comparisons.report": "annotruth.report.page:write_report",
+        "comparisons.save": "annotruth.models.storage:save",
+        "comparisons.update": "annotruth.ranking:update_ranking",
+        "comparisons.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
+        "sets.kind": "annotruth.sets.fit:SETS",
+        "sets.evaluate": "annotruth.sets.fit:evaluate_sets",
+        "sets.model": "annotruth.sets.model:SetModel",
+        "sets.report": "annotruth.report.page:write_report",
+        "sets.save": "annotruth.models.storage:save",
+        "sets.update": "annotruth.models.storage.folder:refuse_sets",
+        "sets.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
+        "questions.load": "annotruth.questions.storage:load_questions",
+        "questions.report": "annotruth.report.page:write_report",
+        "questions.save": "annotruth.questions.storage:save_questions",
         "Advice.notebook": "annotruth.report.notebook:advice_block",
         "Changes.notebook": "annotruth.report.notebook:changes_block",
         "Plan.notebook": "annotruth.report.notebook:plan_block",
@@ -122,7 +122,6 @@ __all__ = [
     "ConvergenceWarning",
     "CrowdBT",
     "DawidSkene",
-    "DistributedFit",
     "Fit",
     "InputError",
     "Labels",
@@ -136,11 +135,9 @@ __all__ = [
     "PairGPM",
     "Plan",
     "QuestionFits",
-    "RankFit",
     "ReadOptions",
     "RobustGPM",
     "Scale",
-    "SetFit",
     "SetModel",
     "SparkEngine",
     "SubjectBias",
@@ -177,12 +174,11 @@ _MODULE_OF = {
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "BradleyTerry": "annotruth.models.pairs.bradley_terry",
-    "Comparison": "annotruth.selection.comparison",
+    "Comparison": "annotruth.selection.compare",
     "Comparisons": "annotruth.observations",
     "ConvergenceWarning": "annotruth.errors",
     "CrowdBT": "annotruth.models.pairs.crowd_bt",
     "DawidSkene": "annotruth.models.confusion.dawid_skene",
-    "DistributedFit": "annotruth.models.distributed_fit",
     "Fit": "annotruth.models.result",
     "InputError": "annotruth.errors",
     "Labels": "annotruth.observations",
@@ -196,11 +192,9 @@ _MODULE_OF = {
     "PairGPM": "annotruth.models.pairs.pair_gpm.model",
     "Plan": "annotruth.analyses.advice.plan",
     "QuestionFits": "annotruth.questions.result",
-    "RankFit": "annotruth.models.pairs.result",
     "ReadOptions": "annotruth.observations.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.observations",
-    "SetFit": "annotruth.sets.fit",
     "SetModel": "annotruth.sets.model",
     "SparkEngine": "annotruth.engines.spark",
     "SubjectBias": "annotruth.models.scales.subject_bias",
@@ -218,7 +212,7 @@ _MODULE_OF = {
     "plan_comparisons": "annotruth.ranking",
     "plan_labels": "annotruth.advising",
     "rank": "annotruth.ranking",
-    "read_comparisons": "annotruth.io.comparisons",
+    "read_comparisons": "annotruth.io.readers",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }

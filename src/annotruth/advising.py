@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.api import fit
-from annotruth.earlier_fits import loaded_fit
 from annotruth.errors import InputError
 from annotruth.io.readers import reading_stage
 from annotruth.models.base import Estimator
-from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit, is_fit
+from annotruth.models.storage import load_fit
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 
 if TYPE_CHECKING:
@@ -137,18 +136,14 @@ def fit_or_load(
             read=read,
             **own,
         )
-        if fitted.model == SETS:
-            from annotruth.models.storage import refuse_sets
-
-            refuse_sets()
-        if not isinstance(fitted, Fit):
+        if fitted.kind == "distributed":
             raise InputError("reports and advice need labels in memory: leave out engine")
-        return fitted
+        return load_fit(fitted, "labels")  # refuses sets of labels
     read.refuse_options_of_data(
         "labels", model=model, gold=gold, annotator_prior=annotator_prior, **own
     )
     start_stage(progress, reading_stage(data))
-    saved = loaded_fit(data)
+    saved: Fit = load_fit(data, "labels")
     if "drop" not in read.changed():
         return saved
     from annotruth.updating import fit_without_dropped

@@ -29,7 +29,9 @@ def suitable_metrics(scale: Scale) -> list[Metric]:
     return ["ordinal", "interval", "nominal"] if numbers else ["ordinal", "nominal"]
 
 
-def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = None) -> float:
+def krippendorff_alpha(
+    labels: Any, metric: Metric | Floats = "nominal", weight: Any = None
+) -> float:
     r"""Return Krippendorff's alpha: one minus observed over expected disagreement.
 
     Pairs of labels of one item are compared with pairs of any two labels. With a difference
@@ -52,7 +54,8 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
         `Labels`, or anything that `Labels.of` accepts.
     metric
         "nominal": categories are equal or not. "interval": they differ by their values.
-        "ordinal": by the number of labels between them, the interval metric of mid-ranks.
+        "ordinal": by the number of labels between them, the interval metric of mid-ranks. Or a
+        table of :math:`\delta^2`, categories x categories.
     weight
         One non-negative number per label, in the order of ``Labels``.
 
@@ -61,10 +64,12 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
     float
         nan where no item has two labels, or all labels have one category.
     """
-    if metric not in get_args(Metric):
+    table = metric if isinstance(metric, np.ndarray) else None
+    if table is None and metric not in get_args(Metric):
         raise InputError(f"unknown metric {metric!r}: choose {', '.join(get_args(Metric))}")
     data = Labels.of(labels)
-    if metric != "nominal" and not data.scale.with_order().is_ordinal:
+    needs_order = table is None and metric != "nominal"
+    if needs_order and not data.scale.with_order().is_ordinal:
         raise InputError(
             f"{metric} alpha needs an ordinal scale: list the categories from lowest to highest, "
             "or choose the metric nominal"
@@ -77,10 +82,16 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
     t = w * (np.bincount(item, w)[item] - w) * share
     n = t.sum()
 
-    if metric == "nominal":
+    if table is not None:
+        weights = np.zeros((data.n_items, data.n_categories))
+        np.add.at(weights, (item, kept.category), w)
+        observed = (w * (weights @ table)[item, kept.category] * share).sum()
+        totals = np.bincount(kept.category, t, data.n_categories)
+        expected, largest = totals @ table @ totals, table.max()
+    elif metric == "nominal":
         unequal = np.bincount(item, w)[item] - np.bincount(kept.cell, w)[kept.cell]
         observed = (w * unequal * share).sum()
-        expected = n**2 - (np.bincount(kept.category, t) ** 2).sum()
+        expected, largest = n**2 - (np.bincount(kept.category, t) ** 2).sum(), 1.0
     else:
         value = data.scale.values[kept.category]
         if metric == "ordinal":
@@ -91,7 +102,8 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
         deviation = value - np.bincount(item, w * value)[item] / total
         observed = 2.0 * (w * deviation**2 * total * share).sum()
         expected = 2.0 * n * (t * (value - t @ value / n) ** 2).sum()
-    if not expected > 1e-12 * n**2 * _largest_difference(data, metric, n):
+        largest = n**2 if metric == "ordinal" else float(np.ptp(data.scale.values)) ** 2
+    if not expected > 1e-12 * n**2 * largest:  # no more than rounding errors
         return float("nan")
     return float(1.0 - observed / n * (n**2 - (t**2).sum()) / expected)
 
@@ -173,10 +185,3 @@ def _weights(data: Labels, weight: Any) -> Floats:
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise InputError("a weight is negative or not finite: give non-negative numbers")
     return weights
-
-
-def _largest_difference(data: Labels, metric: Metric, n: float) -> float:
-    """Return the largest possible squared difference, the scale of rounding errors."""
-    if metric == "nominal":
-        return 1.0
-    return n**2 if metric == "ordinal" else float(np.ptp(data.scale.values)) ** 2

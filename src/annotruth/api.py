@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from annotruth.bindings import bound, bound_for
-from annotruth.errors import check_path
+from annotruth.errors import InputError, check_path, shown
 from annotruth.fitting import fit
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
     from annotruth.questions.result import QuestionFits
-    from annotruth.sets.fit import SetFit
 
 __all__ = ["evaluate", "fit", "load", "update"]
 
+D = TypeVar("D", bound=Any)
 
-@overload
+
 def update(
-    fit: RankFit,
-    data: Any,
-    *,
-    refit: bool = False,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> RankFit: ...
-@overload
-def update(
-    fit: Fit | str | Path,
+    fit: Fit[D] | str | Path,
     data: Any,
     *,
     gold: Any = None,
@@ -40,17 +29,7 @@ def update(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit: ...
-def update(
-    fit: Fit | RankFit | str | Path,
-    data: Any,
-    *,
-    gold: Any = None,
-    refit: bool = False,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> Fit | RankFit:
+) -> Fit[D]:
     """Add labels to a fit and fit all of them: the result is that of `fit` with all labels.
 
     To a fit of comparisons it adds comparisons, and starts from the scores of the fit.
@@ -82,16 +61,15 @@ def update(
         Items and annotators keep their order, new ones follow; `changes` returns what is
         different. If there is nothing new, it is the same fit.
     """
-    before: Any = bound("load_fit")(fit) if isinstance(fit, str | Path) else fit
-    updated = bound_for(before, "update")(
+    before = bound("load_fit")(fit)
+    updated: Fit[D] = bound_for(before.kind, "update")(
         before, data, gold=gold, refit=refit, progress=progress, read=read, **options
-    )
-    result: Fit | RankFit = updated.fit
-    return result
+    ).fit
+    return updated
 
 
 def evaluate(
-    fit: Fit | RankFit | SetFit | str | Path,
+    fit: Fit[Any] | str | Path,
     truth: Any,
     *,
     scores: bool = False,
@@ -123,13 +101,15 @@ def evaluate(
         and ``kendall_tau``. Of a fit of sets of labels, ``f1_micro``, ``f1_macro``,
         ``exact_match`` and ``jaccard``.
     """
-    found: Any = load(fit) if isinstance(fit, str | Path) else fit
+    found = load(fit) if isinstance(fit, str | Path) else fit
+    if not isinstance(found, Fit):
+        raise InputError(f"fit is {shown(found)}: give one fit, or the folder of a saved one")
     options = {"scores": scores, "separator": separator, "max_size": max_size}
-    metrics: dict[str, float] = bound_for(found, "evaluate")(found, truth, **options)
+    metrics: dict[str, float] = bound_for(found.kind, "evaluate")(found, truth, **options)
     return metrics
 
 
-def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
+def load(path: str | Path) -> Fit[Any] | QuestionFits:
     """Read a fit, or the fits of several questions, that ``save`` or ``--save`` wrote.
 
     Parameters
@@ -149,6 +129,5 @@ def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
     """
     check_path(path, "the folder of a saved fit")
     is_of_questions = (Path(path) / QUESTIONS_MANIFEST).is_file()
-    found: Fit | RankFit | SetFit | QuestionFits
-    found = bound("QuestionFits.load" if is_of_questions else "load")(path)
+    found: Fit[Any] | QuestionFits = bound("questions.load" if is_of_questions else "load")(path)
     return found

@@ -7,25 +7,27 @@ imported when it is first called.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from annotruth.errors import InputError
 
 _PLACES: dict[str, str] = {}
 
 
 def bind(places: Mapping[str, str]) -> None:
-    """Name functions by what calls them: "Fit.report" is "annotruth.report.page:write_report"."""
+    """Name functions by what calls them: "labels.report" is "annotruth.report.page:write_report"."""
     _PLACES.update(places)
 
 
-def bound(name: str) -> Callable[..., Any]:
-    """Return the function of a name."""
+def bound(name: str) -> Any:
+    """Return the function, or other object, of a name."""
     module, _, function = _PLACES[name].partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    return getattr(importlib.import_module(module), function)
 
 
-def bound_for(result: object, name: str) -> Callable[..., Any]:
-    """Return the function that a class of results has for a name; of other objects that of `Fit`."""
-    own = f"{type(result).__name__}.{name}"
-    return bound(own if own in _PLACES else f"Fit.{name}")
+def bound_for(kind: str, name: str) -> Any:
+    """Return the function of a name for fits of a kind; refuse what these cannot do."""
+    if f"{kind}.{name}" not in _PLACES:
+        raise InputError(f"a fit of {kind} has no {name.replace('_', ' ')}")
+    return bound(f"{kind}.{name}")

@@ -13,30 +13,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
-from annotruth.engines import get_engine, native_engine
+from annotruth.analyses import check_analyses, fit_with_analysis
+from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, shown
+from annotruth.io.parse import load_table
 from annotruth.io.readers import reading_stage
+from annotruth.io.sources import file_named_in_errors
 from annotruth.models import base_fit
 from annotruth.models.base import Estimator
-from annotruth.models.base_fit import SETS, BaseFit
-from annotruth.models.capabilities import check_out_of_core
+from annotruth.models.base_fit import SETS
+from annotruth.models.capabilities import check_classifier, check_out_of_core
 from annotruth.models.em import Progress, ProgressCallback, start_stage
-from annotruth.models.options import OptionsBase
+from annotruth.models.options import OptionsBase, settings_of, with_flag
 from annotruth.models.registry import AUTO, DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
-from annotruth.observations import Labels, LabelSummary
+from annotruth.observations import Labels
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.scale import MANY_NUMBERS, parse_numbers
 from annotruth.observations.validate import input_warnings
 
 if TYPE_CHECKING:
-    from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.questions.result import QuestionFits
-    from annotruth.sets.fit import SetFit
     from annotruth.sets.model import SetModel
 
 _LOGGER = logging.getLogger(__name__)
@@ -47,33 +46,16 @@ _CALLER = 4
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    """What `annotruth.fit` was asked for: its arguments."""
+    """What `annotruth.fit` was asked for."""
 
     data: Any
     model: Any = None
     gold: Any = None
     annotator_prior: Any = None
-    classifier: Any = None
-    annotators: Any = None
-    by: str | Sequence[str] | None = None
-    machines: Sequence[Any] = ()
-    machine_margin: float | None = None
-    warm_start: Any = None
+    special: Mapping[str, Any] = field(default_factory=dict)  # given options that few fits take
     progress: ProgressCallback | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def special(self) -> dict[str, Any]:
-        """Return the arguments that not all fits take, by name, if they are given."""
-        arguments = {
-            "classifier": self.classifier,
-            "annotators": self.annotators,
-            "by": self.by,
-            "machines": self.machines or None,
-            "machine_margin": self.machine_margin,
-            "warm_start": self.warm_start,
-        }
-        return {name: value for name, value in arguments.items() if value is not None}
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the model
 
     @property
     def is_of_sets(self) -> bool:
@@ -84,18 +66,6 @@ class FitRequest:
 
 @overload
 def fit(
-    data: DistributedFrame, model: str | Estimator | None = None, **options: Any
-) -> DistributedFit: ...
-@overload
-def fit(
-    data: str | Path,
-    model: str | Estimator | None = None,
-    *,
-    engine: DistributedEngineName | DistributedEngine,
-    **options: Any,
-) -> DistributedFit: ...
-@overload
-def fit(
     data: Any,
     model: str | Estimator | None = None,
     *,
@@ -103,11 +73,9 @@ def fit(
     **options: Any,
 ) -> QuestionFits: ...
 @overload
-def fit(data: Any, model: SetModel, **options: Any) -> SetFit: ...
-@overload
 def fit(
     data: Any,
-    model: str | Estimator | None = None,
+    model: str | Estimator | SetModel | None = None,
     *,
     gold: Any = None,
     annotator_prior: Any = None,
@@ -136,7 +104,7 @@ def fit(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit | DistributedFit | SetFit | QuestionFits:
+) -> Fit | QuestionFits:
     """Fit a model to labels.
 
     Parameters
@@ -189,143 +157,118 @@ def fit(
     Returns
     -------
     Fit
-        For labels on this machine. Its tables come in the library of the frame that went in; from
-        a path or tuples, in pandas if it is installed, else in pyarrow.
-    DistributedFit
-        For a frame of a distributed engine such as Spark, and for a file or table that such an
-        engine reads (``engine="spark"``). Its tables are frames of the engine.
-    SetFit
-        For answers that are sets of labels: lists, exports of questions with several choices, or
-        ``sets=True``.
+        Its tables come in the library of the frame that went in; from a path or tuples, in pandas if it
+        is installed, else in pyarrow. For a frame of a distributed engine such as Spark, and for a file or
+        table that such an engine reads (``engine="spark"``), they are frames of the engine. For answers
+        that are sets of labels (lists, exports of questions with several choices, or ``sets=True``), they
+        are those of sets.
     QuestionFits
         With ``question="all"``: the fit of every question.
     """
     read, options = ReadOptions.split(read, options)
     if is_fit(data):
         read.refuse_options_of_data("labels")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {shown(progress)}: give a function")
+    special = {
+        "classifier": classifier,
+        "annotators": annotators,
+        "by": by,
+        "machines": machines or None,
+        "machine_margin": machine_margin,
+        "warm_start": warm_start,
+    }
     request = FitRequest(
         data=data,
         model=model,
         gold=gold,
         annotator_prior=annotator_prior,
-        classifier=classifier,
-        annotators=annotators,
-        by=by,
-        machines=machines,
-        machine_margin=machine_margin,
-        warm_start=warm_start,
+        special={name: value for name, value in special.items() if value is not None},
         progress=progress,
         read=read,
         options=options,
     )
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress is {shown(progress)}: give a function")
     if isinstance(read.question, str) and read.question == ALL_QUESTIONS:
-        return _fit_questions(request)
-    if request.is_of_sets:
-        from annotruth.special_fits import fit_sets
+        from annotruth.questions.fitting import fit_questions
 
-        return fit_sets(request, data)
+        return fit_questions(request, fit_labels, warn_of_scale)
+    if request.is_of_sets:
+        return _fit_sets(request, data)
     return fit_labels(request)
 
 
-def _fit_questions(request: FitRequest) -> QuestionFits:
-    """Fit every question, and share what is known of annotators where that predicts better."""
-    _check_questions(request)
-    from annotruth.questions.fitting import share_between_questions
-    from annotruth.questions.reading import question_named_in_errors, read_questions
-
-    read, progress = request.read, request.progress
-    start_stage(progress, reading_stage(request.data))
-    labels = read_questions(
-        request.data, read, gold=request.gold, annotator_prior=request.annotator_prior
-    )
-    of_one = FitRequest(data=None, model=request.model, options=request.options, progress=progress)
-    fits: dict[str, Fit] = {}
-    for name, of_question in labels.items():
-        with question_named_in_errors(name):
-            made = fit_labels(replace(of_one, data=of_question))
-            if not isinstance(made, Fit):
-                raise InputError(
-                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
-                    "others from a file without it"
-                )
-        fits[name] = made
-        warn_of_scale(made, read, f"question {shown(name)}: ")
-
-    def refit(before: Fit, with_prior: Labels) -> Fit:
-        again = fit_labels(
-            replace(of_one, data=with_prior, model=before.model, options=settings_of(before))
-        )
-        assert isinstance(again, Fit)
-        return replace(again, chosen=before.chosen)
-
-    settings = {name: settings_of(each) for name, each in fits.items()}
-    return share_between_questions(fits, refit, settings, progress)
-
-
-def _check_questions(request: FitRequest) -> None:
-    """Refuse what all questions at once do not take."""
-    from annotruth.special_fits import with_flag
-
-    given = [with_flag(name) for name in request.special()]
-    if request.is_of_sets:
-        given.append("sets (`--sets`, `--separator`)")
-    for what in given:
-        raise InputError(
-            f"{what} is of one question: name the question (`--question NAME`), or leave it out"
-        )
-    engine = getattr(request.model, "engine", request.options.get("engine", "memory"))
-    if native_engine(request.data) is not None or get_engine(engine).capabilities.distributed:
-        raise InputError(
-            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
-            "or name one question of a file of its own"
-        )
-
-
-def fit_labels(request: FitRequest) -> Fit | DistributedFit | SetFit:
+def fit_labels(request: FitRequest) -> Fit:
     """Return the fit of labels; if the file turns out to hold sets of labels, that of sets."""
     request, previous = _continued_request(request)
+    special = request.special
     estimator = _named_estimator(request)
-    _check_memory(request, estimator)
-    data = _data_for(request, estimator)
+    if request.read.memory is not None:
+        _check_memory(estimator)
+    data = request.data
+    if is_fit(data):
+        data = _labels_of_fit(request, estimator)
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
-    if request.special():
-        from annotruth.special_fits import check_special  # most fits have none of it
-
-        check_special(request, estimator, engine)
+    if special:
+        _check_special(request, estimator, engine)
     start_stage(request.progress, reading_stage(data))
-    labels = engine.read(
+    labels: Any = engine.read(
         data, request.read, gold=request.gold, annotator_prior=request.annotator_prior
     )
     if labels.scale.has_sets:
-        from annotruth.special_fits import fit_sets
-
-        return fit_sets(request, labels)
-    if request.classifier is not None:
-        from annotruth.special_fits import with_classifier
-
-        labels = with_classifier(labels, request)
+        return _fit_sets(request, labels)
+    if "classifier" in special:
+        with file_named_in_errors(special["classifier"]):
+            table = load_table(special["classifier"], max_size=request.read.max_size)
+            labels = labels.with_classifier(table)
     estimator, chosen = _estimator_for(request, estimator, labels)
     start_stage(request.progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    result = _run(request, estimator, labels, previous)
-    _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
-    found = replace(result, chosen=chosen)
-    if isinstance(found, Fit):
+    found = replace(_run(request, estimator, labels, previous), chosen=chosen)
+    _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
+    if not isinstance(labels, DistributedLabels):
         found = continued(found, previous)
-    if not isinstance(data, Labels):
+    if not _are_labels(data):
         warn_of_scale(found, request.read)
-    return cast("Fit | DistributedFit", found)
+    return found
+
+
+def _are_labels(data: Any) -> bool:
+    """Whether data are labels that were read already."""
+    return isinstance(data, Labels)
+
+
+def _fit_sets(request: FitRequest, data: Any) -> Fit:
+    """Return the fit of answers that are sets of labels."""
+    from annotruth.sets.fitting import fit_sets
+
+    refused = dict(request.special)
+    # Of answers that were read already, it was refused then.
+    if not _are_labels(data):
+        refused["annotator_prior"] = request.annotator_prior
+    for name, value in refused.items():
+        if value is not None:
+            raise InputError(f"{with_flag(name)} is not for sets of labels: leave it out")
+    found = fit_sets(request, data)
+    _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
+    return found
 
 
 def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     """Return the request with the model, options and scale of ``warm_start``, and that fit."""
-    if request.warm_start is None:
+    if "warm_start" not in request.special:
         return request, None
-    previous = loaded_fit(request.warm_start)
-    if not (isinstance(request.data, Labels) or is_fit(request.data)):  # these have a scale
-        request = replace(request, read=on_scale(previous, request.read))
+    from annotruth.models.storage import load_fit  # few fits continue others
+
+    previous: Fit = load_fit(request.special["warm_start"], "labels")
+    on_scale = _are_labels(request.data) or is_fit(request.data)  # these have a scale
+    if not on_scale and not request.read.changed().keys() & {"scale", "categories", "bins"}:
+        scale = previous.data.scale
+        if scale.edges is not None:
+            read = replace(request.read, bins=scale.edges.tolist())
+        else:
+            categories = scale.categories.to_pylist()
+            read = replace(request.read, scale=scale.kind, categories=categories)
+        request = replace(request, read=read)
     if request.model is None:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
@@ -349,59 +292,78 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
     return make_estimator(DEFAULT_MODEL if model is None else model, options)
 
 
-def _check_memory(request: FitRequest, estimator: Estimator | None) -> None:
-    """Refuse a limit of memory that the model cannot keep."""
-    if request.read.memory is None:
-        return
+def _check_memory(estimator: Estimator | None) -> None:
+    """Raise if ``memory`` is given and the model is not out-of-core."""
     if estimator is None:
         raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
     check_out_of_core(estimator)
 
 
-def _data_for(request: FitRequest, estimator: Estimator | None) -> Any:
-    """Return the data; of a fit, the labels, without what the model cannot use."""
-    if not is_fit(request.data):
-        return request.data
-    labels = replace(loaded_fit(request.data).data, annotator_weight=None)
-    if estimator is None or not estimator.capabilities.classifier or request.by is not None:
+def _labels_of_fit(request: FitRequest, estimator: Estimator | None) -> Labels:
+    """Return the labels of a fit, without what the model cannot use."""
+    from annotruth.models.storage import load_fit  # few fits start from others
+
+    before: Fit = load_fit(request.data, "labels")
+    labels = replace(before.data, annotator_weight=None)
+    if estimator is None or not estimator.capabilities.classifier or "by" in request.special:
         return replace(labels, classifier=None)
     return labels
 
 
+def _check_special(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
+    """Refuse a classifier, groups and machines that cannot be used, before labels are read."""
+    special, read = request.special, request.read
+    if "classifier" in special:
+        if estimator is None:
+            raise InputError(
+                f"{AUTO} compares models without a classifier: name one that takes it (`--model "
+                f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
+            )
+        check_classifier(estimator, engine)
+        if read.memory is not None:
+            raise InputError(
+                "a classifier (`--classifier`) needs the labels in memory: leave out memory "
+                "(`--memory`), or the classifier"
+            )
+    check_analyses(special, estimator, engine, read)
+
+
 def _estimator_for(
-    request: FitRequest, estimator: Estimator | None, labels: LabelSummary
+    request: FitRequest, estimator: Estimator | None, labels: Any
 ) -> tuple[Estimator, dict[str, Any] | None]:
     """Return the estimator to fit, and why it was chosen if that was left open."""
     if estimator is None:
-        assert isinstance(labels, Labels)
         from annotruth.selection.choose import choose
 
         choice = choose(labels, progress=request.progress)
         return make_estimator(choice.model, {}), choice.to_dict()
-    is_default = request.model is None and request.options.keys() <= {"engine"}
-    if is_default and not request.special() and not _room_for_default(labels):
-        too_many = f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too many"
-        warnings.warn(
-            f"{too_many} for {DEFAULT_MODEL}: gpm was fitted instead",
-            AnnotruthWarning,
-            stacklevel=_CALLER + 1,
-        )
-        other = make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")})
-        return other, {"model": other.name, "why": too_many, "instead_of": DEFAULT_MODEL}
-    return estimator, None
+    if request.model is not None or request.special or not request.options.keys() <= {"engine"}:
+        return estimator, None
+    from annotruth.models.robust_gpm.pooling import has_room  # loaded only if no model is named
+
+    if has_room(labels):
+        return estimator, None
+    too_many = (
+        f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too many"
+    )
+    warnings.warn(
+        f"{too_many} for {DEFAULT_MODEL}: gpm was fitted instead",
+        AnnotruthWarning,
+        stacklevel=_CALLER,
+    )
+    other = make_estimator("gpm", {"engine": getattr(estimator, "engine", "memory")})
+    return other, {"model": other.name, "why": too_many, "instead_of": DEFAULT_MODEL}
 
 
-def _run(
-    request: FitRequest, estimator: Estimator, labels: LabelSummary, previous: Fit | None
-) -> BaseFit:
+def _run(request: FitRequest, estimator: Any, labels: Any, previous: Fit | None) -> Fit:
     """Return the fit of labels by an estimator, with what was asked for beside it."""
-    progress = _log_iterations(request.progress)
-    if request.machines or request.by is not None:
-        from annotruth.special_fits import fit_groups_or_machines
-
-        return fit_groups_or_machines(replace(request, progress=progress), estimator, labels)
-    result: BaseFit = estimator.fit(labels, warm_start=previous, progress=progress).result_
-    return with_over_time(result, estimator) if isinstance(result, Fit) else result
+    special, progress = request.special, _log_iterations(request.progress)
+    if special:
+        found = fit_with_analysis(special, estimator, labels, request.read, progress)
+        if found is not None:
+            return found
+    result: Fit = estimator.fit(labels, warm_start=previous, progress=progress).result_
+    return with_over_time(result, estimator)
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:
@@ -430,27 +392,27 @@ def continued(fit: Fit, before: Fit | None) -> Fit:
 
 def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
     """Return a fit with results over time, where labels have a time, an order or seconds."""
-    if not fit.data.covariates.has_times:
+    if fit.kind == "distributed" or not fit.data.covariates.has_times:
         return fit
     from annotruth.analyses.over_time import add_over_time  # loaded only if labels have times
 
     return add_over_time(fit, estimator)
 
 
-def warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
+def warn_of_scale(found: Fit, read: ReadOptions, where: str = "") -> None:
     """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
     if read.categories is not None:
         return
     messages = [_many_numbers(found)]
     messages += input_warnings(found.data.scale) if read.scale == "auto" else []
     for message in filter(None, messages):
-        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=_CALLER + 1)
+        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=_CALLER)
 
 
-def _many_numbers(found: BaseFit) -> str:
+def _many_numbers(found: Fit) -> str:
     """Return the warning for a model of categories and the numbers of a continuous scale."""
     scale = found.data.scale
-    if isinstance(found, Fit) and found.distribution is None:
+    if found.distribution is None and found.kind == "labels":
         return ""
     if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
         return ""
@@ -460,9 +422,3 @@ def _many_numbers(found: BaseFit) -> str:
         f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
         "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
     )
-
-
-def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.pooling import has_room  # loaded only if no model is named
-
-    return has_room(labels)

@@ -134,15 +134,7 @@ def plcc(truth: ArrayLike, predicted: ArrayLike) -> float:
     ``PLCC = sum_e (v_e - mean v)(w_e - mean w) / ((E - 1) sqrt(Var(v) Var(w)))``
     with v the truth and w the prediction.
     """
-    from scipy.stats import pearsonr
-
-    true_values, predicted_values = _numbers(truth, predicted)
-    _check_one_dimensional(true_values)
-    if _is_constant(true_values, _RELATIVE_SPREAD):
-        return float("nan")
-    if _is_constant(predicted_values, _RELATIVE_SPREAD):
-        return float("nan")
-    return float(pearsonr(true_values, predicted_values).statistic)
+    return _correlation("pearsonr", truth, predicted, _RELATIVE_SPREAD)
 
 
 def srocc(truth: ArrayLike, predicted: ArrayLike) -> float:
@@ -150,13 +142,7 @@ def srocc(truth: ArrayLike, predicted: ArrayLike) -> float:
 
     `plcc` of the ranks, where equal values share the mean of their ranks.
     """
-    from scipy.stats import spearmanr
-
-    true_values, predicted_values = _numbers(truth, predicted)
-    _check_one_dimensional(true_values)
-    if _is_constant(true_values) or _is_constant(predicted_values):
-        return float("nan")
-    return float(spearmanr(true_values, predicted_values).statistic)
+    return _correlation("spearmanr", truth, predicted)
 
 
 def kendall_tau(truth: ArrayLike, predicted: ArrayLike) -> float:
@@ -165,13 +151,20 @@ def kendall_tau(truth: ArrayLike, predicted: ArrayLike) -> float:
     ``tau_b = (C - D) / sqrt((P - P_v)(P - P_w))`` with C and D the numbers of pairs of items in
     the same and in opposite order, of P pairs P_v with equal truth and P_w with equal prediction.
     """
-    from scipy.stats import kendalltau
+    return _correlation("kendalltau", truth, predicted)
+
+
+def _correlation(
+    name: str, truth: ArrayLike, predicted: ArrayLike, relative_spread: float = 0.0
+) -> float:
+    """Return a correlation of `scipy.stats`; nan where either side is constant."""
+    from scipy import stats
 
     true_values, predicted_values = _numbers(truth, predicted)
     _check_one_dimensional(true_values)
-    if _is_constant(true_values) or _is_constant(predicted_values):
+    if any(_is_constant(each, relative_spread) for each in (true_values, predicted_values)):
         return float("nan")
-    return float(kendalltau(true_values, predicted_values).statistic)
+    return float(getattr(stats, name)(true_values, predicted_values).statistic)
 
 
 def concordance(grade: ArrayLike, score: ArrayLike) -> float:

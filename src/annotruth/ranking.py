@@ -8,26 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import InputError, LabelsError
-from annotruth.io.comparisons import load_comparisons
-from annotruth.io.readers import reading_stage
+from annotruth.errors import InputError
+from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
-from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.options import settings_of
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_results, check_numbers
 from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import AUTO, names_to_compare
-from annotruth.models.result import is_fit
-from annotruth.models.storage import load
+from annotruth.models.result import RankFit, is_fit
+from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
+from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
-from annotruth.observations.pairs.append import append_comparisons
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
+from annotruth.updating import UpdatedFit, refuse_machines
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.pairs.advice import PairAdvice
@@ -93,7 +91,7 @@ def rank(
     ['a', 'b', 'c']
     """
     read, options = ReadOptions.split(read, options)
-    previous = None if warm_start is None else loaded_ranking(warm_start)
+    previous = None if warm_start is None else load_fit(warm_start, "comparisons")
     if previous is not None and model is None:
         model, options = previous.model, {**settings_of(previous), **options}
     auto = options.get("n_groups") == AUTO
@@ -110,18 +108,18 @@ def rank(
     comparisons = _load(data, keep.options(read))
     keep.check(comparisons, estimator.name)
     if machines:
-        from annotruth.analyses.machines.pair_fit import rank_with_machines
+        from annotruth.analyses.machines.fits import rank_with_machines
 
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
     elif auto:
-        from annotruth.selection.pairs import choose_n_groups
+        from annotruth.selection.choose import choose_n_groups
 
         start_stage(progress, "choosing the number of taste groups")
         choice = choose_n_groups(estimator, comparisons, progress=progress)
         estimator.set_params(n_groups=choice.n_groups)
-        fit = replace(_fit(estimator, comparisons, previous, progress), chosen=choice.why)
+        fit = replace(_fit(estimator, comparisons, previous, progress), chosen={"why": choice.why})
     else:
         fit = _fit(estimator, comparisons, previous, progress)
     return keep.analysed(fit)
@@ -195,7 +193,7 @@ def _check_machines(
     auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
-    from annotruth.analyses.machines.pair_fit import check_pair_machine_options
+    from annotruth.analyses.machines.fits import check_pair_machine_options
 
     others = (
         ("memory (`--memory`)", read.memory),
@@ -219,21 +217,6 @@ def _fit(
     return result
 
 
-class UpdatedRanking(NamedTuple):
-    """A fit of comparisons with others added.
-
-    Attributes
-    ----------
-    fit
-        The fit; the same object as before if there was nothing new.
-    n_repeated
-        How many of the comparisons were in the fit already, and were left out.
-    """
-
-    fit: RankFit
-    n_repeated: int
-
-
 def update_ranking(
     fit: RankFit | str | Path,
     data: Any,
@@ -243,12 +226,12 @@ def update_ranking(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> UpdatedRanking:
+) -> UpdatedFit:
     """Add comparisons to a fit as `update` does; return also how many were in it already."""
     if gold is not None:
         raise InputError("gold is only for labels: leave it out")
     read = ReadOptions.of(read, options)
-    before = loaded_ranking(fit)
+    before: RankFit = load_fit(fit, "comparisons")
     refuse_machines(before)
     start_stage(progress, reading_stage(data))
     keep = KeptColumns.of(before)
@@ -257,12 +240,12 @@ def update_ranking(
         appended = append_comparisons(before.data, new)
     # They may have been left out of the fit before.
     dropped = ReadOptions(drop=read.drop, max_size=read.max_size)
-    comparisons = load_comparisons(appended.comparisons, dropped)
+    comparisons = load_comparisons(appended.table, dropped)
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
-        return UpdatedRanking(before, appended.n_repeated)
+        return UpdatedFit(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))
     after = _fit(estimator, comparisons, None if refit else before, progress)
-    return UpdatedRanking(keep.analysed(after), appended.n_repeated)
+    return UpdatedFit(keep.analysed(after), appended.n_repeated)
 
 
 def compare_rankings(
@@ -295,7 +278,7 @@ def compare_rankings(
     Choice
         ``table()`` has one row per model, best first; ``why`` says which to take.
     """
-    from annotruth.selection.pairs import choose_pair_model
+    from annotruth.selection.choose import choose_pair_model
 
     read = ReadOptions.of(read, options)
     names = names_to_compare(models, PAIR_MODELS)
@@ -308,20 +291,12 @@ def compare_rankings(
     )
 
 
-def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
-    """Return a fit of comparisons, or the one that is saved in a folder."""
-    found = fit if isinstance(fit, AnnotatorResults) else load(fit)
-    if not isinstance(found, RankFit):
-        raise LabelsError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
-    return found
-
-
 def _load(data: Any, read: ReadOptions) -> Comparisons:
     """Return comparisons in any of the forms that `rank` takes."""
     if not is_fit(data):
         return load_comparisons(data, read)
     read.refuse_options_of_data("comparisons")
-    comparisons = replace(loaded_ranking(data).data, annotator_weight=None)
+    comparisons = replace(load_fit(data, "comparisons").data, annotator_weight=None)
     return load_comparisons(comparisons, read)
 
 
@@ -422,4 +397,4 @@ def _fit_or_load(
     drop = read.changed().get("drop")
     read.refuse_options_of_data("comparisons", model=model, **own, drop=drop)
     start_stage(progress, reading_stage(data))
-    return loaded_ranking(data)
+    return load_fit(data, "comparisons")

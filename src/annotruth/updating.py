@@ -6,19 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from annotruth.earlier_fits import (
-    loaded_fit,
-    refuse_machines,
-    settings_of,
-)
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
+from annotruth.io.drop_list import leave_out
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.options import settings_of
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
+from annotruth.models.storage import load_fit
 from annotruth.observations import Labels
 from annotruth.observations.append import append_labels
 from annotruth.observations.options import ReadOptions
@@ -26,18 +24,11 @@ from annotruth.observations.validate import not_available
 
 
 class UpdatedFit(NamedTuple):
-    """A fit with labels added.
+    """A fit with labels or comparisons added; the same object as before if there was nothing new."""
 
-    Attributes
-    ----------
-    fit
-        The fit; the same object as before if there was nothing new.
-    n_repeated
-        How many of the labels were in the fit already, and were left out.
-    """
-
-    fit: Fit
+    fit: Fit[Any]
     n_repeated: int
+    """How many of the labels or comparisons were in the fit already, and were left out."""
 
 
 def update_fit(
@@ -60,7 +51,7 @@ def update_fit(
             "sets of labels (`--sets`, `--separator`) are not added to a fit: fit all answers again "
             "(`annotruth fit`)"
         )
-    before = loaded_fit(fit)
+    before: Fit = load_fit(fit, "labels")
     refuse_machines(before)
     start_stage(progress, reading_stage(data))
     categories = before.data.scale.categories
@@ -70,7 +61,7 @@ def update_fit(
     with file_named_in_errors(data if gold is None else gold):
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
-    labels = _without_dropped(appended.labels, read)
+    labels = _without_dropped(appended.table, read)
     if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
     after = fit_again(before, labels, progress=progress)
@@ -89,12 +80,8 @@ def fit_without_dropped(
 
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     """Return labels of a fit without those of the annotators to leave out, if there are any."""
-    if "drop" not in read.changed():
-        return labels
-    from annotruth.io.drop_list import leave_out
-
     # They may have been left out of the fit before.
-    return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
+    return leave_out(labels, read, strict=False)
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:
@@ -111,3 +98,12 @@ def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None 
         return fit_groups_again(before, estimator, labels, progress)
     estimator.fit(labels, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)
+
+
+def refuse_machines(fit: Fit[Any]) -> None:
+    """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
+    if "machines" in fit.further:
+        raise InputError(
+            "this fit has machines, whose weights depend on all labels: fit all labels again, with "
+            "machines (`--machine`)"
+        )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotruth.analyses.advice.annotators import NOBODY, AnnotatorAdvice, Workload, assign
+from annotruth.analyses.advice.advice import assign
+from annotruth.analyses.advice.annotators import NOBODY, AnnotatorAdvice, Workload
 from annotruth.analyses.advice.items import share_out
 from annotruth.observations import Labels
 

@@ -11,14 +11,13 @@ from annotruth import simulate
 from annotruth.analyses.advice.annotators import NOBODY
 from annotruth.analyses.advice.pairs.advice import advise_pairs
 from annotruth.analyses.advice.pairs.annotators import typical_voter
-from annotruth.analyses.advice.pairs.order import OrderPosterior
+from annotruth.analyses.advice.pairs.order import OrderPosterior, Voters, voters_of
 from annotruth.analyses.advice.pairs.plan import SimulatedOrder, plan_pairs
-from annotruth.analyses.advice.pairs.votes import Voters, voters_of
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.thurstone import Thurstone
+from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
 
 VOTER = Voters(np.array(1.0), np.array(1.0), 0.0)
@@ -47,7 +46,7 @@ def ranking(rows, scores, *, sd=0.5, **estimates):
     )
     posterior = ScorePosterior(np.array(scores, dtype=float), sd**2 * np.eye(n))
     part = estimates.pop("part", np.zeros(n, dtype=np.int64))
-    return RankFit("made", {}, votes, direct_history(), posterior, part, **estimates)
+    return Fit("made", {}, votes, direct_history(), scores=posterior, part=part, **estimates)
 
 
 def order_of(scores, covariance):

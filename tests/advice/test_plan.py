@@ -9,8 +9,7 @@ import annotruth as at
 from annotruth.analyses.advice import plan as planning
 from annotruth.analyses.advice.advice import advise, basis_of
 from annotruth.analyses.advice.latent_classes import ClassPosterior
-from annotruth.analyses.advice.plan import LabelsNeeded
-from annotruth.analyses.advice.simulation import SimulatedClasses
+from annotruth.analyses.advice.plan import LabelsNeeded, SimulatedClasses
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.opinions import N_MEANS
 

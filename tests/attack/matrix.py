@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tests.serve.web.conftest import Server
 from tests.waiting import MAX_SECONDS
 
-from annotruth.serve.web.api.system import OPEN_PATHS
+from annotruth.serve.web.api_admin import OPEN_PATHS
 
 SCOPES = ("read", "write", "admin")
 # Pages ask for a login instead; platforms' messages are signed; scripts and styles show no data.

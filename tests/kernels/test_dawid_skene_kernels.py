@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins, assert_same, one_item
 
 from annotruth.kernels import dawid_skene
-from annotruth.kernels.reference import dawid_skene as reference
 from annotruth.observations import Labels, Scale
 
+reference = Twins("dawid_skene")
+
 BOTH = (dawid_skene, reference)
-RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
-
-
 WIDTHS = pytest.mark.parametrize("n_classes", [3, 5])
 
 
@@ -56,30 +55,18 @@ def problem(request, make_labels):
     return labels, *random_parameters(rng, labels)
 
 
-def one_item(annotators, categories, n_categories):
-    """Return one item with a label of each of the annotators."""
-    return Labels.from_codes(
-        np.zeros(len(categories), dtype=np.int64),
-        np.asarray(annotators),
-        np.asarray(categories),
-        items=["item"],
-        annotators=[str(s) for s in range(max(annotators) + 1)],
-        scale=Scale.nominal(list(range(n_categories))),
-    )
-
-
 def run_step(kernels, labels, prior, confusion, lo=0, hi=None):
     counts, classes, log_likelihood = np.zeros(confusion.shape), np.zeros(len(prior)), np.zeros(1)
-    args = (
-        start_rows(labels),
-        prior,
-        known_truth(prior),
-        confusion,
+    inputs = start_rows(labels), prior, known_truth(prior), confusion
+    kernels.step(
+        labels.block(),
+        lo,
+        labels.n_items if hi is None else hi,
+        *inputs,
         counts,
         classes,
         log_likelihood,
     )
-    kernels.step(labels.block(), lo, labels.n_items if hi is None else hi, *args)
     return counts, classes, log_likelihood
 
 
@@ -90,32 +77,12 @@ def run_posterior(kernels, labels, prior, confusion, lo=0, hi=None):
     return posterior, log_likelihood
 
 
-def assert_same(results, rtol=1e-12):
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-13)
-
-
 def test_a_step_over_more_items_than_are_processed_at_once(make_labels):
     rng = np.random.default_rng(0)
     labels = make_labels(rng, n_items=5000, n_annotators=6, n_categories=5)
     parameters = random_parameters(rng, labels)
     fast, plain = (run_step(kernels, labels, *parameters) for kernels in BOTH)
-    for own, expected in zip(fast, plain, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-11)
-
-
-@RANGES
-def test_start_equals_its_twin(problem, lo, hi):
-    labels, prior, confusion = problem
-    results = []
-    for kernels in BOTH:
-        rows, counts, classes = (
-            np.zeros(shape) for shape in (labels.n_labels, confusion.shape, len(prior))
-        )
-        kernels.start(labels.block(), lo, hi, rows, counts, classes)
-        results.append((rows.view(np.uint64), counts, classes))
-    assert_same(results)
-    assert results[0][2].sum() == pytest.approx(hi - lo)
+    assert_same((fast, plain), rtol=1e-11)
 
 
 def test_rows_are_where_the_classes_of_a_label_begin(problem):
@@ -126,18 +93,6 @@ def test_rows_are_where_the_classes_of_a_label_begin(problem):
             confusion.ravel()[int(row) : int(row) + labels.n_categories],
             confusion[labels.cell_category[cell[j]], labels.annotator[j]],
         )
-
-
-@RANGES
-def test_step_equals_its_twin(problem, lo, hi):
-    labels, prior, confusion = problem
-    results = [run_step(kernels, labels, prior, confusion, lo, hi) for kernels in BOTH]
-    assert_same(results)
-    counts, classes, log_likelihood = results[0]
-    assert np.isfinite(log_likelihood).all()
-    assert classes.sum() == pytest.approx(hi - lo)
-    n_labels = labels.labels_per_item[lo:hi].sum()
-    assert counts.sum() == pytest.approx(n_labels)
 
 
 def test_step_equals_its_twin_with_tables_larger_than_the_caches():
@@ -154,26 +109,6 @@ def test_step_equals_its_twin_with_tables_larger_than_the_caches():
     prior, confusion = random_parameters(rng, labels)
     assert confusion.size > dawid_skene._MAX_CACHED
     assert_same([run_step(kernels, labels, prior, confusion) for kernels in BOTH])
-
-
-@RANGES
-def test_posterior_equals_its_twin(problem, lo, hi):
-    labels, prior, confusion = problem
-    results = [run_posterior(kernels, labels, prior, confusion, lo, hi) for kernels in BOTH]
-    assert_same(results)
-    posterior, _ = results[0]
-    np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
-    known = np.flatnonzero(labels.known[lo:hi] == 2) + lo
-    np.testing.assert_array_equal(posterior[known], np.eye(len(prior))[[2] * len(known)])
-
-
-def test_sums_are_added_to(problem):
-    labels, prior, confusion = problem
-    once = run_step(dawid_skene, labels, prior, confusion)
-    sums = tuple(np.ones_like(s) for s in once)
-    args = (start_rows(labels), prior, known_truth(prior), confusion, *sums)
-    dawid_skene.step(labels.block(), 0, 40, *args)
-    assert_same(([s - 1.0 for s in sums], once), rtol=1e-10)
 
 
 @WIDTHS

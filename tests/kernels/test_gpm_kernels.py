@@ -2,75 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins, assert_same
 
 from annotruth.kernels import gpm
-from annotruth.kernels.reference import gpm as reference
 from annotruth.observations import Labels, Scale
 
-
-@pytest.fixture(params=[0, 1, 2])
-def problem(request, make_labels):
-    """A block in the middle of an EM run, with known truths, and random parameters."""
-    rng = np.random.default_rng(request.param)
-    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=4)
-    labels.known[::7] = 2
-    theta = np.zeros(labels.n_cells)
-    reference.start(labels.block(), 0, labels.n_items, theta)
-    theta *= rng.uniform(0.5, 1.0, size=len(theta))
-    eps = rng.random(labels.n_annotators)
-    pi = rng.dirichlet(np.ones(4), size=labels.n_annotators)
-    return labels, theta, eps, pi
-
-
-def test_start_equals_its_twin(problem):
-    labels, *_ = problem
-    actual, expected = np.zeros(labels.n_cells), np.zeros(labels.n_cells)
-    gpm.start(labels.block(), 0, labels.n_items, actual)
-    reference.start(labels.block(), 0, labels.n_items, expected)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
-def test_step_equals_its_twin(problem, learned, lo, hi):
-    labels, theta, eps, pi = problem
-    if not learned:
-        pi = np.zeros((0, 0))
-    results = []
-    for step in (gpm.step, reference.step):
-        shares = theta.copy()
-        serious, irregular, totals = np.zeros(len(eps)), np.zeros(pi.shape), np.zeros(2)
-        step(labels.block(), lo, hi, shares, eps, pi, 0.25, serious, irregular, totals)
-        results.append((shares, serious, irregular, totals))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
-    outside = np.r_[0 : labels.item_ptr[lo], labels.item_ptr[hi] : labels.n_cells]
-    np.testing.assert_array_equal(results[0][0][outside], theta[outside])
-
-
-@pytest.mark.parametrize("learned", [False, True])
-def test_posterior_and_log_likelihood_equal_their_twins(problem, learned):
-    labels, theta, eps, pi = problem
-    if not learned:
-        pi = np.zeros((0, 0))
-    block = labels.block()
-    for kernel, twin, shapes in [
-        (gpm.posterior, reference.posterior, ((labels.n_labels,), None, (1,))),
-        (
-            gpm.log_likelihood_by_annotator,
-            reference.log_likelihood_by_annotator,
-            (None, (len(eps),), (len(eps),)),
-        ),
-    ]:
-        results = []
-        for function in (kernel, twin):
-            per_label, *sums = (None if s is None else np.zeros(s) for s in shapes)
-            sums = [s for s in sums if s is not None]
-            state = (theta,) if per_label is None else (theta, per_label)
-            function(block, 0, labels.n_items, *state, eps, pi, 0.25, *sums)
-            results.append([a for a in (per_label, *sums) if a is not None])
-        for actual, expected in zip(*results, strict=True):
-            np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
+reference = Twins("gpm")
 
 
 def make_crowd(labels_per_item, n_annotators, n_categories, seed=0):
@@ -116,8 +53,7 @@ def test_step_equals_its_twin_for_items_of_any_size(sizes, n_categories, learned
         )  # fmt: skip
         step(labels.block(), 0, len(sizes), shares, eps, pi, 0.01, serious, irregular, totals)
         results.append((shares, serious, irregular, totals))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-13)
+    assert_same(results, rtol=1e-11)
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -132,8 +68,7 @@ def test_step_equals_its_twin_with_annotators_larger_than_the_caches(learned):
         state, sums = theta.copy(), (np.zeros(n_annotators), np.zeros(pi.shape), np.zeros(2))
         step(labels.block(), 0, 4_002, state, eps, pi, 0.5, *sums)
         results.append((state, *sums))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
+    assert_same(results)
 
 
 def test_annotators_of_tiny_reliability_determine_theta(make_labels):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.kernels.twins import Twins, assert_same
 
 from annotruth.kernels import ordinal_mixture
-from annotruth.kernels.reference import ordinal_mixture as reference
 from annotruth.models.scales.ordinal_lattice import make_lattice, table_shape
 
-RANGES = [(0, 40), (5, 23)]
+reference = Twins("ordinal_mixture")
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -31,31 +31,6 @@ def make_inputs(problem, learned):
     return tables, (levels, eps, pi if learned else np.zeros((0, 0)), 0.25)
 
 
-def compare(results, rtol=1e-12):
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-13)
-
-
-@pytest.mark.parametrize("unsafeguarded", [False, True])
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize(("lo", "hi"), RANGES)
-def test_step_equals_its_twin(problem, learned, lo, hi, unsafeguarded):
-    labels, lattice, *_ = problem
-    tables, inputs = make_inputs(problem, learned)
-    n_annotators = labels.n_annotators
-    logs = lattice.log_probability[: 0 if unsafeguarded else None]
-    results = []
-    for kernels in (ordinal_mixture, reference):
-        sums = [
-            np.zeros(s)
-            for s in (n_annotators, (n_annotators, 3), (n_annotators, 4) if learned else (0, 0), 1)
-        ]
-        kernels.step(labels.block(), lo, hi, *tables, logs, *inputs, *sums)
-        results.append(sums)
-    compare(results)
-    assert results[0][0].sum() > 0
-
-
 def test_unsafeguarded_gains_are_those_of_one_annotator_who_moves(problem):
     labels, lattice, levels, eps, pi = problem
     tables, _ = make_inputs(problem, learned=True)
@@ -72,70 +47,12 @@ def test_unsafeguarded_gains_are_those_of_one_annotator_who_moves(problem):
     expected = [np.zeros_like(total) for total in (serious, gain, irregular)]
     step_tables = (*tables, lattice.log_probability)
     ordinal_mixture.step(*block, *step_tables, levels, eps, pi, 0.25, *expected, np.zeros(1))
-    compare(((serious, irregular), (expected[0], expected[2])))
+    assert_same(((serious, irregular), (expected[0], expected[2])))
     for s in range(5):
         for place in (0, 2):
             moved = levels.copy()
             moved[s, 1] = levels[s, place]
             assert gain[s, place] == pytest.approx(sums_at(moved)[3][0] - before, abs=1e-9)
-
-
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize(("lo", "hi"), RANGES)
-def test_summarize_equals_its_twin(problem, learned, lo, hi):
-    labels, lattice, *_ = problem
-    tables, inputs = make_inputs(problem, learned)
-    results = []
-    for kernels in (ordinal_mixture, reference):
-        shapes = ((labels.n_items, 3), labels.n_items, (labels.n_items, 4), labels.n_labels)
-        state = [np.full(shape, -9.0) for shape in shapes]
-        totals = np.zeros(1)
-        typical = (lattice.nodes, lattice.edges, lattice.difficulty, 30)
-        kernels.summarize(labels.block(), lo, hi, *state, *tables, *inputs, *typical, totals)
-        results.append([*state, totals])
-    compare(results)
-    score, difficulty, theta, p_serious, _ = results[0]
-    outside = np.r_[0:lo, hi : labels.n_items]
-    for array in (score, difficulty, theta):
-        assert (array[outside] == -9.0).all()
-        assert (array[lo:hi] != -9.0).all()
-    first, last = labels.cell_ptr[labels.item_ptr[[lo, hi]]]
-    assert (np.delete(p_serious, np.arange(first, last)) == -9.0).all()
-
-
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize(("lo", "hi"), RANGES)
-def test_posterior_equals_its_twin(problem, learned, lo, hi):
-    labels, lattice, *_ = problem
-    tables, inputs = make_inputs(problem, learned)
-    results = []
-    for kernels in (ordinal_mixture, reference):
-        weight = np.full((labels.n_items, *lattice.prior.shape), -9.0)
-        kernels.posterior(labels.block(), lo, hi, weight, *tables, *inputs)
-        results.append([weight])
-    compare(results)
-    ((weight,), _) = results
-    assert (np.delete(weight, np.arange(lo, hi), axis=0) == -9.0).all()
-    np.testing.assert_allclose(weight[lo:hi].sum(axis=(1, 2)), 1.0)
-
-
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize(("lo", "hi"), RANGES)
-def test_leave_one_out_and_log_likelihood_equal_their_twins(problem, learned, lo, hi):
-    labels, lattice, levels, eps, _ = problem
-    tables, inputs = make_inputs(problem, learned)
-    tried = np.clip(levels[:, 1] + 9, 0, len(lattice.noise) - 1)
-    results = []
-    for kernels in (ordinal_mixture, reference):
-        predicted = np.full(labels.n_labels, 0.5)
-        kernels.leave_one_out(labels.block(), lo, hi, predicted, *tables, *inputs, tried)
-        value, slope = np.zeros(len(eps)), np.zeros(len(eps))
-        kernels.log_likelihood_by_annotator(
-            labels.block(), lo, hi, predicted, *inputs[1:], value, slope
-        )
-        results.append((predicted, value, slope))
-    compare(results)
-    assert (results[0][0] != 0.5).sum() == np.diff(labels.cell_ptr[labels.item_ptr[[lo, hi]]])
 
 
 def test_log_likelihood_by_annotator_is_that_of_one_annotator(problem):
@@ -188,7 +105,7 @@ def test_many_labels_per_item_do_not_underflow(make_labels):
     assert all(np.isfinite(total).all() for total in sums)
     again = [np.zeros_like(total) for total in sums]
     reference.step(labels.block(), 0, 2, *tables, *inputs, *again)
-    compare((sums, again), rtol=1e-10)
+    assert_same((sums, again), rtol=1e-10)
 
 
 @pytest.mark.parametrize(

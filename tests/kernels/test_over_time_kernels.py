@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 
 from annotruth.kernels import over_time
-from annotruth.kernels.reference import over_time as reference
+
+reference = Twins("over_time")
 
 LEVELS = np.array([0.05, 0.5, 0.95])
 START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])
@@ -112,19 +114,3 @@ def test_a_label_is_left_out_of_its_own_reliability(labels):
     after = smooth(over_time, (serious, irregular), np.full(3, 0.3))[2]
     np.testing.assert_allclose(before[2, 0], after[2, 0])
     assert abs(before[3, 0] - after[3, 0]) > 1e-3
-
-
-def test_evidence_agrees_with_the_twin():
-    import annotruth as at
-
-    data = at.simulate.crowd(n_items=12, n_annotators=5, n_categories=3, seed=0).labels
-    rng = np.random.default_rng(0)
-    ratios = rng.uniform(0.1, 1.0, (5, 3, 3, 4)).astype(np.float32)
-    posterior = rng.dirichlet(np.ones(4), 12)
-    results = []
-    for kernels in (over_time, reference):
-        found = np.zeros(60), np.zeros(60)
-        for lo, hi in ((0, 7), (7, 12)):
-            kernels.label_evidence(data.block(), lo, hi, posterior, *found, ratios)
-        results.append(np.stack(found))
-    np.testing.assert_allclose(*results, rtol=1e-12)

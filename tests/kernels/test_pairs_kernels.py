@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins, assert_same
 
 from annotruth.kernels.arrays import PairBlock, VoteBlock
-from annotruth.kernels.pairs import counts, crowd_bt, davidson, layout
-from annotruth.kernels.reference.pairs import counts as reference_counts
-from annotruth.kernels.reference.pairs import crowd_bt as reference_crowd_bt
-from annotruth.kernels.reference.pairs import davidson as reference_davidson
+from annotruth.kernels.pairs import bradley_terry, layout
 from annotruth.kernels.reference.pairs import layout as reference_layout
 from annotruth.observations import Comparisons
 
@@ -32,7 +30,7 @@ def votes():
 @pytest.mark.parametrize(("lo", "hi"), [(0, 200), (30, 70), (50, 50)])
 def test_add_votes_equals_its_twin(votes, lo, hi):
     tables = np.zeros((2, 9, 9, 3))
-    for module, table in zip((counts, reference_counts), tables, strict=True):
+    for module, table in zip((layout, reference_layout), tables, strict=True):
         module.add_votes(votes.votes.block(), lo, hi, table)
     np.testing.assert_array_equal(*tables)
     assert tables[0].sum() == hi - lo
@@ -44,15 +42,14 @@ def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
     rng = np.random.default_rng(1)
     strength, start = np.exp(rng.normal(size=9)), rng.uniform(0.2, 0.9, size=12)
     results = []
-    for module in (crowd_bt, reference_crowd_bt):
+    for module in (bradley_terry, Twins("pairs.bradley_terry")):
         eta, agrees = start.copy(), np.zeros(votes.n_comparisons)
         net_wins, totals, end_totals = np.zeros(9), np.zeros(2), np.zeros(1)
         arguments = (votes.block(), lo, hi, eta)
-        module.step(*arguments, strength, 0.4, np.array(prior), net_wins, totals)
-        module.posterior(*arguments, agrees, strength, 0.4, end_totals)
+        module.crowd_step(*arguments, strength, 0.4, np.array(prior), net_wins, totals)
+        module.crowd_posterior(*arguments, agrees, strength, 0.4, end_totals)
         results.append((eta, agrees, net_wins, totals, end_totals))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+    assert_same(results, atol=1e-12)
     assert (results[0][0][lo:hi] != start[lo:hi]).all()
 
 
@@ -77,8 +74,7 @@ def test_sorting_by_ranges_equals_the_twins(shift):
         made = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int8)
         module.sort_range(records, begin[1], begin[2], pointers, *made, row)
         results.append((counts, records, pointers, *made, row))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_array_equal(actual, expected)
+    assert_same(results, rtol=0.0, atol=0.0)
 
 
 def test_numbers_of_pairs_equal_those_of_the_twins(votes):
@@ -89,8 +85,7 @@ def test_numbers_of_pairs_equal_those_of_the_twins(votes):
         module.mark_pairs(votes.left, votes.right, 9, occurs)
         module.set_pairs(votes.left, votes.right, 9, code, pair)
         results.append((occurs, pair))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_array_equal(actual, expected)
+    assert_same(results, rtol=0.0, atol=0.0)
     occurs, pair = results[0]
     items = np.sort(np.stack([votes.left, votes.right], axis=1), axis=1)
     assert occurs.sum() == len(np.unique(items, axis=0))
@@ -105,20 +100,19 @@ def test_log_partition_equals_its_twin(lo, hi, nu):
     block = PairBlock(np.sort(left), right, rng.integers(1, 9, size=30).astype(np.float64))
     strength = np.exp(rng.normal(size=8))
     results = []
-    for module in (davidson, reference_davidson):
+    for module in (bradley_terry, Twins("pairs.bradley_terry")):
         sums = (np.zeros(30), np.zeros(8), np.zeros(8), np.zeros(8), np.zeros(6))
         information, *others = sums
         module.log_partition(block, lo, hi, information, strength, 1.3, nu, *others)
         results.append(sums)
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
+    assert_same(results, rtol=1e-11, atol=1e-12)
 
 
 def test_many_votes_of_a_pair_are_counted():
     n = 150_000
     codes = np.zeros(n, np.int32)
     table = np.zeros((2, 2, 3))
-    counts.add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
+    layout.add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
     assert table[0, 1].tolist() == [0, 0, n]
     assert table.sum() == n
 
@@ -128,9 +122,8 @@ def test_weights_of_pairs_equal_those_of_the_twin():
     left, right = rng.integers(5, size=(2, 60))
     weight = rng.uniform(size=60)
     results = []
-    for module in (counts, reference_counts):
+    for module in (layout, reference_layout):
         weights, degree = np.zeros((5, 5)), np.ones(5)
         module.add_pairs(left, right, weight, weights, degree)
         results.append((weights, degree))
-    for actual, expected in zip(*results, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    assert_same(results)

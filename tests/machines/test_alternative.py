@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from annotruth.analyses.machines.alternative import alternative_test, people_labels
+from annotruth.analyses.machines.dependence import alternative_test, people_labels
 from annotruth.analyses.machines.judges import check_machines
 from annotruth.engines import get_engine
 from annotruth.errors import InputError

@@ -5,8 +5,7 @@ import pytest
 from tests.machines.crowds import copies, votes
 
 import annotruth as at
-from annotruth.analyses.machines.bias import measure_bias
-from annotruth.analyses.machines.pair_fit import outcome_labels
+from annotruth.analyses.machines.fits import measure_bias, outcome_labels
 from annotruth.errors import InputError
 
 MACHINES = ["m0", "m1"]

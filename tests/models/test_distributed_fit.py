@@ -1,11 +1,11 @@
 """Fits of labels on other machines: what they say without reading any frame."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 import annotruth as at
-from annotruth.models.distributed_fit import DistributedFit
 from annotruth.models.em import direct_history
 from annotruth.models.fits.notes import CHANCE_LINE
 
@@ -13,12 +13,12 @@ from annotruth.models.fits.notes import CHANCE_LINE
 @pytest.mark.parametrize("readout", ["right", "opinion"])
 def test_verdict_and_read_out_are_in_the_summary_and_the_json(readout):
     labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")])
-    fit = DistributedFit(
+    fit = at.Fit(
         model="robust-gpm",
         settings={},
         data=labels,
         history=direct_history(),
-        frames=None,
+        frames=SimpleNamespace(columns=lambda _: []),
         readout=readout,
         verdict="chance",
     )

@@ -47,7 +47,7 @@ def test_partitions_do_not_change_the_result(labels, monkeypatch, make):
 @pytest.mark.parametrize("truth", ["class", "opinions"])
 def test_partitions_do_not_change_the_items_table(labels, monkeypatch, truth):
     at_once = at.fit(labels, "robust-gpm", truth=truth).item_table()
-    monkeypatch.setattr("annotruth.models.fits.item_results._ITEMS_AT_ONCE", 7)
+    monkeypatch.setattr("annotruth.models.fits.make_fit._ITEMS_AT_ONCE", 7)
     assert at.fit(labels, "robust-gpm", truth=truth).item_table().equals(at_once)
 
 

@@ -111,25 +111,6 @@ def test_the_chart_shows_those_who_moved_most(days):
         assert chart.draw(width).width == width
 
 
-def test_a_table_without_standing_verdicts_is_loaded(days, tmp_path, monkeypatch):
-    fit = at.update(at.fit(FIRST, "gpm"), [(1, "new", 1)])
-    from annotruth.models.storage import folder
-
-    old = past_fits.SCHEMA.names[:10]
-    write = feather.write_feather
-
-    def as_before(table, path):
-        write(table.select(old) if "past-fits" in path else table, path)
-
-    monkeypatch.setattr(folder.feather, "write_feather", as_before)
-    fit.save(tmp_path / "fit")
-    loaded = at.load(tmp_path / "fit").earlier_fits
-    assert loaded.schema.equals(past_fits.SCHEMA)
-    assert loaded.select(old).equals(fit.earlier_fits.select(old))
-    assert loaded["standing"].equals(loaded["verdict"])
-    assert loaded["since"].equals(loaded["n_labels"])
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [

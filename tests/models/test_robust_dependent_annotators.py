@@ -18,8 +18,7 @@ from annotruth.models.evidence.dependent_annotators import (
 )
 from annotruth.models.robust_gpm import opinion_model
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.observations import Labels
 
 COPIED = 0.6

@@ -16,11 +16,10 @@ from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm import pooling
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_steps import ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes, adjacent_ratio
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps, adjacent_ratio
 from annotruth.models.robust_gpm.pooling import has_room
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import Labels, Scale
 
 

@@ -9,7 +9,7 @@ import pytest
 import annotruth as at
 from annotruth.engines.memory import MemoryEngine
 from annotruth.models.robust_gpm.class_steps import AnnotatorUpdate, ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
 
 N_CATEGORIES, CONCENTRATION = 3, 5.0

@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +97,11 @@ def test_a_reader_follows_to_the_new_fit(saved, monkeypatch):
     assert at.load(saved).data.n_labels == 6
 
 
-def test_fits_in_format_1_are_converted(tmp_path):
-    archive = Path(__file__).parent / "data" / "format-1" / "robust-gpm.zip"
-    with zipfile.ZipFile(archive) as file:
-        file.extractall(tmp_path)
-    (tmp_path / "mine.arrow").write_text("mine")
-    fit = at.load(tmp_path)
-    fit.save(tmp_path)
-    assert names(tmp_path) == sorted(
-        [".lock", data_folder(tmp_path).name, "fit.json", "mine.arrow"]
-    )
-    again = at.load(tmp_path)
-    assert again.items().equals(fit.items())
-    assert set(again.parameters) == set(fit.parameters)
+def test_a_fit_in_another_format_is_refused(saved):
+    manifest = saved / "fit.json"
+    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(at.InputError, match=r"saved in format 1, .* fit the labels again"):
+        at.load(saved)
 
 
 def test_a_lock_excludes_other_threads_but_not_its_own(saved, monkeypatch):

@@ -100,7 +100,7 @@ def test_indices_out_of_range_are_refused(saved, name, column, values):
         at.load(saved)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"format": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"kind": 1}', b"\xff\xfe"])
 def test_invalid_json_is_refused_in_one_line(saved, content):
     (saved / "fit.json").write_bytes(content)
     with pytest.raises(at.InputError, match="cannot be read") as raised:

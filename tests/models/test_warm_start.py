@@ -49,7 +49,7 @@ def test_a_warm_start_reaches_the_result_of_a_full_fit(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         before = get_model(name)(**options).fit(base).result_
-        all_labels = append_labels(base, new).labels
+        all_labels = append_labels(base, new).table
         updated = get_model(name)(**options).fit(all_labels, warm_start=before).result_
         full = get_model(name)(**options).fit(labels).result_
     assert updated.data.n_labels == labels.n_labels
@@ -108,7 +108,7 @@ def test_a_warm_start_takes_fewer_iterations(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         first = get_model(name)().fit(base).result_
-        all_labels = append_labels(base, new).labels
+        all_labels = append_labels(base, new).table
         assert get_model(name)().fit(all_labels, warm_start=first).result_.n_iter < first.n_iter
 
 
@@ -129,7 +129,7 @@ def test_learned_behaviors_are_resumed():
     base, new = split(labels, 60)
     model = at.GPM(behavior="learned", **TIGHT)
     before = model.fit(base).result_
-    updated = model.fit(append_labels(base, new).labels, warm_start=before).result_
+    updated = model.fit(append_labels(base, new).table, warm_start=before).result_
     full = model.fit(labels).result_
     np.testing.assert_allclose(updated.reliability, in_the_order_of(updated, full)[0], atol=0.02)
 

@@ -111,7 +111,7 @@ def test_other_orders_and_subsets_of_labels_keep_the_predictions_of_their_items(
 
 def test_new_items_have_no_prediction():
     base = Labels.of(LABELS).with_classifier(frame())
-    added = append_labels(base, Labels.of([("d", "ann", "dog")])).labels
+    added = append_labels(base, Labels.of([("d", "ann", "dog")])).table
     np.testing.assert_array_equal(added.classifier[:3], base.classifier)
     assert np.isnan(added.classifier[3]).all()
 

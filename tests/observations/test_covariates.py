@@ -194,7 +194,7 @@ def test_appended_labels_bring_theirs(labels):
         covariates=["seconds", "order"],
     )
     new = new.with_annotator_covariates(pd.DataFrame({"annotator": ["dan", "bob"], "age": [9, 8]}))
-    both = append_labels(described(labels), new).labels
+    both = append_labels(described(labels), new).table
     assert by_label(both) == {**EXPECTED, ("c", "bob"): 10.0, ("a", "dan"): 20.0}
     assert by_label(both, "order")["a", "dan"] == 2
     assert by_label(both, "order")["a", "bob"] is None
@@ -206,7 +206,7 @@ def test_appended_labels_bring_theirs(labels):
 def test_replaced_labels_take_the_new_covariates(labels):
     table = pa.table({"item": ["a"], "annotator": ["bob"], "label": [2], "seconds": [5.0]})
     new = at.Labels.of(table, covariates=["seconds"])
-    both = append_labels(labels, new, duplicates="last").labels
+    both = append_labels(labels, new, duplicates="last").table
     assert by_label(both) == {**EXPECTED, ("a", "bob"): 5.0}
 
 

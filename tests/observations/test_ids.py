@@ -158,8 +158,8 @@ def test_every_arrow_type_is_read(kind):
 def test_appended_ids_of_text_are_not_those_of_equal_numbers():
     base = Labels.of([(1, 7, "x"), (1, 8, "y")])
     new = Labels.of([("1", "007", "x"), ("02", "8", "y"), ("2", "8", "y")])
-    labels = append_labels(base, new).labels
+    labels = append_labels(base, new).table
     assert labels.annotators.to_pylist() == ["7", "8", "007"]
     assert labels.items.to_pylist() == ["1", "02", "2"]
-    whole = append_labels(base, Labels.of([(1.0, 9.0, "x")])).labels
+    whole = append_labels(base, Labels.of([(1.0, 9.0, "x")])).table
     assert whole.annotators.to_pylist() == [7, 8, 9]

@@ -7,8 +7,12 @@ import pytest
 
 import annotruth as at
 from annotruth.analyses.over_time import changes
-from annotruth.analyses.over_time.change_model import ChangeModel
-from annotruth.analyses.over_time.changes import MAX_ALARMS, beats_shuffled, find_changes
+from annotruth.analyses.over_time.changes import (
+    MAX_ALARMS,
+    ChangeModel,
+    beats_shuffled,
+    find_changes,
+)
 from annotruth.analyses.over_time.sequences import Sequences
 from annotruth.engines import get_engine
 

@@ -5,7 +5,7 @@ import pytest
 
 import annotruth as at
 from annotruth.analyses.over_time.analysis import add_over_time
-from annotruth.analyses.over_time.sample import Sample
+from annotruth.analyses.over_time.sequences import Sample
 from annotruth.analyses.over_time.trajectories import Trajectories
 
 

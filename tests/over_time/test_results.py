@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 import annotruth as at
-from annotruth.analyses.over_time import sample
+from annotruth.analyses.over_time import sequences
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ def test_seconds_that_are_often_equal_leave_fifths_empty(tmp_path):
 
 
 def test_times_before_those_of_the_sampled_annotators_are_in_the_first_bin(monkeypatch):
-    monkeypatch.setattr(sample, "MAX_LABELS", 60)
-    monkeypatch.setattr(sample, "_MIN_ANNOTATORS", 2)  # every second annotator is sampled
+    monkeypatch.setattr(sequences, "MAX_LABELS", 60)
+    monkeypatch.setattr(sequences, "_MIN_ANNOTATORS", 2)  # every second annotator is sampled
     rows = [
         {"item": item, "annotator": who, "label": item % 2, "time": item // 10 + 1}
         for item in range(40)

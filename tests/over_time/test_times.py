@@ -10,7 +10,7 @@ import pytest
 import annotruth as at
 from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.observations.times import parse_times
+from annotruth.observations.covariates import parse_times
 
 ROWS = {"item": ["a", "a", "b", "b"], "annotator": ["x", "y"] * 2, "label": [1, 2, 2, 2]}
 
@@ -273,7 +273,7 @@ def test_orders_of_equal_times_are_by_the_column_order():
     )
     from contextlib import closing
 
-    from annotruth.analyses.over_time.clock import read_clock
+    from annotruth.analyses.over_time.sequences import read_clock
     from annotruth.engines import get_engine
 
     labels = at.Labels.of(table)

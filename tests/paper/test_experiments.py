@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from annotruth import simulate
-from annotruth.paper import classification, crowds, exp1a, exp1d, measures, movie
+from annotruth.paper import measures, real_labels, simulated
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ from annotruth.paper import classification, crowds, exp1a, exp1d, measures, movi
 )
 def test_every_setting_changes_the_crowd(name, other):
     def drawn(**given):
-        settings = exp1a.EXPERIMENT.resolve({"items": 12, "annotators": 8, **given})
-        simulation = crowds.simulate_crowd(settings, np.random.default_rng(1), behavior="mixed")
+        settings = simulated.EXP1A.resolve({"items": 12, "annotators": 8, **given})
+        simulation = simulated.simulate_crowd(settings, np.random.default_rng(1), behavior="mixed")
         return simulation.labels.to_arrow(), simulation.reliability.tolist()
 
     assert drawn() == drawn()
@@ -43,8 +43,8 @@ def test_every_setting_changes_the_crowd(name, other):
 )
 def test_every_setting_changes_the_scores(name, other):
     def drawn(**given):
-        settings = exp1d.EXPERIMENT.resolve({"items": 12, "annotators": 8, **given})
-        return crowds.simulate_scores(settings, np.random.default_rng(1)).labels.to_arrow()
+        settings = simulated.EXP1D.resolve({"items": 12, "annotators": 8, **given})
+        return simulated.simulate_scores(settings, np.random.default_rng(1)).labels.to_arrow()
 
     assert drawn() == drawn()
     assert drawn(**{name: other}) != drawn()
@@ -52,8 +52,8 @@ def test_every_setting_changes_the_scores(name, other):
 
 def test_default_sizes_are_those_of_the_paper():
     sizes = {"items": 150, "annotators": 25, "categories": 5}
-    assert {**sizes, "spammers": 0.2}.items() <= exp1a.EXPERIMENT.resolve({}).items()
-    assert {**sizes, "spammers": 0.25}.items() <= exp1d.EXPERIMENT.resolve({}).items()
+    assert {**sizes, "spammers": 0.2}.items() <= simulated.EXP1A.resolve({}).items()
+    assert {**sizes, "spammers": 0.25}.items() <= simulated.EXP1D.resolve({}).items()
 
 
 def test_maximum_and_kind_of_iterations_can_be_set():
@@ -85,7 +85,7 @@ def test_a_measure_without_a_value_is_none():
 
 def test_leads_are_differences_of_accuracy(small_datasets):
     rng = np.random.default_rng(0)
-    results = classification.run_models("face", {}, {}, rng, small_datasets)
+    results = real_labels.compare_classes("face", {}, {}, rng, small_datasets)
     assert "gpm" in results
     for model, other in permutations(results, 2):
         lead = results[model]["accuracy"] - results[other]["accuracy"]
@@ -108,14 +108,14 @@ def ratings(tmp_path):
     path = tmp_path / "labels.csv"
     rows = [f"film {film},user {user},{STARS[film, user]}" for film, user in np.argwhere(STARS)]
     path.write_text("\n".join(["item,annotator,label", *rows]))
-    return movie.read_ratings(path)
+    return real_labels.read_ratings(path)
 
 
 def draw(ratings, **given):
-    settings = movie.EXPERIMENT.resolve(
+    settings = real_labels.MOVIE.resolve(
         {"films": 3, "users": 2, "film_raters": 3, "user_films": 2, **given}
     )
-    return movie.draw_ratings(ratings, settings, np.random.default_rng(0))
+    return real_labels.draw_ratings(ratings, settings, np.random.default_rng(0))
 
 
 def test_score_of_a_movie_is_the_mean_of_all_its_ratings(ratings):
@@ -137,15 +137,19 @@ def test_score_of_a_movie_may_exclude_the_drawn_users(ratings):
 
 
 def test_classes_may_be_scored_by_their_label(small_datasets):
-    settings = movie.EXPERIMENT.resolve({"films": 8, "users": 9, "film_raters": 5, "user_films": 3})
+    settings = real_labels.MOVIE.resolve(
+        {"films": 8, "users": 9, "film_raters": 5, "user_films": 3}
+    )
     runs = {
-        by: movie.run({}, {**settings, "class_score": by}, np.random.default_rng(0), small_datasets)
+        by: real_labels.compare_scores(
+            {}, {**settings, "class_score": by}, np.random.default_rng(0), small_datasets
+        )
         for by in ("expectation", "label")
     }
     same = {model: runs["label"][model] == runs["expectation"][model] for model in runs["label"]}
     assert same["gpm"]
     # Where a model is certain of every class, both are the same.
-    assert not all(same[model] for model in movie.DISCRETE)
+    assert not all(same[model] for model in real_labels.DISCRETE)
 
 
 def test_tables_use_plain_em():

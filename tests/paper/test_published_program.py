@@ -4,8 +4,7 @@ import numpy as np
 
 from annotruth import simulate
 from annotruth.observations import Labels
-from annotruth.paper.measures import fit_gpm
-from annotruth.paper.published_program import run_published_program
+from annotruth.paper.measures import fit_gpm, run_published_program
 
 # Two items, two annotators: item 1 has labels a and b, item 2 has a twice.
 LABELS = [(1, "x", "a"), (1, "y", "b"), (2, "x", "a"), (2, "y", "a")]

@@ -7,16 +7,11 @@ import pytest
 from annotruth.paper.registry import EXPERIMENTS, find_experiments
 
 SMALL = ("--runs", 2, "--set", "items=12", "--set", "annotators=6")
-FEW_MOVIES = (
-    "--set",
-    "films=8",
-    "--set",
-    "users=9",
-    "--set",
-    "film_raters=5",
-    "--set",
-    "user_films=3",
-)
+FEW_MOVIES = [
+    word
+    for setting in ("films=8", "users=9", "film_raters=5", "user_films=3")
+    for word in ("--set", setting)
+]
 
 
 @pytest.mark.parametrize("name", ["exp1a", "exp1d"])
@@ -48,18 +43,8 @@ def test_charts_are_written_as_svg(run, tmp_path):
 
 
 def test_all_without_data_runs_simulations_and_lists_what_was_left_out(run, tmp_path):
-    code, out, err = run(
-        "reproduce",
-        "all",
-        "--runs",
-        1,
-        "--set",
-        "items=6",
-        "--set",
-        "annotators=4",
-        "--out",
-        tmp_path,
-    )
+    sizes = ("--set", "items=6", "--set", "annotators=4")
+    code, out, err = run("reproduce", "all", "--runs", 1, *sizes, "--out", tmp_path)
     assert code == 0
     assert [line.split(":")[1] for line in err.splitlines()] == [
         " left out dog",
@@ -145,10 +130,10 @@ def test_a_closed_stderr_shows_no_progress(run, tmp_path, monkeypatch):
 
 
 def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
-    from annotruth.paper import exp1a
+    from annotruth.paper import simulated
 
     calls = []
-    fit_gpm = exp1a.fit_gpm
+    fit_gpm = simulated.fit_gpm
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -156,7 +141,7 @@ def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return fit_gpm(*arguments)
 
-    monkeypatch.setattr(exp1a, "fit_gpm", interrupted)
+    monkeypatch.setattr(simulated, "fit_gpm", interrupted)
     code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path)
     assert code == 1
     assert "finished runs are kept" in err

@@ -29,10 +29,6 @@ def draw(condition, settings, rng, data):
     return {"gpm": {"value": settings["factor"] * rng.random()}}
 
 
-def measures(settings):
-    return []
-
-
 TOY = Experiment(
     name="toy",
     title="Toy",
@@ -40,7 +36,6 @@ TOY = Experiment(
     settings={"factor": ExperimentSetting(1, "any number")},
     conditions=conditions,
     run=draw,
-    measures=measures,
     models={"gpm": "GPM"},
 )
 
@@ -86,23 +81,25 @@ def test_interrupted_runs_resume(tmp_path):
     assert len(path.read_text().splitlines()) == 8
 
 
-def test_a_line_cut_short_is_run_again(tmp_path):
+@pytest.mark.parametrize(
+    ("damaged", "again"),
+    [
+        (lambda log: log[:-20], "there"),
+        (lambda log: log[:-1], "there"),
+        (lambda log: log.replace(b'"run": 1', b'"run\xff": 1', 1), "here"),
+    ],
+    ids=["a line cut short", "a last line without its end", "a line that is no text"],
+)
+def test_a_damaged_line_is_run_again(tmp_path, damaged, again):
     first = toy(tmp_path)
     path = tmp_path / "toy" / "runs.jsonl"
-    path.write_text(path.read_text()[:-20])
+    path.write_bytes(damaged(path.read_bytes()))
     executed.clear()
     assert values(toy(tmp_path)) == values(first)
-    assert executed == ["there"]
-    assert all(json.loads(line) for line in path.read_text().splitlines())
-
-
-def test_a_line_that_is_no_text_is_run_again(tmp_path):
-    path = tmp_path / "toy" / "runs.jsonl"
-    first = toy(tmp_path)
-    path.write_bytes(path.read_bytes().replace(b'"run": 1', b'"run\xff": 1', 1))
-    executed.clear()
-    assert values(toy(tmp_path)) == values(first)
-    assert executed == ["here"]
+    assert executed == [again]
+    assert sorted(json.loads(line)["run"] for line in path.read_text().splitlines()) == [
+        number for number in range(4) for _ in "ab"
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
@@ -112,16 +109,6 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     path.symlink_to("/dev/full")
     with pytest.raises(OutputError, match=f"cannot write {path}: No space left on device; choose"):
         toy(tmp_path)
-
-
-def test_a_last_line_without_its_end_is_run_again(tmp_path):
-    first = toy(tmp_path)
-    path = tmp_path / "toy" / "runs.jsonl"
-    path.write_text(path.read_text()[:-1])
-    executed.clear()
-    assert values(toy(tmp_path)) == values(first)
-    assert executed == ["there"]
-    assert [json.loads(line)["run"] for line in path.read_text().splitlines()] == [0, 1, 2, 3] * 2
 
 
 def test_more_runs_add_to_existing_ones(tmp_path):

@@ -16,10 +16,6 @@ def conditions(settings):
     return [{"share": 0.1}, {"share": 0.2}]
 
 
-def measures(settings):
-    return [Measure("rmse", "RMSE", "lower"), Measure("spammers", "spammers")]
-
-
 TOY = Experiment(
     name="toy",
     title="Toy",
@@ -27,7 +23,7 @@ TOY = Experiment(
     settings={},
     conditions=conditions,
     run=no_results,
-    measures=measures,
+    measures=[Measure("rmse", "RMSE", "lower"), Measure("spammers", "spammers")],
     models={"gpm": "GPM", "mean": "Mean", "absent": "Absent"},
     printed={(0.1, "gpm"): {"rmse": 0.25}},
 )

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Twins
 from tests.report.test_page import columns, unpacked
 
 import annotruth as at
-from annotruth.kernels.reference import item_states
 from annotruth.models.distribution import Distribution
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.class_results import ClassState
@@ -74,7 +74,7 @@ def test_robust_gpm_tempers_the_labels_of_an_item(classes):
     prior = state.parameters.state_prior
     assert len(prior) == 4  # no subtypes
     posterior = np.empty((classes.n_items, 4))
-    item_states.posterior(
+    Twins("item_states").posterior(
         classes.block(), 0, classes.n_items, posterior, prior, np.eye(4), *state.counts, 0.3
     )
     tempered = replace(

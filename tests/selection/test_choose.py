@@ -162,7 +162,7 @@ def test_models_that_need_an_order_are_refused_on_nominal_scales(made):
 
 
 def test_a_model_that_needs_too_much_memory_is_refused(made, monkeypatch):
-    monkeypatch.setattr("annotruth.models.confusion.dawid_skene._MAX_BYTES", 10.0)
+    monkeypatch.setattr("annotruth.models.confusion.estimator._MAX_BYTES", 10.0)
     choice = at.choose(made.labels, ["dawid-skene", "gpm"], folds=2)
     assert choice.model == "gpm"
     assert choice.refused["dawid-skene"].startswith("dawid-skene needs")

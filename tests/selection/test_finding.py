@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from annotruth.models.registry import MODELS
-from annotruth.selection.finding import SIMPLEST_FIRST, find_simplest
+from annotruth.models.registry import MODELS, SIMPLEST_FIRST
+from annotruth.selection.choose import find_simplest
 from annotruth.selection.heldout import HeldOut
 
 N = 400

@@ -172,7 +172,7 @@ def test_options_of_an_estimator_are_used_and_it_is_not_changed(crowd):
 
 def test_predicting_few_labels_at_a_time_gives_the_same_scores(crowd, monkeypatch):
     at_once = at.held_out("robust-gpm", crowd)
-    monkeypatch.setattr("annotruth.selection.folds._MAX_PREDICTIONS", 32 * 7)
+    monkeypatch.setattr("annotruth.selection.heldout._MAX_PREDICTIONS", 32 * 7)
     few_at_a_time = at.held_out("robust-gpm", crowd)
     np.testing.assert_allclose(at_once.log_p, few_at_a_time.log_p, rtol=1e-12)
 

@@ -12,16 +12,11 @@ import annotruth as at
 from annotruth.models.em import direct_history
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
-from annotruth.selection import pairs
-from annotruth.selection.pairs import (
-    assign_comparison_folds,
-    choose_n_groups,
-    choose_pair_model,
-    held_out_comparisons,
-    score_comparison_folds,
-)
+from annotruth.selection import choose as choosing
+from annotruth.selection.choose import choose_n_groups, choose_pair_model
+from annotruth.selection.heldout import assign_folds, held_out, score_folds
 
 
 @dataclass(kw_only=True)
@@ -37,7 +32,7 @@ class ShareOfLeft(PairEstimator):
             raise at.InputError("p_left is no probability")
         scores = ScorePosterior(np.zeros(data.n_items), np.eye(data.n_items))
         part = np.zeros(data.n_items, dtype=np.int64)
-        return RankFit(self.name, self.settings(), data, direct_history(), scores, part)
+        return Fit(self.name, self.settings(), data, direct_history(), scores=scores, part=part)
 
     def predict_proba(self, left, right, annotator, covariates=None):
         p = np.full(len(left), self.p_left)
@@ -86,27 +81,27 @@ ROWS = st.lists(
 def test_every_item_and_annotator_keeps_a_comparison_in_every_fold(rows, folds):
     votes = votes_of(rows)
     try:
-        fold = assign_comparison_folds(votes, folds, seed=0)
+        fold = assign_folds(votes, folds, seed=0)
     except at.InputError:  # each is the only one of its annotator or of an item
         return
-    for held_out in range(folds):
-        kept = votes.subset(fold != held_out)
+    for k in range(folds):
+        kept = votes.subset(fold != k)
         assert ((kept.comparisons_per_annotator > 0) == (votes.comparisons_per_annotator > 0)).all()
         assert ((kept.comparisons_per_item > 0) == (votes.comparisons_per_item > 0)).all()
 
 
 def test_comparisons_that_stand_alone_cannot_be_held_out():
     with pytest.raises(at.InputError, match="no comparison can be predicted from the others"):
-        assign_comparison_folds(votes_of([(0, 1, 0, 0), (2, 3, 1, 0)]), 2, seed=0)
+        assign_folds(votes_of([(0, 1, 0, 0), (2, 3, 1, 0)]), 2, seed=0)
 
 
 def test_comparisons_of_an_annotator_are_spread_evenly_over_the_folds():
     votes = crowd([0.5] * 4)
-    fold = assign_comparison_folds(votes, 5, seed=0)
+    fold = assign_folds(votes, 5, seed=0)
     counts = np.zeros((4, 5), dtype=int)
     np.add.at(counts, (votes.annotator_of_comparison(), fold), 1)
     assert (counts == 8).all()
-    assert (fold != assign_comparison_folds(votes, 5, seed=1)).any()
+    assert (fold != assign_folds(votes, 5, seed=1)).any()
 
 
 def test_folds_do_not_depend_on_the_order_of_rows():
@@ -121,7 +116,7 @@ def test_folds_do_not_depend_on_the_order_of_rows():
     first, second = (
         sorted(zip(v.left, v.right, v.annotator_of_comparison(), v.outcome, fold, strict=True))
         for v in (votes, shuffled)
-        for fold in [assign_comparison_folds(v, 4, seed=3)]
+        for fold in [assign_folds(v, 4, seed=3)]
     )
     assert first == second
 
@@ -135,9 +130,9 @@ def test_subset_keeps_codes_and_order():
     assert (kept.n_items, kept.n_annotators) == (6, 5)
 
 
-def test_the_score_is_that_of_held_out_comparisons():
+def test_the_score_is_that_of_held_out():
     votes = crowd([0.25] * 4)
-    result = held_out_comparisons(ShareOfLeft(p_left=0.25), votes)
+    result = held_out(ShareOfLeft(p_left=0.25), votes)
     p = np.where(votes.outcome == 0, 0.99 * 0.25 + 0.005, 0.99 * 0.75 + 0.005)
     assert result.n_scored == votes.n_comparisons
     assert result.score == pytest.approx(np.log(p).mean())
@@ -146,11 +141,11 @@ def test_the_score_is_that_of_held_out_comparisons():
 
 def test_pairs_are_one_cluster_whichever_item_is_on_the_left():
     votes = votes_of([(0, 1, s, s % 2) for s in range(4)] + [(1, 0, s, 0) for s in range(4)])
-    fold = assign_comparison_folds(votes, 2, seed=0)
-    assert len(set(score_comparison_folds(ShareOfLeft(), votes, fold).item)) == 1
+    fold = assign_folds(votes, 2, seed=0)
+    assert len(set(score_folds(ShareOfLeft(), votes, fold).item)) == 1
 
 
-def test_a_model_is_chosen_by_held_out_comparisons_and_refusals_are_listed():
+def test_a_model_is_chosen_by_held_out_and_refusals_are_listed():
     votes = crowd([0.1, 0.2, 0.9] * 5)
     choice = choose_pair_model(
         votes,
@@ -179,6 +174,6 @@ def test_taste_groups_are_chosen_only_if_they_predict_clearly_better():
 
 
 def test_no_more_groups_than_the_limit_are_tried(monkeypatch):
-    monkeypatch.setattr(pairs, "MAX_GROUPS", 2)
+    monkeypatch.setattr(choosing, "MAX_GROUPS", 2)
     choice = choose_n_groups(ShareOfLeft(), crowd([0.1, 0.9] * 8))
     assert (choice.n_groups, choice.why) == (2, "more than 2 taste groups are not tried")

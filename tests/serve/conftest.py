@@ -9,9 +9,9 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("alembic")
 pytest.importorskip("fastapi")
 
-from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.rows import metadata
 
 
 @pytest.fixture(scope="session")

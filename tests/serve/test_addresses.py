@@ -5,8 +5,12 @@ import socket
 import httpx2
 import pytest
 
-from annotruth.serve.addresses import PrivateAddressError, allowed_addresses, is_public
-from annotruth.serve.hooks.client import CheckedTransport
+from annotruth.serve.outgoing import (
+    CheckedTransport,
+    PrivateAddressError,
+    allowed_addresses,
+    is_public,
+)
 from annotruth.serve.worker.deliver import SendingError, send
 
 

@@ -13,14 +13,14 @@ from annotruth.app.commands.serve import config_of
 from annotruth.app.options import OPTION_GROUPS
 from annotruth.errors import InputError
 from annotruth.serve import start
+from annotruth.serve.administration import create_token, find_token, list_tokens
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.start import address_of, check_address, prepare
 from annotruth.serve.store import maintenance as importing
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.tokens import create_token, find_token, list_tokens
+from annotruth.serve.store.rows import utc_now
 
 SERVE = typer.main.get_command(cli.app).commands["serve"]
 

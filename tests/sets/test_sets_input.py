@@ -83,7 +83,7 @@ def test_repeated_labels_in_a_set_count_once():
 def test_hostile_labels_survive(label, tmp_path):
     rows = [(e, s, {label, "plain"} if s else {label}) for e in range(4) for s in range(3)]
     fit = at.fit(rows)
-    assert sorted(fit.label_names) == sorted([label, "plain"])
+    assert sorted(fit.label_table()["label"].to_pylist()) == sorted([label, "plain"])
     assert fit.separator not in label
     joined = fit.items()["labels"].tolist()
     assert {name for each in joined for name in each.split(fit.separator)} <= {label, "plain"}

@@ -10,7 +10,7 @@ import pytest
 import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.observations.sets import members
-from annotruth.sets.evaluate import set_metrics
+from annotruth.sets.fit import set_metrics
 from annotruth.sets.joint import joint_sets
 from annotruth.sets.rates import start_rates, update_rates
 from annotruth.sets.steps import SetSteps
@@ -22,7 +22,7 @@ def made() -> at.simulate.SetSimulation:
 
 
 @pytest.fixture(scope="module")
-def fit(made: at.simulate.SetSimulation) -> at.SetFit:
+def fit(made: at.simulate.SetSimulation) -> at.Fit:
     return at.SetModel().fit(made.answers)
 
 
@@ -215,9 +215,9 @@ def test_types_that_were_given_are_named_where_too_few_answers_are_held_out():
         for item in range(6)
         for person in "abc"
     ]
-    assert at.SetModel(n_types=2).fit(at.Labels.of(answers)).chosen == (
+    assert at.SetModel(n_types=2).fit(at.Labels.of(answers)).chosen["why"] == (
         "2 types of items, in which labels go together (given)"
     )
-    assert at.SetModel().fit(at.Labels.of(answers)).chosen == (
+    assert at.SetModel().fit(at.Labels.of(answers)).chosen["why"] == (
         "1 type of items: labels are independent of each other (too few answers to hold some out)"
     )

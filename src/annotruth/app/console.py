@@ -11,19 +11,15 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 from annotruth.errors import AnnotruthWarning, concise, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.models.base_fit import BaseFit
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.em import ProgressReporter
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
-    from annotruth.sets.fit import SetFit
 
 _GAP = 2  # between columns, as Rich pads them
 _MIN_COLUMN = 10  # characters
@@ -194,7 +190,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def print_result(
-    fit: Fit | DistributedFit | RankFit | SetFit,
+    fit: Fit[Any],
     metrics: Mapping[str, float] | None,
     lines: Sequence[str],
     *,
@@ -221,16 +217,14 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
     return f"against the truth: {figures}"
 
 
-def json_entries(fit: BaseFit) -> dict[str, Any]:
+def json_entries(fit: Fit) -> dict[str, Any]:
     """Return the object that ``fit --json`` prints."""
-    from annotruth.models.base_fit import SETS  # slow to load
-    from annotruth.models.fits.notes import to_dicts
-    from annotruth.models.result import Fit
+    from annotruth.models.fits.notes import to_dicts  # slow to load
 
-    if fit.model == SETS:
+    if fit.kind == "sets":
         from annotruth.sets.fitting import set_entries
 
-        return set_entries(cast("SetFit", fit))
+        return set_entries(fit)
     entries: dict[str, Any] = {
         "model": fit.model,
         "n_items": fit.data.n_items,
@@ -249,7 +243,7 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
     if fit.chosen is not None:
         entries["chosen"] = dict(fit.chosen)
     entries |= fit.further_facts()
-    if isinstance(fit, Fit) and fit.data.classifier is not None:
+    if fit.data.classifier is not None:
         from annotruth.models.evidence.classifier import judge_classifier
 
         entries["classifier"] = judge_classifier(fit)._asdict()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from annotruth.app import console, named_files, options, values
 from annotruth.app.named_files import OutputKind, check_existing
@@ -17,21 +17,19 @@ from annotruth.errors import AnnotruthError, InputError, OutputError, hide_crede
 if TYPE_CHECKING:
     import pyarrow as pa
     import typer
+    from typing_extensions import TypeIs
 
     from annotruth.analyses.advice.advice import Advice
-    from annotruth.analyses.advice.changes import Changes
+    from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.analyses.advice.pairs.advice import PairAdvice
-    from annotruth.analyses.advice.rank_changes import RankChanges
     from annotruth.io.tasks import TaskFormat
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
     from annotruth.questions.result import QuestionFits
-    from annotruth.sets.fit import SetFit
 
-AnyFit: TypeAlias = "Fit | RankFit | SetFit | QuestionFits"
+AnyFit: TypeAlias = "Fit[Any] | QuestionFits"
 """A fit of labels, of comparisons or of sets of labels, or the fits of several questions."""
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
@@ -200,17 +198,13 @@ class Outputs:
         ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         from annotruth.io.writers import format_of, write_table
-        from annotruth.models.pairs.result import RankFit
-        from annotruth.models.result import Fit
 
         written = Written([], [])
-        further: dict[str, Any] = {}
-        if isinstance(fit, Fit):
-            further = {"arguments": arguments, "changes": changes, "embed": self.embed}
+        further: dict[str, Any] = {"arguments": arguments}
+        if fit.kind == "labels":
+            further |= {"changes": changes, "embed": self.embed}
         else:
             refuse_embedding(self.embed)
-            if isinstance(fit, RankFit):
-                further = {"arguments": arguments}
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
@@ -225,9 +219,9 @@ class Outputs:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
-        if self.preferences is not None and isinstance(fit, RankFit):
+        if self.preferences is not None and not is_questions(fit):
             with _noted("preferences", "preferences", self.preferences, written):
-                table = fit.preference_table()
+                table = fit.table("preferences")
                 write_table(table, self.preferences, format_of(self.preferences), safe_cells=True)
         if self.predictions is not None:
             with _noted("predictions", "predictions", self.predictions, written):
@@ -275,13 +269,8 @@ class Outputs:
             table = fit.distribution_table(self.soft_readout)
             write_table(table, path, format_of(path), safe_cells=self.safe_cells)
             return
-        if fit.model == "sets":
-            of_sets = cast("SetFit", fit)
-            targets, classes = of_sets.soft_label_table(), of_sets.data.scale.set_labels
-        else:
-            labels = _of_labels(fit)
-            targets = labels.soft_label_table(self.soft_readout)
-            classes = labels.data.scale.categories
+        targets, scale = fit.soft_label_table(self.soft_readout), fit.data.scale
+        classes = scale.set_labels or scale.categories
         write_soft_labels(targets, classes, path, safe_cells=self.safe_cells)
 
 
@@ -357,9 +346,9 @@ def _typed_options(context: typer.Context) -> Iterator[str]:
                     yield str(each)
 
 
-def is_questions(fit: AnyFit) -> TypeGuard[QuestionFits]:
+def is_questions(fit: AnyFit) -> TypeIs[QuestionFits]:
     """Return whether these are the fits of several questions."""
-    return hasattr(fit, "questions")
+    return fit.kind == "questions"
 
 
 def refuse_embedding(embed: bool) -> None:
@@ -372,9 +361,7 @@ def refuse_embedding(embed: bool) -> None:
 
 def _of_labels(fit: AnyFit) -> Fit:
     """Return a fit of labels; refuse one of comparisons, for an output that only labels have."""
-    from annotruth.models.result import Fit
-
-    if not isinstance(fit, Fit):
+    if is_questions(fit) or fit.kind != "labels":
         what = "sets of labels" if fit.model == "sets" else "comparisons"
         raise InputError(f"this is a fit of {what}, which has none")
     return fit

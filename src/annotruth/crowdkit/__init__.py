@@ -14,9 +14,9 @@ left, right, label, the id of the item that won. ``crowdkit.metrics`` and
 `annotruth`; ``model_`` is the one under a fitted aggregator, if there is one.
 """
 
-from annotruth.crowdkit.mace import MACE
+from annotruth.crowdkit.dawid_skene import DawidSkene, OneCoinDawidSkene
 from annotruth.crowdkit.mmsr import MMSR
-from annotruth.crowdkit.models import GLAD, GPM, DawidSkene, OneCoinDawidSkene, RobustGPM
+from annotruth.crowdkit.models import GLAD, GPM, MACE, RobustGPM
 from annotruth.crowdkit.pairwise import BradleyTerry, NoisyBradleyTerry
 from annotruth.crowdkit.votes import (
     KOS,

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotruth.crowdkit.base import BaseClassificationAggregator
-from annotruth.crowdkit.loss_steps import DawidSkeneLossSteps, InitialErrors, OneCoinLossSteps
 from annotruth.crowdkit.votes import COLUMNS, PROBABILITIES, label_series, select, winners
-from annotruth.engines import Session
-from annotruth.errors import InputError, shown
+from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models import gpm, robust_gpm
 from annotruth.models.base import Estimator
-from annotruth.models.confusion import dawid_skene, glad, one_coin
-from annotruth.models.distribution import Distribution
+from annotruth.models.confusion import glad, mace
+from annotruth.models.confusion.mace import MACEEquations, MACEParameters
 from annotruth.models.em import History, ProgressCallback, Steps
 from annotruth.models.em_estimator import EMEstimator
-from annotruth.observations import Labels
+from annotruth.models.latent_classes import ExpectedCounts
+from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.frames import LABEL_ROLES
 
 P = TypeVar("P")
-Strategy = Literal["assign", "addition"]
 
 
 class TaskLabels(NamedTuple):
@@ -68,6 +68,9 @@ class ModelAggregator(BaseClassificationAggregator):
     """
 
     predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
+    estimator: ClassVar[type[EMEstimator]]
+    n_iter: int
+    tol: float
     model_: Estimator
 
     def fit(self, data: pd.DataFrame, true_labels: pd.Series[Any] | None = None) -> Self:
@@ -77,12 +80,8 @@ class ModelAggregator(BaseClassificationAggregator):
         self._set_results(task_labels)
         return self
 
-    def _model(self) -> Estimator:
-        """Return the estimator with the options of this aggregator."""
-        raise NotImplementedError
-
     def _fit_model(self, data: TaskLabels) -> Estimator:
-        return self._model().fit(data.labels)
+        return self.estimator(max_iter=self.n_iter, tol=self.tol).fit(data.labels)
 
     def _set_results(self, data: TaskLabels) -> None:
         fit = self.model_.result_
@@ -116,16 +115,14 @@ class GPM(ModelAggregator):
     tol: float = 1e-4
     random_state: int | None = None
 
-    def _model(self) -> Estimator:
-        return gpm.GPM(max_iter=self.n_iter, tol=self.tol)
+    estimator: ClassVar[type[EMEstimator]] = gpm.GPM
 
 
 @dataclass(eq=False)
 class RobustGPM(GPM):
     """`annotruth.RobustGPM`, the default model of annotruth; ``random_state`` has no effect."""
 
-    def _model(self) -> Estimator:
-        return robust_gpm.RobustGPM(max_iter=self.n_iter, tol=self.tol)
+    estimator = robust_gpm.RobustGPM
 
 
 @dataclass(kw_only=True)
@@ -151,6 +148,8 @@ class GLAD(ModelAggregator):
     m_step_max_iter: int = 25
     m_step_tol: float = 1e-2
 
+    estimator = _GLADModel
+
     def __post_init__(self) -> None:
         for option, because in (
             ("labels_priors", "all labels are equally likely"),
@@ -159,9 +158,6 @@ class GLAD(ModelAggregator):
         ):
             if getattr(self, option) is not None:
                 raise InputError(f"{option} is not supported: {because}; leave it out")
-
-    def _model(self) -> Estimator:
-        return _GLADModel(max_iter=self.n_iter, tol=self.tol)
 
     def _set_results(self, data: TaskLabels) -> None:
         super()._set_results(data)
@@ -174,159 +170,142 @@ class GLAD(ModelAggregator):
         self.labels_ = self.labels_.sort_index()
 
 
+_STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
+_SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
+# Of a start that is given as probabilities: so many that their geometric mean is their mean.
+_START_COUNTS = 1e12
+
+
+class _Equations(MACEEquations):
+    """MACE's equations with crowd-kit's random start; for "em", with means for geometric means."""
+
+    def __init__(
+        self, labels: LabelSummary, method: str, start: MACEParameters | None, **priors: float
+    ) -> None:
+        super().__init__(labels, **priors)
+        self.method = method
+        self.first = start
+
+    def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> MACEParameters:
+        assert self.first is not None  # it is not stored with a fit, and not needed after it
+        return self.first
+
+    def log_prior(self, parameters: MACEParameters) -> float:
+        return super().log_prior(parameters) if self.method == "vb" else 0.0
+
+    def _geometric_means(self, parameters: MACEParameters) -> tuple[Floats, Floats, Floats]:
+        if self.method == "vb":
+            return super()._geometric_means(parameters)
+        competence, spam = (counts / counts.sum(axis=1, keepdims=True) for counts in parameters)
+        return competence[:, :1], competence[:, 1:], spam
+
+    def strategies(self, parameters: MACEParameters) -> tuple[Floats, Floats]:
+        """Return the probabilities of spamming and of knowing, and of each label among spam."""
+        knows, spams, spam = self._geometric_means(parameters)
+        return np.hstack([spams, knows]), spam
+
+
 @dataclass(kw_only=True)
-class _DawidSkeneModel(AllowsNoIterations, dawid_skene.DawidSkene):
-    """Dawid and Skene's model with crowd-kit's steps, in the order of the frame."""
+class _Model(AllowsNoIterations, mace.MACE):
+    """MACE with crowd-kit's equations, in the order of the frame."""
 
     parameter_axes = None
     acceleration: bool = False
+    tol: float = 0.0
+    n_init: int = 1
 
     def __post_init__(self) -> None:
-        self.initial: InitialErrors | None = None
+        # No fields: they are no options of the model that the fit is one of.
+        self.method = "vb"
+        self.start: MACEParameters | None = None
 
-    def _steps(self, labels: Labels, session: Session) -> DawidSkeneLossSteps:
-        self.steps = DawidSkeneLossSteps(labels, session, self.initial)
-        return self.steps
+    def _equations(self, labels: LabelSummary) -> _Equations:
+        priors = {"alpha": self.alpha, "beta": self.beta, "spam_prior": self.spam_prior}
+        return _Equations(labels, self.method, self.start, **priors)
 
-
-@dataclass(kw_only=True)
-class _OneCoinModel(AllowsNoIterations, one_coin.OneCoin):
-    """The one-coin model with crowd-kit's steps, in the order of the frame."""
-
-    parameter_axes = None
-    acceleration: bool = False
-
-    def _steps(self, labels: Labels, session: Session) -> OneCoinLossSteps:
-        self.steps = OneCoinLossSteps(self._equations(labels), session)
-        return self.steps
+    def strategies(self) -> tuple[Floats, Floats]:
+        """Return the probabilities of spamming and of knowing, and of each label among spam."""
+        equations = self._equations(self.result_.data)
+        return equations.strategies(equations.parameters_of(self.result_))
 
 
 @dataclass(eq=False)
-class OneCoinDawidSkene(ModelAggregator):
-    """The one-coin model: one accuracy per worker, errors uniform over the other labels.
+class MACE(ModelAggregator):
+    """MACE: a worker knows the right label, or spams with a distribution of their own.
 
-    The equations are those of `annotruth.OneCoin`; start, loss and stopping rule are crowd-kit's.
-    ``skills_`` is the accuracy of each worker; ``priors_``, ``errors_`` and ``loss_history_`` are
-    those of `DawidSkene`. ``initial_error_strategy`` has no effect.
+    The model is that of `annotruth.MACE`, with crowd-kit's options: of ``n_restarts`` random starts of
+    ``n_iter`` iterations, the one of highest likelihood is kept (in crowd-kit 1.4 all of them are
+    equal). The ``method`` is "vb", variational inference with pseudo-counts ``alpha`` of spamming and
+    ``beta`` of knowing the right label, or "em", maximum likelihood with smoothed counts: 0.01 divided
+    by the number of labels is added. Parameters start with random numbers between 1 and 2 plus
+    ``default_noise``, normalised, of the seed ``random_state`` and the following ones. ``smoothing`` (as
+    in crowd-kit 1.4) and ``verbose`` have no effect.
+
+    ``spamming_`` has the probabilities of spamming and of knowing, one row per worker in the order of
+    the frame; for "vb" these are geometric means, which sum to less than 1. ``thetas_`` has the
+    probability of each label when spamming, with columns in the order of ``probas_``.
     """
 
-    n_iter: int = 100
-    tol: float = 1e-5
-    initial_error_strategy: Strategy | None = None
+    n_restarts: int = 10
+    n_iter: int = 50
+    method: str = "vb"
+    smoothing: float = 0.1
+    default_noise: float = 0.5
+    alpha: float = 0.5
+    beta: float = 0.5
+    random_state: int = 0
+    verbose: int = 0
 
-    def fit(self, data: pd.DataFrame, true_labels: pd.Series[Any] | None = None) -> Self:
-        """Fit to a frame of task, worker, label; ``true_labels`` is a Series by task."""
-        if len(select(data)):
-            return super().fit(data, true_labels)
-        self.probas_, self.errors_ = pd.DataFrame(), pd.DataFrame()
-        self.priors_ = pd.Series(dtype=float, name="prior")
-        self.labels_ = pd.Series(dtype=float, name="agg_label")
-        return self
+    def __post_init__(self) -> None:
+        if self.method not in ("vb", "em"):
+            raise InputError(f"method is {shown(self.method)}: choose 'vb' or 'em'")
+        if self.n_restarts < 1:
+            raise InputError(f"n_restarts must be 1 or more, not {self.n_restarts}")
 
-    def _model(self) -> Estimator:
-        return _OneCoinModel(max_iter=self.n_iter, tol=self.tol)
+    def _fit_model(self, data: TaskLabels) -> _Model:
+        fits = (
+            self._fit_from(self.random_state + number, data) for number in range(self.n_restarts)
+        )
+        return max(fits, key=lambda model: model.result_.log_likelihood or 0.0)
+
+    def _fit_from(self, seed: int, data: TaskLabels) -> _Model:
+        """Return the model fitted from one random start."""
+        # crowd-kit's alpha is of spamming, that of annotruth's MACE of knowing.
+        knows, spams, strategy = self.beta, self.alpha, _STRATEGY_PRIOR
+        if self.method == "em":
+            knows = spams = strategy = _SMOOTHING / len(data.classes)
+        model = _Model(max_iter=self.n_iter, alpha=knows, beta=spams, spam_prior=strategy)
+        model.method = self.method
+        model.start = self._start(seed, data)
+        with warnings.catch_warnings():
+            # The number of iterations is given: they are not expected to converge.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(data.labels)
+
+    def _start(self, seed: int, data: TaskLabels) -> MACEParameters:
+        """Return crowd-kit's draws; their columns are in the order of the frame."""
+        n_workers, order = len(data.workers), _frame_order(data)
+        spamming = self._draw(seed, n_workers, 2)
+        thetas = np.empty((n_workers, len(order)))
+        thetas[:, order] = self._draw(seed, n_workers, len(order))
+        return MACEParameters(_START_COUNTS * spamming[:, ::-1], _START_COUNTS * thetas)
+
+    def _draw(self, seed: int, *shape: int) -> Floats:
+        draws = 1.0 + (1.0 + self.default_noise) * np.random.RandomState(seed).uniform(size=shape)
+        shares: Floats = draws / draws.sum(axis=1, keepdims=True)
+        return shares
 
     def _set_results(self, data: TaskLabels) -> None:
         super()._set_results(data)
-        model = self.model_
-        assert isinstance(model, _DawidSkeneModel | _OneCoinModel)
-        self.loss_history_ = model.steps.losses
-        if self.n_iter == 0:
-            self._set_probas(_shares(model.result_.data), data)
-        self.priors_ = pd.Series(model.prevalence_, index=data.classes, name="prior")
-        pairs = data.given()
-        worker = data.workers.get_indexer(pairs.get_level_values("worker"))
-        label = data.classes.get_indexer(pairs.get_level_values("label"))
-        errors, columns = model.confusion_[worker, :, label], data.classes.rename(None)
-        self.errors_ = pd.DataFrame(errors, index=pairs, columns=columns)
+        assert isinstance(self.model_, _Model)
+        order = _frame_order(data)
+        self.spamming_, thetas = self.model_.strategies()
+        self.thetas_ = thetas[:, order]
+        # As in crowd-kit, the columns are in the order of the frame, and have no name.
+        self.probas_ = self.probas_.iloc[:, order].rename_axis(columns=None)
+        self.labels_ = self.probas_.idxmax(axis="columns").rename("agg_label")
 
 
-@dataclass(eq=False)
-class DawidSkene(OneCoinDawidSkene):
-    """Dawid and Skene's model: a confusion matrix per worker, estimated by EM.
-
-    The equations are those of `annotruth.DawidSkene`; start, smoothing, loss and stopping rule are
-    crowd-kit's, so that the numbers are too: EM stops when the loss increases by less than ``tol``, and
-    warns after ``n_iter`` iterations. ``initial_error_strategy`` says how the ``initial_error`` of
-    `fit` is used: "assign" starts from these confusion matrices, which must be those of all workers;
-    "addition" adds counts of earlier labels to the start; None ignores it.
-
-    ``priors_`` is the prior probability of each label; ``errors_`` has one row per worker and label
-    given, and one column per true label. ``loss_history_`` is the expected log-likelihood of labels and
-    classes plus the entropy of the classes, per label. It counts the prior of a task's class once per
-    label, so that it is no bound of the log-likelihood, and may decrease.
-    """
-
-    def fit(
-        self,
-        data: pd.DataFrame,
-        true_labels: pd.Series[Any] | None = None,
-        initial_error: pd.DataFrame | None = None,
-    ) -> Self:
-        """Fit to a frame of task, worker, label.
-
-        ``true_labels`` is a Series by task. ``initial_error`` is a frame indexed by worker and label
-        given, with one column per true label.
-        """
-        self._initial_error = initial_error
-        return super().fit(data, true_labels)
-
-    def _fit_model(self, data: TaskLabels) -> Estimator:
-        model = _DawidSkeneModel(max_iter=self.n_iter, tol=self.tol)
-        model.initial = _initial_errors(self._initial_error, self.initial_error_strategy, data)
-        return model.fit(data.labels)
-
-
-def _shares(labels: Labels) -> Floats:
-    """Return the observed shares of labels, tasks x classes; known truths have probability 1."""
-    votes = np.diff(labels.cell_ptr)
-    shares = votes / labels.labels_per_item[labels.item_of_cell()]
-    probas = Distribution.of_cells(labels, shares).dense(labels.n_categories)
-    known = np.flatnonzero(labels.known >= 0)
-    probas[known] = np.eye(labels.n_categories)[labels.known[known]]
-    return probas
-
-
-def _initial_errors(
-    errors: pd.DataFrame | None, strategy: Strategy | None, data: TaskLabels
-) -> InitialErrors | None:
-    """Return initial confusion matrices in the order of the labels; None if none are used."""
-    if errors is None or strategy is None:
-        return None
-    if strategy not in ("assign", "addition"):
-        raise InputError(
-            f"initial_error_strategy is {shown(strategy)}: choose 'assign' or 'addition'"
-        )
-    if list(errors.index.names) != ["worker", "label"]:
-        raise InputError(
-            f"the index of initial_error is {shown(list(errors.index.names))}: name its levels "
-            "worker and label"
-        )
-    if strategy == "assign":
-        _check_assigned(errors, data)
-    rows = pd.MultiIndex.from_product([data.classes, data.workers], names=["label", "worker"])
-    given = errors.reorder_levels(["label", "worker"]).reindex(index=rows, columns=data.classes)
-    shape = (len(data.classes), len(data.workers))
-    return InitialErrors(
-        errors=np.ascontiguousarray(given.fillna(0.0).to_numpy(float)).reshape(*shape, -1),
-        is_given=given.notna().any(axis="columns").to_numpy().reshape(shape),
-        replace=strategy == "assign",
-    )
-
-
-def _check_assigned(errors: pd.DataFrame, data: TaskLabels) -> None:
-    """Refuse confusion matrices to start from that are incomplete, or no probabilities."""
-    pairs = data.given()
-    missing = pairs[~pairs.isin(errors.index)]
-    if len(missing):
-        worker, label = missing[0]
-        raise InputError(
-            f"initial_error has no row of worker {shown(worker)} and label {shown(label)}: add the "
-            "rows of all workers in the data, or pass initial_error_strategy='addition'"
-        )
-    sums = errors.groupby("worker").sum()
-    if (errors <= 1.0).all(axis=None) and not np.allclose(sums, 1.0):
-        raise InputError(
-            "The sum of each worker's error matrix in initial_error should be 1.0 for every true "
-            "label: divide by the sums, or pass counts"
-        )
+def _frame_order(data: TaskLabels) -> NDArray[np.intp]:
+    """Return the codes of the labels in the order in which they first occur in the frame."""
+    return data.classes.get_indexer(pd.Index(data.frame["label"].unique()))

@@ -1,14 +1,12 @@
 """Where passes over the data run: the seam between models and hardware."""
 
-from annotruth.engines.distributed import (
+from annotruth.engines.protocol import (
     BuildTables,
     DistributedEngine,
     DistributedFrame,
     DistributedFrames,
     DistributedLabels,
     DistributedSession,
-)
-from annotruth.engines.protocol import (
     Engine,
     EngineCapabilities,
     Input,

@@ -1,11 +1,11 @@
-"""The default engine: labels on this machine, compiled kernels on threads."""
+"""Engines for labels on this machine: compiled kernels on threads, and their NumPy twins on one."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
 from annotruth.engines.selection import SelectedItems
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
+from annotruth.kernels.arrays import Arrays, Floats, aligned_empty, usable_cores
 
 if TYPE_CHECKING:
     from annotruth.observations import Labels
@@ -140,12 +140,9 @@ class MemorySession:
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
+        one.ordered(inputs)  # checks their names
         kernel = self._find_kernel(one.kernel)
-        state = [self._state[name] for name in one.state]
-        names = argument_names(kernel)[3 + len(state) :]
-        given = {*inputs, *(total.name for total in one.sums)}
-        if given != set(names):
-            raise TypeError(f"the pass {one.kernel} takes {names}, not {sorted(given)}")
+        arrays = {**{name: self._state[name] for name in one.state}, **inputs}
         layout = _SumLayout(one)
         partitions = self._partitions(layout.n_sums)
         if one not in self._spare:
@@ -164,8 +161,8 @@ class MemorySession:
             except IndexError:
                 sums = aligned_empty((layout.width,), np.float64)
             sums[:] = 0.0
-            values = {**inputs, **one.named(layout.views(sums))}
-            kernel(self._block, *partitions[number], *state, *map(values.__getitem__, names))
+            place = self._block, *partitions[number]
+            call_kernel(kernel, place, {**arrays, **one.named(layout.views(sums))}, one.state)
             spare.extend(total.add(number, sums))
 
         self._run_tasks(run, len(partitions))
@@ -279,6 +276,25 @@ class MemorySession:
         return self._bounds[n_partitions]
 
 
+class ReferenceEngine(MemoryEngine):
+    """Runs the NumPy twin of every kernel on one thread: slow, and easy to check."""
+
+    name: ClassVar[str] = "reference"
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+
+    def open(self, data: Any) -> ReferenceSession:
+        """Open data that are on this machine."""
+        return ReferenceSession(check_local(data), 1)
+
+
+class ReferenceSession(MemorySession):
+    """A session that runs NumPy kernels."""
+
+    kernel_package: ClassVar[str] = _NUMPY_KERNELS
+
+
 class _SumLayout:
     """Where the sums of one partition are in one row of doubles; two singles share a double.
 
@@ -336,6 +352,17 @@ class _OrderedTotal:
                 self._next += 1
                 added.append(sums)
         return added
+
+
+def call_kernel(
+    kernel: Kernel, place: Sequence[Any], arrays: Mapping[str, Any], state: Sequence[str] = ()
+) -> None:
+    """Call a kernel or a twin on items or annotators, with arrays by name; a kernel may rename state."""
+    names = argument_names(kernel)[len(place) :]
+    if names == ["a"]:
+        kernel(*place, Arrays(**arrays))
+    else:
+        kernel(*place, *(arrays[name] for name in (*state, *names[len(state) :])))
 
 
 @cache

@@ -14,7 +14,7 @@ from annotruth.observations.frames import distributed_library
 # name: (module, class); an engine's module loads when it is asked for.
 ENGINES = {
     "memory": ("annotruth.engines.memory", "MemoryEngine"),
-    "reference": ("annotruth.engines.reference", "ReferenceEngine"),
+    "reference": ("annotruth.engines.memory", "ReferenceEngine"),
     "spark": ("annotruth.engines.spark", "SparkEngine"),
     "gpu": ("annotruth.engines.gpu", "GPUEngine"),
 }

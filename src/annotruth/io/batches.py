@@ -59,7 +59,7 @@ def read_batches(
         if max_rows is None:
             yield batch
         else:
-            for start in range(0, batch.num_rows, max_rows):
+            for start in range(0, max(1, batch.num_rows), max_rows):
                 yield batch.slice(start, max_rows)
 
 
@@ -143,7 +143,7 @@ def _read_parquet(
                 yield tables.pop()
     if n_rows != metadata.num_rows:
         raise pa.ArrowInvalid(f"{n_rows} rows where the footer says {metadata.num_rows}")
-    if max_rows is None:
+    if max_rows is None or not n_rows:
         yield pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -191,12 +191,15 @@ def _read_arrow(
         names = choose(reader.schema.names)
         if max_rows is None:
             yield reader.read_all().select(names)
-        elif is_file:
-            for number in range(reader.num_record_batches):
-                yield pa.Table.from_batches([reader.get_batch(number)]).select(names)
-        else:
-            for batch in reader:
-                yield pa.Table.from_batches([batch]).select(names)
+            return
+        n_batches = reader.num_record_batches if is_file else 0
+        batches = map(reader.get_batch, range(n_batches)) if is_file else iter(reader)
+        first = next(batches, None)
+        yield (
+            pa.Table.from_batches([first]) if first is not None else reader.schema.empty_table()
+        ).select(names)
+        for batch in batches:
+            yield pa.Table.from_batches([batch]).select(names)
 
 
 @contextmanager

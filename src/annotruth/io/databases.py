@@ -18,7 +18,6 @@ from annotruth.errors import InputError, listed, one_line, shorten
 from annotruth.io.batches import ChooseColumns
 from annotruth.io.content import DATABASE_TITLE, ContentKind, size_limit
 from annotruth.io.decompress import VALUE_BYTES, refuse_size
-from annotruth.io.formats.source import ParsedLabels
 from annotruth.observations.disk import format_size
 
 _ROWS_AT_ONCE = 1 << 13
@@ -48,16 +47,11 @@ class _Rows(NamedTuple):
         names = [str(column[0]) for column in cursor.description]
         return cls(names, cursor.fetchmany, cursor.close)
 
-    @classmethod
-    def of_result(cls, result: Any) -> _Rows:
-        """Return the rows of SQLAlchemy's result, which fetches some in advance."""
-        return cls(list(result.keys()), result.fetchmany, result.close)
-
 
 def read_database(
     path: Path, kind: ContentKind, query: str | None, choose: ChooseColumns, *, limit: int
-) -> ParsedLabels:
-    """Read the rows of a query, or the only table with columns of labels, from a database file."""
+) -> tuple[pa.Table, str]:
+    """Return the rows of a query, or of the only table with columns of labels, and what was read."""
     if query is not None:
         _check_query(query)
     with _errors_reported(), closing(_open(path, kind)) as connection:
@@ -65,13 +59,13 @@ def read_database(
         cursor = _run(connection, query or f"select * from {_quoted(table)}")
         rows = _fetch(_Rows.of_cursor(cursor), choose, limit)
     what = "query" if query is not None else f"table {table}"
-    return ParsedLabels(rows, notes=(f"{DATABASE_TITLE[kind]}, {what}",))
+    return rows, f"{DATABASE_TITLE[kind]}, {what}"
 
 
 def read_database_url(
     url: str, query: str | None, choose: ChooseColumns, *, max_size: str | int | None = None
-) -> ParsedLabels:
-    """Read the rows of a query from a database server."""
+) -> tuple[pa.Table, str]:
+    """Return the rows of a query from a database server, and what was read."""
     if query is None:
         raise InputError(
             "a database server needs a query: pass query='select item, annotator, label from ...' "
@@ -80,7 +74,7 @@ def read_database_url(
     _check_query(query)
     with _errors_reported(), _connect(url) as run, closing(run(query)) as found:
         rows = _fetch(found, choose, size_limit(0, max_size))
-    return ParsedLabels(rows, notes=("database server, query",))
+    return rows, "database server, query"
 
 
 def _check_query(query: str) -> None:
@@ -132,7 +126,12 @@ def _connect(url: str) -> Iterator[Callable[[str], _Rows]]:
             connection.exec_driver_sql("set transaction read only")
             options = {"stream_results": True, "no_parameters": True}
             streaming = connection.execution_options(**options)
-            yield lambda query: _Rows.of_result(streaming.exec_driver_sql(query))
+
+            def run(query: str) -> _Rows:
+                result = streaming.exec_driver_sql(query)
+                return _Rows(list(result.keys()), result.fetchmany, result.close)
+
+            yield run
     finally:
         engine.dispose()
 

@@ -6,7 +6,7 @@ import csv
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
-from annotruth.io.content import read_content
-from annotruth.io.formats.source import Source
 from annotruth.io.parse import read_table
 from annotruth.io.sources import file_errors_reported, file_named_in_errors
 from annotruth.observations.encode import match_ids, to_text
-from annotruth.observations.frames import find_columns, make_column, to_arrow
+from annotruth.observations.frames import as_arrow, find_columns, make_column, to_arrow
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.scale import to_plain
 from annotruth.observations.table import Labels
 from annotruth.observations.validate import check_types
@@ -28,44 +28,39 @@ _TEXT = ("", ".txt", ".csv", ".tsv", ".lst")  # suffixes of files that may hold 
 _MAX_BYTES = 1 << 26
 
 
-def leave_out(
-    labels: Labels, drop: Any, *, max_size: str | int | None = None, strict: bool = True
-) -> Labels:
-    """Return the labels without those of some annotators; items without a label go, too.
+Table = TypeVar("Table", Labels, Comparisons)
 
-    Parameters
-    ----------
-    labels
-        The labels.
-    drop
-        Ids of annotators; or a frame, or the path of a file, with a column ``annotator``. With a
-        column ``verdict``, as in what ``--keep`` writes, those with the verdict "drop". A text file
-        without such a column has one id per line.
-    max_size
-        How much memory reading a file may take, as in `ReadOptions`.
-    strict
-        Whether to refuse ids of which none has a label; otherwise that is a warning.
+
+def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
+    """Return labels or comparisons without those of some annotators; items without any go, too.
+
+    The option ``drop`` has ids of annotators; or is a frame, or the path of a file, with a column
+    ``annotator``. With a column ``verdict``, as in what ``--keep`` writes, those with the verdict
+    "drop". A text file without such a column has one id per line. Unless ``strict``, it is only a
+    warning that none of the ids has a label.
     """
-    dropped = dropped_annotators(labels.annotators, drop, max_size=max_size, strict=strict)
+    if "drop" not in read.changed():
+        return data
+    if data.on_disk:
+        raise InputError(
+            "annotators can be left out in memory only: leave out memory (`--memory`), or drop "
+            "(`--drop`)"
+        )
+    dropped = dropped_annotators(data.annotators, read, strict=strict, what=data.noun)
     if not dropped.any():
-        return labels
-    kept = ~dropped[labels.annotator]
-    n_labels = counted(int(np.count_nonzero(~kept)), "label")
-    return replace(
-        labels.subset(kept), left_out=describe_dropped(labels.annotators, dropped, n_labels)
-    )
+        return data
+    kept = data.without_annotators(dropped)
+    names = to_text(data.annotators.filter(as_arrow(dropped))).to_pylist()
+    who = f"{counted(len(names), 'annotator')} left out: {listed(names)}"
+    lost = counted(data.n_labels - kept.n_labels, data.noun)
+    return replace(kept, left_out=f"{who}; {lost}")
 
 
 def dropped_annotators(
-    annotators: pa.Array,
-    drop: Any,
-    *,
-    max_size: str | int | None = None,
-    strict: bool = True,
-    what: str = "label",
+    annotators: pa.Array, read: ReadOptions, *, strict: bool = True, what: str = "label"
 ) -> NDArray[np.bool_]:
     """Return which annotators to leave out; ``what`` is the noun for what annotators gave."""
-    ids = _ids(drop, max_size)
+    ids = _ids(read.drop, read.max_size)
     code = match_ids(ids, annotators)
     unknown = np.flatnonzero(code < 0)
     if len(unknown):
@@ -86,12 +81,6 @@ def dropped_annotators(
     if dropped.all():
         raise InputError("all annotators are left out by drop (`--drop`): keep some")
     return dropped
-
-
-def describe_dropped(annotators: pa.Array, dropped: NDArray[np.bool_], n_lost: str) -> str:
-    """Return one line on who was left out, and what went with them, such as 12 labels."""
-    names = to_text(annotators.filter(pa.array(dropped))).to_pylist()
-    return f"{counted(len(names), 'annotator')} left out: {listed(names)}; {n_lost}"
 
 
 def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
@@ -115,17 +104,11 @@ def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
 def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
     """Return the ids in a file: a table, or one per line."""
     check_path(path, "drop")
-    suffix = path.suffix.lower()
-    if suffix not in (*_TEXT, ".json"):
+    if path.suffix.lower() not in _TEXT:
         table = read_table(path, max_size=max_size)
         with file_named_in_errors(path):
             return _ids_of_table(table)
     with file_errors_reported(path):
-        if suffix == ".json":
-            records = Source(path, read_content(path, max_size=max_size)).records()
-            names = ("annotator", "verdict")
-            rows = [{name: row[name] for name in names if name in row} for row in records]
-            return _ids_of_table(pa.Table.from_pylist(rows))
         if _has_header(path):
             return _ids_of_table(read_table(path, max_size=max_size))
         lines = path.read_text("utf-8-sig").splitlines()

@@ -187,8 +187,6 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         cause = error
     else:
         return
-    from annotruth.io.sources import source_name
-
     raise kind(f"{source_name(path)}: {reason}") from cause
 
 
@@ -200,8 +198,6 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
     except InputError as error:
         if not isinstance(data, str | Path):
             raise
-        from annotruth.io.sources import source_name
-
         name = source_name(data)
         if str(error).startswith(printable(f"{name}: ")):
             raise

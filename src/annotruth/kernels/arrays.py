@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -132,6 +133,10 @@ def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: NDArray[np.uint64] = values ^ (values >> np.uint64(31))
     return mixed
+
+
+Arrays: TypeAlias = SimpleNamespace
+"""The arguments of a kernel by name, as its NumPy twin takes them."""
 
 
 class Block(NamedTuple):

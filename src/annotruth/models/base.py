@@ -21,7 +21,6 @@ from annotruth.engines import (
 )
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities, check_distributed, check_supported
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.fits.reordered import fit_of_original, mean_fit
@@ -107,7 +106,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     def _fit_on_engine(
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit the labels, on the faster engine if none is named."""
         if getattr(self, "engine", None) != AUTO:
             return self._fit_in_order(labels, progress, previous)
@@ -124,7 +123,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     def _fit_in_order(
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit few labels in canonical order; return the fit in their own order.
 
         Floating-point sums depend on the order of their terms, and extrapolated EM amplifies
@@ -168,7 +167,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
             check_distributed(self)
         return engine
 
-    def load_fit(self, fit: BaseFit) -> Self:
+    def load_fit(self, fit: Fit) -> Self:
         """Use an earlier fit, such as a saved one, as this estimator's result; return the estimator."""
         self._result = fit
         return self
@@ -178,7 +177,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """The fit. Of labels on a distributed engine it is a `DistributedFit`."""
         if not hasattr(self, "_result"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return cast("Fit", self._result)
+        return self._result
 
     def partial_fit(
         self,
@@ -213,13 +212,11 @@ class Estimator(PandasResults, OptionsBase, ABC):
         from annotruth.observations.append import append_labels
 
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
-        self.fit(appended.labels, progress=progress)
+        self.fit(appended.table, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         """Fit checked labels, starting from a previous fit if there is one."""
 
     def predict_proba(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
@@ -279,7 +276,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         return None
 
     def _local_result(self) -> Fit:
-        fit: BaseFit = self.result_
+        fit: Fit = self.result_
         if not isinstance(fit, Fit):
             raise AnnotruthError(
                 "this fit is distributed: use the tables of result_, which are frames of its engine"

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
 
 BehaviorOption = Literal["uniform", "learned"]
 """Whether labels that are not serious are uniform, or have a distribution learned per annotator."""
@@ -35,7 +36,7 @@ def enough_labels(
     return n_labels >= _LABELS_PER_CATEGORY * n_categories
 
 
-def learned_behaviors(fit: BaseFit, behavior: str) -> Floats:
+def learned_behaviors(fit: Fit, behavior: str) -> Floats:
     """Return the learned distributions of a fit, annotators x categories; empty if uniform."""
     if behavior == "uniform":
         return np.empty((0, 0))

@@ -130,58 +130,34 @@ class History:
         """The number of steps."""
         return len(self.objective)
 
-
-class HasHistory:
-    """A result with a history: how many iterations there were, and how they ended."""
-
-    history: History
-
     @property
-    def n_iter(self) -> int:
-        """The number of iterations."""
-        return self.history.n_iter
-
-    @property
-    def converged(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self.history.converged
-
-    @property
-    def stop_reason(self) -> str:
-        """Why the iterations ended."""
-        return self.history.stop_reason
-
-    @property
-    def log_likelihood(self) -> float | None:
+    def final_log_likelihood(self) -> float | None:
         """Log-likelihood of all observations at the end; None for a model that has none."""
-        history = self.history.log_likelihood
-        return float(history[-1]) if len(history) else None
+        return float(self.log_likelihood[-1]) if len(self.log_likelihood) else None
 
-    def history_lines(self, n: int, unit: str) -> list[str]:
+    def lines(self, n: int, unit: str) -> list[str]:
         """Return the lines of a summary on convergence and likelihood; n is the number of units."""
         lines = []
         if self.n_iter:
-            iterations = counted(self.n_iter, "iteration")
             # Of a fit that converged, only what a model adds to the stopping rule is worth a line.
             reason = self.stop_reason.partition("; ")[2] if self.converged else self.stop_reason
             outcome = "converged" if self.converged else "NOT converged"
+            iterations = counted(self.n_iter, "iteration")
             lines.append(f"{outcome} after {iterations}" + (f" ({reason})" if reason else ""))
-        if self.log_likelihood is not None:
-            lines.append(
-                f"log-likelihood {self.log_likelihood:,.2f}, {self.log_likelihood / n:.4f} per {unit}"
-            )
+        if (total := self.final_log_likelihood) is not None:
+            lines.append(f"log-likelihood {total:,.2f}, {total / n:.4f} per {unit}")
         return lines
 
-    def history_entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[str, Any]:
         """Return the history, how it ended and the versions of libraries, as JSON types."""
         return {
             "n_iter": self.n_iter,
             "converged": self.converged,
             "stop_reason": self.stop_reason,
-            "log_likelihood": self.log_likelihood,
+            "log_likelihood": self.final_log_likelihood,
             "history": {
-                "log_likelihood": self.history.log_likelihood.tolist(),
-                "objective": self.history.objective.tolist(),
+                "log_likelihood": self.log_likelihood.tolist(),
+                "objective": self.objective.tolist(),
             },
             "versions": {name: version(name) for name in _LIBRARIES}
             | {"python": platform.python_version()},

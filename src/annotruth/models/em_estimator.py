@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from annotruth.engines import Engine, Session, get_engine
 from annotruth.models.base import Estimator
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import History, ProgressCallback, ResumableSteps, Steps, run_em
 from annotruth.models.result import Fit
 from annotruth.observations import Labels, LabelSummary
@@ -61,9 +60,7 @@ class IterativeEstimator(EMEstimator, Generic[S]):
     Its options are those of `EMEstimator`.
     """
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         self._check(labels)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = self._steps(labels, session)
@@ -86,5 +83,5 @@ class IterativeEstimator(EMEstimator, Generic[S]):
     @abstractmethod
     def _make_fit(
         self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
-    ) -> BaseFit:
+    ) -> Fit:
         """Return the fit with the final parameters, which `Steps.finalize` has been called with."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner, slices
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.behaviors import (
     BehaviorOption,
     behavior_distribution,
@@ -24,8 +23,7 @@ from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution, likelihood_interval, xlogy
 from annotruth.models.em import History, Monitor, ProgressCallback
 from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
@@ -217,13 +215,8 @@ class GPM(IterativeEstimator[GPMSteps]):
         too, for annotators with at least 5 labels per category; with fewer labels it would be
         degenerate and stays uniform. An annotator without irregular labels keeps the behavior of
         the last step.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels. The paper does not.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`. The paper has no acceleration.
 
     Examples
     --------
@@ -268,7 +261,7 @@ class GPM(IterativeEstimator[GPMSteps]):
         steps: GPMSteps,
         parameters: GPMParameters,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         low, high = steps.interval(parameters)
         parameters = steps.to_host(parameters)
         return make_fit(

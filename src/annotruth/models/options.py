@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
+from annotruth.engines import AUTO, ENGINES
 from annotruth.errors import InputError
 from annotruth.observations.validate import check_option
 
@@ -50,6 +51,20 @@ class OptionsBase:
             if name not in known:
                 has = ", ".join(known) or "none"
                 raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
+
+
+def settings_of(fit: Any) -> dict[str, Any]:
+    """Return the options that the model of a fit can be made with again."""
+    settings = dict(fit.settings)
+    engine = str(settings.pop("engine", "")).partition(" ")[0]  # "auto (gpu)" is auto
+    # An engine object of the caller's is stored by its class name, and cannot be made again.
+    return {**settings, "engine": engine} if engine in (*ENGINES, AUTO) else settings
+
+
+def with_flag(name: str) -> str:
+    """Return the name of an option with its flag, as messages have it."""
+    flag = {"machines": "machine"}.get(name, name.replace("_", "-"))
+    return f"{name} (`--{flag}`)"
 
 
 def check_positive(**options: float) -> None:

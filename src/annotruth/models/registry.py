@@ -34,6 +34,16 @@ MODELS = {
     "subject-bias": ("annotruth.models.scales.subject_bias", "SubjectBias"),
 }
 
+SIMPLEST_FIRST = (
+    *("majority", "mean", "median"),
+    *("one-coin", "bwa", "gpm", "glad", "mace", "subject-bias", "ordinal-mixture"),
+    *("ordinal-binary", "dawid-skene", "ibcc", "ebcc", "robust-gpm"),
+)
+"""Models by how much they estimate per annotator: nothing, one or a few numbers, a table or more.
+
+Models that are not listed come last.
+"""
+
 DEFAULT_MODEL = "robust-gpm"
 """The model that is fitted if none is named."""
 

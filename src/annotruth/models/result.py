@@ -1,104 +1,146 @@
-"""`Fit`: the results of a fitted model, and their tables."""
+"""`Fit`: the results of a fitted model, whatever it was fitted to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, InputError
-from annotruth.io.writers import LazyTable
+from annotruth.bindings import bound_for
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.models import base_fit
 from annotruth.models.base_fit import (
-    SETS,
-    AnnotatorResults,
-    BaseFit,
+    ACCURACY_COLUMNS,
+    FLAGGED,
+    FORMAT,
+    SPAMMER_BELOW,
     Column,
-    FitMethods,
     Readout,
-    table_of,
+    Verdict,
 )
 from annotruth.models.distribution import Distribution
-from annotruth.models.fits import past_fits
-from annotruth.models.fits.consensus import annotator_stats_table, label_quality_table
-from annotruth.models.fits.notes import VoteCounts, count_votes, support_of
-from annotruth.models.fits.tables import (
-    all_tables,
-    coded_label_table,
-    distribution_rows,
-    item_rows,
-    summary_of,
-)
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.registry import DEFAULT_MODEL
-from annotruth.observations import Labels
-from annotruth.observations.encode import decode_table
-from annotruth.observations.frames import from_arrow
-from annotruth.observations.validate import check_choice
+from annotruth.models.em import History
+from annotruth.models.fits.accessors import FitTables
+from annotruth.models.fits.further import FurtherResults
+from annotruth.models.fits.kinds import Kind, kind_of
+from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_of
+from annotruth.observations import Comparisons, Labels
 
 if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.report.charts.fit_charts import FitCharts
+    from typing_extensions import TypeVar
+
+    from annotruth.engines import DistributedFrames
+    from annotruth.models.pairs.posterior import Ranking, ScorePosterior
+
+    Data = TypeVar("Data", bound=Any, default=Labels)
+else:
+    from typing import TypeVar
+
+    Data = TypeVar("Data")
 
 QUESTIONS_MANIFEST = "questions.json"
 """The file that names the saved fits of several questions, in their folder."""
 
-# What completion offers.
-_PUBLIC = (
-    *(
-        "accuracy",
-        "annotator_columns",
-        "annotator_stats",
-        "annotators",
-        "behavior",
-        "changes_over_time",
-    ),
-    *("chosen", "converged", "crowd_over_time", "data", "dependence"),
-    *("dependent_annotators", "disputed", "distribution"),
-    *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
-    *("history", "item_columns", "items", "keep", "label", "label_quality", "labels"),
-    *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "notes", "over_time"),
-    *("p_serious", "past_fits", "plot", "readout", "reliability", "report", "save", "score"),
-    *("settings", "soft_labels", "spammer", "stop_reason", "summary", "to_dict", "verdict"),
+GROUP_SCORES, GROUP_SD = "group_scores", "group_sd"
+"""The parameters with the scores of taste groups and their standard deviations: groups x items."""
+
+_ABSENT: Any = None  # what only fits of another kind have
+
+# What completion offers for fits of every kind.
+_NAMES = (
+    *("annotator_columns", "annotators", "behavior", "chosen", "converged", "data", "high"),
+    *("history", "items", "keep", "kind", "log_likelihood", "low", "model", "n_iter"),
+    *("n_spammers", "p_serious", "reliability", "report", "save", "settings", "spammer"),
+    *("stop_reason", "summary", "to_dict"),
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(FitMethods, BaseFit):
+class Fit(FitTables, Generic[Data]):
     """The results of a fitted model. Frozen.
 
-    `items`, `annotators` and `labels` return tables in the caller's frame library. What a model
-    does not estimate is None, and absent from the tables. The attributes on annotators and
-    iterations are those of `annotruth.models.base_fit.BaseFit`.
+    `items`, `annotators` and other methods return tables in the caller's frame library. What a model
+    does not estimate is None, and absent from the tables. The `kind` of a fit is that of its data:
+    "labels", "comparisons" or "sets"; or "distributed", for labels on other machines.
 
     Attributes
     ----------
+    model, settings
+        The model's name and the options it was fitted with.
     data
-        The labels.
-    distribution
-        Each item's distribution: what ``readout`` says.
-    score
-        Each item's score, for models that estimate it directly.
+        The labels or comparisons; of labels on other machines their summary.
+    history
+        The objective after every iteration, and why the iterations ended.
+    reliability, low, high
+        Each annotator's reliability with its 95% interval.
+    behavior
+        A short description of how each annotator labels, such as "serious".
+    annotator_columns
+        Further estimates per annotator, such as a bias: additional columns of the table.
     p_serious
-        The probability that each label was serious, in the order of ``data``.
-    item_columns
-        Further estimates per item, such as a difficulty: additional columns of the table.
-    other_distribution
-        The other read-out of each item, for models that have both: see `distributions`.
+        The probability that each label or comparison was serious, in the order of ``data``.
+    parameters
+        Arrays by name that `predict_proba`, warm starts and further tables need beyond the above.
+    verdict
+        "chance" if the labels agree no better than chance, "informative" if they agree better, "camps" if
+        about half of the annotators contradict the others; None for models that do not test it. In a
+        ranking by chance all scores are equal and all ranks tied.
+    chosen
+        ``why``, and more, for what was chosen by held-out data: the model by ``auto`` (``model`` and
+        ``scores``, from `Choice.to_dict`), the number of taste groups, or the number of types of items. For
+        a model fitted because the default could not be, ``instead_of``.
     fitted_at
         When it was fitted, in UTC; None if that is not known.
+    further
+        Results on annotators who depend on one another, on groups of annotators, over time, on
+        machines, on boards and more, by kind; empty where there are none.
+    distribution, other_distribution
+        Of labels: each item's distribution, which is what ``readout`` says, and the other read-out, for
+        models that have both (see `distributions`).
+    readout
+        Of labels: what items' probabilities are: "right", those of the right label, or "opinion", the
+        shares of serious opinion.
+    score
+        Of labels: each item's score, for models that estimate it directly.
+    item_columns
+        Further estimates per item, such as a difficulty: additional columns of the table.
     earlier_fits
         The table of the fits that this one continues, as `past_fits` returns it; None if there is
         none.
+    scores
+        Of comparisons: the posterior of the items' scores. A difference of 1 between two items is odds of
+        e to 1 that an annotator of average sharpness prefers the one to the other, ties apart. Scores have
+        mean 0 within each connected part of the graph of comparisons. Those of `Thurstone` are in
+        standard deviations of a perceived difference.
+    part
+        Of comparisons: the connected part of the graph of comparisons that each item is in: scores of
+        different parts cannot be compared.
+    side_bias
+        Of comparisons: the crowd's side bias, in the unit of scores, with the ends of its 95% interval: three
+        numbers, above 0 in favor of the left item. None where sides are not known.
+    coefficients
+        Of comparisons: the coefficient of each covariate with the ends of its 95% interval: three numbers by
+        name.
+    probability
+        Of sets of labels: the probability that each item has each label, items x labels.
+    sets, confidence
+        Of sets of labels: the most likely set of each item, items x labels, and the probability that it is
+        exactly this.
+    separator
+        Of sets of labels: the text between the labels of a set in tables.
+    frames
+        Of labels on other machines: the tables by name, as frames of the engine, which read files in the
+        engine's storage. The files remain until `close` or the end of the program, also when this object
+        is gone. The end of a ``with`` block removes them only if no frame was taken.
 
     Examples
     --------
@@ -115,25 +157,148 @@ class Fit(FitMethods, BaseFit):
     ['item', 'annotator', 'label', 'p_serious']
     """
 
-    data: Labels
-    distribution: Distribution | None = None
-    score: Floats | None = None
+    model: str
+    settings: dict[str, Any]
+    data: Data
+    history: History
+    _: KW_ONLY
+    reliability: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    behavior: Sequence[str] | None = None
+    annotator_columns: Mapping[str, Column] = field(default_factory=dict)
     p_serious: Floats | None = None
-    item_columns: Mapping[str, Column] = field(default_factory=dict)
-    other_distribution: Distribution | None = None
+    parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    chosen: Mapping[str, Any] | None = None
     fitted_at: datetime | None = None
+    further: Mapping[str, FurtherResults] = field(default_factory=dict)
+    distribution: Distribution | None = None
+    other_distribution: Distribution | None = None
+    readout: Readout = "right"
+    score: Floats | None = None
+    item_columns: Mapping[str, Column] = field(default_factory=dict)
     earlier_fits: pa.Table | None = None
+    scores: ScorePosterior = _ABSENT
+    part: NDArray[np.int64] = _ABSENT
+    side_bias: Floats | None = None
+    coefficients: Mapping[str, Floats] = field(default_factory=dict)
+    probability: Floats = _ABSENT
+    sets: NDArray[np.bool_] = _ABSENT
+    confidence: Floats = _ABSENT
+    separator: str = ""
+    frames: DistributedFrames | None = None
+
+    def __repr__(self) -> str:
+        return f"Fit({self.model} on {self.describe()}: {self.stop_reason})"
 
     def __dir__(self) -> tuple[str, ...]:
-        return _PUBLIC
+        return *_NAMES, *self._kind.names
 
     def _repr_html_(self) -> str:
-        return str(self._bound("notebook")(self))
+        return str(self._call("notebook"))
 
     @property
-    def knows_serious(self) -> bool:
-        """Whether the model estimates how likely each label was serious."""
-        return self.p_serious is not None
+    def _kind(self) -> Kind:
+        return kind_of(self.kind)
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Call the function that a room above has for this kind of fit."""
+        return bound_for(self.kind, name)(self, *arguments, **options)
+
+    def describe(self) -> str:
+        """Return the data in one line: how many items, annotators and labels there are."""
+        return self._kind.describe(self.data)
+
+    @property
+    def unit(self) -> str:
+        """What annotators give: a label, a comparison or an answer."""
+        return self._kind.unit
+
+    @property
+    def too_few(self) -> tuple[str, str]:
+        """The verdict on annotators of whom too little is known, and their behavior."""
+        return self._kind.too_few
+
+    @property
+    def n_iter(self) -> int:
+        """The number of iterations."""
+        return self.history.n_iter
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self.history.converged
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the iterations ended."""
+        return self.history.stop_reason
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Log-likelihood of all observations at the end; None for a model that has none."""
+        return self.history.final_log_likelihood
+
+    @property
+    def accuracy(self) -> Floats | None:
+        """The probability that a label of each annotator is right; None if the model does not estimate it."""
+        accuracy = self.annotator_columns.get("accuracy")
+        return None if accuracy is None else np.asarray(accuracy, dtype=np.float64)
+
+    @property
+    def spammer(self) -> NDArray[np.bool_] | None:
+        """Whether each annotator is a spammer: flagged, or serious less than half of the time.
+
+        RobustGPM flags annotators whose labels show that they are careless or consistently wrong. Annotators
+        of whom too little is known are no spammers. None for models that do not separate serious labels
+        from others: an annotator who is often wrong is not necessarily a spammer.
+        """
+        if self.reliability is None or not self._knows_serious:
+            return None
+        if FLAGGED in self.annotator_columns:
+            return np.asarray(self.annotator_columns[FLAGGED], dtype=np.bool_)
+        spammer: NDArray[np.bool_] = self.reliability < SPAMMER_BELOW
+        if self.behavior is not None and self._kind.no_spammers:
+            spammer &= ~np.isin(self.behavior, self._kind.no_spammers)
+        return spammer
+
+    @property
+    def _knows_serious(self) -> bool:
+        """Whether the model estimates how likely each label was serious; all reliabilities of votes are so."""
+        if self.frames is not None:
+            return "p_serious" in self.frames.columns("labels")
+        return self.p_serious is not None or self.kind == "comparisons"
+
+    @property
+    def n_spammers(self) -> int | None:
+        """The number of spammers; None where `spammer` is."""
+        return None if self.spammer is None else int(self.spammer.sum())
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What limits the results, which is said before them; empty if nothing is known."""
+        return self._kind.notes(self)
+
+    def notice(self) -> str:
+        """Return the notes in one line; empty if there are none."""
+        return "; ".join(note.sentence for note in self.notes)
+
+    @property
+    def is_void(self) -> bool:
+        """Whether a note is critical: results mean next to nothing, and say nothing about people."""
+        return any(note.severity == "critical" for note in self.notes)
+
+    @property
+    def withholds_figures(self) -> bool:
+        """Whether figures would reassure against what the notes say."""
+        kinds = {note.kind for note in self.notes}
+        return self.is_void or not kinds.isdisjoint({"camps", "chance test", "other model"})
+
+    @cached_property
+    def vote_counts(self) -> VoteCounts | None:
+        """Results beside plain counts of votes; None where items are not in this process, or few."""
+        return None if self.frames is not None else count_votes(cast("Fit", self))
 
     @cached_property
     def label(self) -> NDArray[np.int32] | None:
@@ -148,12 +313,9 @@ class Fit(FitMethods, BaseFit):
         """
         if self.label is None:
             return None
-        return support_of(self.data, self.label).disputed & (self.data.known < 0)
-
-    @cached_property
-    def vote_counts(self) -> VoteCounts | None:
-        """Results beside plain counts of votes; None where too few items have two votes."""
-        return count_votes(self)
+        disputed: NDArray[np.bool_] = support_of(self.data, self.label).disputed
+        disputed &= self.data.known < 0
+        return disputed
 
     @cached_property
     def expectation(self) -> Floats | None:
@@ -163,252 +325,118 @@ class Fit(FitMethods, BaseFit):
         scale = self.data.scale
         return self.distribution.expectation(scale.values) if scale.is_ordinal else None
 
-    def items(self) -> Any:
-        """Return one row per item: label, score, confidence, entropy and distribution."""
-        return from_arrow(self.item_table(), self.data.frame)
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The rank of each item within its part of the graph, with its 95% interval, and p_best."""
+        from annotruth.models.pairs.posterior import ranking_by_part, tied_ranking
 
-    def annotators(self) -> Any:
-        """Return one row per annotator: reliability with its 95% interval, and behavior."""
-        return from_arrow(self.annotator_table(), self.data.frame)
-
-    def labels(self) -> Any:
-        """Return one row per label, in the order of the input, with the probability it was serious."""
-        return from_arrow(self.label_table(), self.data.frame)
-
-    def distributions(self, readout: Readout | None = None) -> Any:
-        """Return one row per item and category of probability above 0: item, label, p.
-
-        Parameters
-        ----------
-        readout
-            "right": p is the probability that the label is the right one. "opinion": p is the share
-            of serious opinion. By default as in `items`, which `readout` says.
-        """
-        return from_arrow(self.distribution_table(readout), self.data.frame)
-
-    def soft_labels(self, readout: Readout | None = None) -> Any:
-        """Return one row per item, one column per class, p_<label>: targets for training.
-
-        ``readout`` is as in `distributions`.
-        """
-        return from_arrow(self.soft_label_table(readout), self.data.frame)
-
-    def label_quality(self) -> Any:
-        """Return one row per item with cleanlab's names of columns.
-
-        These are item, consensus_label, consensus_quality_score (the probability of the label),
-        annotator_agreement (the share of labels that are the consensus) and num_annotations.
-        """
-        return from_arrow(label_quality_table(self), self.data.frame)
-
-    def annotator_stats(self) -> Any:
-        """Return one row per annotator with cleanlab's names of columns, the lowest quality first.
-
-        These are annotator, annotator_quality (the expected share of right labels),
-        num_examples_labeled, agreement_with_consensus and worst_class (the class of which most
-        items are expected to be mislabelled).
-        """
-        return from_arrow(annotator_stats_table(self), self.data.frame)
-
-    def dependent_annotators(self) -> Any:
-        """Return one row per pair of annotators whose labels match more often than their items explain.
-
-        The columns are annotator, other, n_items (in common), agreement (the share of them with equal
-        labels), expected (the share if both are independent), correlation (the share of their labels
-        that depend on one another, (agreement - expected) / (1 - expected)), and p_value, adjusted
-        for the number of pairs and below 0.05. In up to 5% of crowds a pair is listed by chance.
-        """
-        table = self.further_table("dependent_annotators", "dependent_annotators")
-        return from_arrow(table, self.data.frame)
-
-    def over_time(self) -> Any:
-        """Return the reliability over time: one row per window of an annotator's labels.
-
-        The columns are annotator, from, to (times or orders), n_labels, reliability, low and high.
-        """
-        return from_arrow(self.further_table("over_time", "over_time"), self.data.frame)
-
-    def changes_over_time(self) -> Any:
-        """Return one row per change: annotator, at, n_before, n_after, probability, before, after.
-
-        ``at`` is the time or order of the first label after it, ``probability`` that the annotator
-        changed; ``before`` and ``after`` are reliabilities.
-        """
-        return from_arrow(self.further_table("over_time", "changes_over_time"), self.data.frame)
-
-    def crowd_over_time(self) -> Any:
-        """Return the crowd's reliability in bins of labels, by position and by time.
-
-        The columns are by, from, to, n_labels, reliability, low and high.
-        """
-        return from_arrow(self.further_table("over_time", "crowd_over_time"), self.data.frame)
-
-    def groups(self) -> Any:
-        """Return one row per item and group of annotators that labelled it.
-
-        The columns are item, group, n_labels, label, on ordinal scales expectation, low and high (the
-        95% interval of the expectation, on nominal scales of the label's share), and the shares of
-        opinion in the group, p_<label>. For fits with ``by``.
-        """
-        return from_arrow(self.further_table("groups", "groups"), self.data.frame)
-
-    def group_differences(self) -> Any:
-        """Return one row per item that two groups or more labelled, and whether they differ.
-
-        The columns are item, p_value, q_value, differs (q_value at most 0.05), and the two groups
-        that differ most: group, other, and the Hellinger distance of their opinions.
-        """
-        return from_arrow(self.further_table("groups", "group_differences"), self.data.frame)
-
-    def group_summary(self) -> Any:
-        """Return one row per group: its annotators, and whether it differs from the others.
-
-        The columns are group, n_annotators, n_labels, reliability (the median), n_spammers, on ordinal
-        scales level (how far labels are above those of the others), p_value, q_value and differs.
-        """
-        return from_arrow(self.further_table("groups", "group_summary"), self.data.frame)
-
-    def past_fits(self) -> Any:
-        """Return one row per fit and annotator: all fits that were updated up to this one.
-
-        The columns are time (UTC), fit_labels, fit_items, fit_annotators (counts of the fit),
-        annotator, n_labels, reliability, low, high, verdict, since (how many labels the annotator had
-        when fits began to give that verdict) and standing (the verdict that changes on clear evidence only),
-        accuracy, accuracy_low and accuracy_high.
-        """
-        return from_arrow(self.past_fit_table(), self.data.frame)
-
-    def past_fit_table(self) -> pa.Table:
-        """Return the table of past fits in Arrow."""
-        standing = self._bound("standing_table")(self)
-        rows = past_fits.rows_of(self, self.fitted_at or base_fit.now(), standing)
-        return past_fits.append_rows(self.earlier_fits, rows)
-
-    def tables(self) -> dict[str, LazyTable]:
-        """Return all tables by name, to be written to files; each is made when it is read.
-
-        Ids in the labels table are dictionary-encoded. Where the labels are on disk, long tables
-        are made in partitions. There is a table of distributions if the items table has no columns
-        for the categories.
-        """
-        return all_tables(self)
-
-    def item_table(self) -> pa.Table:
-        """Return the items table in Arrow."""
-        return item_rows(self, slice(0, self.data.n_items))
-
-    def share_names(self) -> list[str]:
-        """Return the names of the items' columns of categories, such as p_cat for cat.
-
-        A name that a model-specific column has, such as robust-gpm's p_leads, gets an underscore.
-        """
-        names = (f"p_{name}" for name in self.data.scale.names)
-        return [f"{name}_" if name in self.item_columns else name for name in names]
-
-    def annotator_table(self) -> pa.Table:
-        """Return the annotators table in Arrow."""
-        ids = {"annotator": self.data.annotators, "n_labels": self.data.labels_per_annotator}
-        return table_of({**ids, **self.annotator_values()})
-
-    def label_table(self) -> pa.Table:
-        """Return the labels table in Arrow, in the order of the input."""
-        return decode_table(coded_label_table(self))
-
-    def soft_label_table(self, readout: Readout | None = None) -> pa.Table:
-        """Return the table of soft labels in Arrow, with a column for every class."""
-        shares = self.distribution_of(readout).dense(len(self.data.scale))
-        names = [f"p_{name}" for name in self.data.scale.names]
-        return pa.table([self.data.items, *shares.T], names=["item", *names])
-
-    def distribution_table(self, readout: Readout | None = None) -> pa.Table:
-        """Return the table of distributions in Arrow, without zeros."""
-        return distribution_rows(self, slice(0, self.data.n_items), readout)
-
-    def distribution_of(self, readout: Readout | None = None) -> Distribution:
-        """Return the distribution of a read-out; raise if the model has none."""
-        if self.distribution is None:
-            raise AnnotruthError(
-                f"{self.model} estimates scores, not distributions: use items() instead"
-            )
-        if readout is None:
-            return self.distribution
-        check_choice("read-out", readout, get_args(Readout))
-        if readout == self.readout:
-            return self.distribution
-        if self.other_distribution is None:
-            raise InputError(
-                f"{self.model} has no read-out {readout!r}: choose {self.readout!r}, or the model "
-                f"{DEFAULT_MODEL}, which has both"
-            )
-        return self.other_distribution
-
-    def right_distribution(self) -> Distribution:
-        """Return the probabilities of the right label; of models without them, shares of opinion."""
-        other = self.other_distribution
-        return self.distribution_of(
-            "opinion" if other is None and self.readout == "opinion" else "right"
-        )
-
-    def opinion_distribution(self) -> Distribution:
-        """Return the shares of opinion; of models without them, probabilities of the right label."""
-        other = self.other_distribution
-        return self.distribution_of(
-            "right" if other is None and self.readout == "right" else "opinion"
-        )
-
-    def summary(self) -> str:
-        """Return a few lines: the data, convergence, annotators, items and labels."""
-        return summary_of(self)
+        if self.verdict == "chance":
+            return tied_ranking(self.part)
+        return ranking_by_part(self.scores, self.part)
 
     @property
-    def plot(self) -> FitCharts:
-        """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
-        charts: FitCharts = self._bound("plot")(self)
-        return charts
+    def n_parts(self) -> int:
+        """How many connected parts the graph of comparisons has."""
+        return int(self.part.max(initial=-1)) + 1
 
-    def report(
-        self,
-        path: str | Path,
-        *,
-        source: str | None = None,
-        truth: Any = None,
-        command: str | None = None,
-        arguments: str | None = None,
-        embed: bool = False,
-        changes: Changes | None = None,
-    ) -> None:
-        """Write a report with tables and charts, one HTML file.
+    @property
+    def n_groups(self) -> int:
+        """The number of taste groups of a ranking; 1 is one consensus."""
+        sd = self.parameters.get(GROUP_SD)
+        return 1 if sd is None else len(np.atleast_1d(sd))
 
-        Parameters
-        ----------
-        path
-            The file to write.
-        source
-            The name of the labels in the report's heading.
-        truth
-            The truths of some or all items, as `annotruth.evaluate` takes them: adds a section on
-            accuracy, calibration and the worst items.
-        command
-            The command line that makes the report, for its heading.
-        arguments
-            What to type after ``annotruth next`` for advice on this fit, for the first screen.
-        embed
-            Whether to put images, audio and video of the items into the file, where their content
-            is paths, relative to the report. Otherwise the report refers to them.
-        changes
-            What is different from the fit before, as `annotruth.changes` returns it: adds the items
-            that changed to the section "Since the last fit".
-        """
-        self._bound("report")(
-            self,
-            path,
-            source=source,
-            truth=truth,
-            command=command,
-            arguments=arguments,
-            embed=embed,
-            changes=changes,
+    def group_scores(self) -> tuple[Floats, Floats, Floats]:
+        """Return the scores and their standard deviations, groups x items, and shares of groups."""
+        shape = self.n_groups, self.data.n_items
+        return (
+            self.parameter(GROUP_SCORES, *shape),
+            self.parameter(GROUP_SD, *shape),
+            self.parameter("group", self.n_groups),
         )
+
+    @property
+    def is_thurstone(self) -> bool:
+        """Whether scores are in standard deviations of perceived differences, instead of log odds."""
+        return self.model == "thurstone"
+
+    def parameter(self, name: str, *shape: int) -> NDArray[Any]:
+        """Return one of ``parameters``; raise if it is missing or has another shape."""
+        values = self.parameters.get(name)
+        if values is None or values.shape != shape:
+            raise InputError(
+                f"this fit of {self.model} has no {name} of {' x '.join(map(str, shape))}: it was "
+                "saved by another version of annotruth, or changed; fit again"
+            )
+        return values
+
+    def annotator_values(self) -> dict[str, Column | Sequence[str]]:
+        """Return the estimates per annotator: the columns of their table, without the ids."""
+        own = dict(self.annotator_columns)
+        own.pop(FLAGGED, None)
+        columns = {
+            **{name: own.pop(name) for name in ACCURACY_COLUMNS if name in own},
+            "reliability": self.reliability,
+            "low": self.low,
+            "high": self.high,
+            "spammer": self.spammer,
+            "behavior": self.behavior,
+            **own,
+        }
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def summary(self) -> str:
+        """Return a few lines: the data, convergence, and what was found on items and annotators."""
+        return "\n".join([*self._kind.summary(self), *self.further_lines()])
+
+    def heading_lines(self) -> list[str]:
+        """Return the first lines of the summary: the notice, then the model and the data."""
+        heading = f"{self.model} on {self.describe()}"
+        return [f"WARNING: {self.notice()}", heading] if self.notice() else [heading]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings, counts, history, stop reason and versions, as JSON types."""
+        data, kind = self.data, self._kind
+        own = kind.entries(self)
+        entries = {
+            "format": FORMAT,
+            **({} if kind.saved_as is None else {"kind": kind.saved_as}),
+            "model": self.model,
+            "settings": dict(self.settings),
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            **kind.counts(self),
+            "n_dropped": data.n_dropped,
+            "n_repeated": data.n_repeated,
+            "read_as": data.read_as or None,
+            "left_out": data.left_out or None,
+            **own,
+            **self.history.entries(),
+        }
+        if self.further:
+            entries["further"] = {name: each.to_dict() for name, each in self.further.items()}
+        if "chosen" not in own and self.chosen is not None:
+            entries["chosen"] = dict(self.chosen)
+        return entries
+
+    def to_json(self, **more: Any) -> str:
+        """Return the content of ``fit.json``: `to_dict` and further entries."""
+        return json.dumps(self.to_dict() | more, indent=2) + "\n"
+
+    def close(self) -> None:
+        """Remove the files behind frames on other machines, which can no longer be used."""
+        if self.frames is not None:
+            self.frames.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.frames is not None:
+            self.frames.release()
+
+
+RankFit: TypeAlias = Fit[Comparisons]
+"""A fit of comparisons, in annotations."""
 
 
 def is_fit(data: Any) -> bool:
@@ -418,5 +446,4 @@ def is_fit(data: Any) -> bool:
         with suppress(OSError):  # no file can have that name
             return any((Path(data) / name).is_file() for name in names)
         return False
-    is_of_sets = isinstance(data, AnnotatorResults) and data.model == SETS
-    return is_of_sets or isinstance(data, Fit | RankFit)
+    return isinstance(data, Fit)

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.engines import DistributedLabels
 from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.fits.reordered import restricted_fit
 from annotruth.models.result import Fit
-from annotruth.observations import Labels, LabelSummary
+from annotruth.observations import Labels
 from annotruth.observations.encode import match_ids, to_text
 
 OFF_BOUND = 1e-3
@@ -24,7 +24,7 @@ _OBSERVED = 0.01  # weight of the observed shares, so that a category new to an 
 
 
 def prepare_warm_start(
-    model: str, previous: BaseFit, labels: LabelSummary, axes: Mapping[str, str] | None
+    model: str, previous: Fit, labels: Any, axes: Mapping[str, str] | None
 ) -> tuple[Labels, Fit]:
     """Return labels and a previous fit whose items and annotators come first among theirs.
 
@@ -36,7 +36,7 @@ def prepare_warm_start(
     ``previous``, ``labels``: The fit and the labels; they must have the same categories.
     ``axes``: The axes of the model's parameters, as in `Estimator.parameter_axes`.
     """
-    if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
+    if previous.kind == "distributed" or isinstance(labels, DistributedLabels):
         raise InputError("warm_start is for labels on this machine: leave it out")
     if previous.model != model:
         raise InputError(

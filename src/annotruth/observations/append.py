@@ -1,4 +1,4 @@
-"""Labels with others appended: ids and codes of the first stay, new ones follow."""
+"""Labels or comparisons with others appended: ids and codes of the first stay, new ones follow."""
 
 from __future__ import annotations
 
@@ -6,62 +6,57 @@ import operator
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import Covariates
 from annotruth.observations.covariates import append_rows, merge_by_code
 from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.layout import RowCodes
 from annotruth.observations.options import DuplicatePolicy
-from annotruth.observations.scale import Scale
+from annotruth.observations.pairs.table import Comparisons, join_further
+from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.observations.table import Labels
-from annotruth.observations.truth import match_truth_to_items
+from annotruth.observations.truth import match_truth
+
+Table = TypeVar("Table", Labels, Comparisons)
 
 
-class AppendedLabels(NamedTuple):
-    """Labels with others appended.
+class Appended(NamedTuple, Generic[Table]):
+    """Labels or comparisons with others appended.
 
-    Attributes
-    ----------
-    labels
-        All labels.
-    n_repeated
-        How many of the new ones were there already, with the same label, and were left out.
+    ``n_repeated`` is how many of the new ones were there already, and were left out.
     """
 
-    labels: Labels
+    table: Table
     n_repeated: int
 
 
 def append_labels(
     base: Labels, new: Labels, *, gold: Any = None, duplicates: DuplicatePolicy = "refuse"
-) -> AppendedLabels:
+) -> Appended[Labels]:
     """Return the labels of ``base`` followed by those of ``new``.
 
     Items and annotators of ``base`` keep their codes, new ones follow. The scale is that of
-    ``base``: new labels must name its categories.
+    ``base``: new labels must name its categories. ``gold`` are known truths of new or old items.
 
-    Parameters
-    ----------
-    base, new
-        The labels so far and those to append.
-    gold
-        Known truths of new or old items.
-    duplicates
-        What to do when an annotator labels the same item again. With "keep", every row is a vote.
-        Otherwise rows with the same label as in ``base`` are left out, and those with another
-        label are refused ("refuse") or replace the old ones ("last").
+    ``duplicates`` says what to do when an annotator labels the same item again. With "keep", every
+    row is a vote. Otherwise rows with the same label as in ``base`` are left out, and those with
+    another label are refused ("refuse") or replace the old ones ("last").
     """
     items, item_codes = extend_ids(base.items, new.items)
     annotators, annotator_codes = extend_ids(base.annotators, new.annotators)
-    category = _codes_on_scale(new, base.scale)
+    category = base.scale.codes_of(new.scale.categories)
+    used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
+    categories = new.scale.categories.take(pa.array(used))
+    validate.check_no_new_categories(category[used], categories, base.scale)
     old, more = _rows_of(base), _rows_of(new)
     more = RowCodes(item_codes[more.item], annotator_codes[more.annotator], category[more.label])
     kept, added = np.ones(base.n_labels, np.bool_), np.ones(new.n_labels, np.bool_)
@@ -96,9 +91,16 @@ def append_labels(
             base.covariates.items, new.covariates.items, item_codes, labels.n_items
         ),
     )
+    known = np.full(labels.n_items, -1, dtype=np.int32)
+    known[: base.n_items] = base.known
+    truths = np.flatnonzero(new.known >= 0)  # a file may hold known truths itself
+    known[item_codes[truths]] = category[new.known[truths]]
+    if gold is not None:
+        truth = match_truth(gold, labels, role="gold")
+        known[truth.item] = truth.categories()
     made = replace(
         labels,
-        known=_known_truths(base, new, items, item_codes, category, gold),
+        known=known,
         annotator_prior=_with_rows(base.annotator_prior, labels.n_annotators, 0.0),
         classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
@@ -106,41 +108,13 @@ def append_labels(
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
-    return AppendedLabels(made, n_repeated)
-
-
-def _codes_on_scale(new: Labels, scale: Scale) -> NDArray[np.int32]:
-    """Return the code of each category of new labels on a scale; refuse labels that are not on it."""
-    category = scale.codes_of(new.scale.categories)
-    used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
-    categories = new.scale.categories.take(pa.array(used))
-    validate.check_no_new_categories(category[used], categories, scale)
-    return category
+    return Appended(made, n_repeated)
 
 
 def _rows_of(labels: Labels) -> RowCodes:
     """Return the codes of labels in row order."""
     columns = (labels.item_of_label(), labels.annotator, labels.category_of_label())
     return RowCodes(*(labels.in_row_order(column).astype(np.int64) for column in columns))
-
-
-def _known_truths(
-    base: Labels,
-    new: Labels,
-    items: pa.Array,
-    item_codes: Codes,
-    category: NDArray[np.int32],
-    gold: Any,
-) -> NDArray[np.int32]:
-    """Return the known truths of all items: those of ``gold``, else of new labels, else of the old."""
-    known = np.full(len(items), -1, dtype=np.int32)
-    known[: base.n_items] = base.known
-    truths = np.flatnonzero(new.known >= 0)  # a file may hold known truths itself
-    known[item_codes[truths]] = category[new.known[truths]]
-    if gold is not None:
-        truth = match_truth_to_items(gold, items, base.scale, role="gold")
-        known[truth.item] = truth.categories()
-    return known
 
 
 def _with_rows(table: Floats | None, n: int, value: float) -> Floats | None:
@@ -226,3 +200,125 @@ def _refuse_changed(
         "pass duplicates='last' (`--duplicates last`) to count the later label, or 'keep' to count "
         "both"
     )
+
+
+class _Votes(NamedTuple):
+    """Comparisons as codes in the order of the input; context is -1 where there is none."""
+
+    left: Codes
+    right: Codes
+    annotator: Codes
+    outcome: Codes
+    context: Codes
+
+    def take(self, rows: Codes) -> _Votes:
+        return _Votes(*(column[rows] for column in self))
+
+
+def append_comparisons(base: Comparisons, new: Comparisons) -> Appended[Comparisons]:
+    """Return the comparisons of ``base`` followed by those of ``new``.
+
+    Items and annotators of ``base`` keep their codes, new ones follow. If all comparisons of
+    ``base`` are among ``new``, as in a later export, these are left out. Otherwise every row is a
+    vote, as an annotator may compare two items several times.
+    """
+    if base.sides_known != new.sides_known:
+        known, other = ("", " not") if base.sides_known else (" not", "")
+        raise InputError(
+            f"the sides of the items are{known} known in the fit, and{other} known in the new "
+            "comparisons: rank all comparisons again"
+        )
+    if base.covariates.keys() != new.covariates.keys():
+        raise InputError(
+            f"the fit has the covariates {listed(base.covariates)}, and the new comparisons "
+            f"{listed(new.covariates)}: pass covariates (`--covariates`) with the same names"
+        )
+    items, item_code = extend_ids(base.items, new.items)
+    annotators, annotator_code = extend_ids(base.annotators, new.annotators)
+    contexts, context_code = None, None
+    if base.contexts is not None and new.contexts is not None:
+        contexts, context_code = extend_ids(base.contexts, new.contexts)
+    old = _votes_of(base, np.arange(base.n_items), np.arange(base.n_annotators), None)
+    more = _votes_of(new, item_code, annotator_code, context_code)
+    covariates = {name: new.in_row_order(values) for name, values in new.covariates.items()}
+    if not base.sides_known:
+        covariates = covariates_in_order_of_codes(more.left, more.right, covariates)
+        left, right, outcome = in_order_of_codes(more.left, more.right, more.outcome)
+        more = more._replace(left=left, right=right, outcome=outcome)
+    added = _added(old, more)
+    rows = _Votes(*(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True)))
+    order = np.argsort(rows.annotator, kind="stable")
+    made = Comparisons.from_codes(
+        *rows[:4],
+        items=items,
+        annotators=annotators,
+        covariates={
+            name: np.concatenate([base.in_row_order(values), covariates[name][added]])
+            for name, values in base.covariates.items()
+        },
+        sides_known=base.sides_known,
+        frame=base.frame,
+    )
+    made = replace(
+        made,
+        further=_append_further(base, new, added, order),
+        contexts=contexts,
+        context=None if contexts is None else rows.context[order].astype(np.int32),
+        n_dropped=base.n_dropped + new.n_dropped,
+        n_repeated=base.n_repeated + new.n_repeated,
+        read_as=base.read_as,
+        left_out=new.left_out or base.left_out,
+    )
+    return Appended(made, new.n_comparisons - len(added))
+
+
+def _append_further(
+    base: Comparisons, new: Comparisons, added: Codes, order: Codes
+) -> dict[str, pa.Array]:
+    """Return the further columns of both, null where one has none; rankings get new numbers."""
+    found: dict[str, pa.Array] = {}
+    for name in dict.fromkeys([*base.further, *new.further]):
+        halves = [
+            data.further[name].take(as_arrow(np.argsort(data.row)))
+            if name in data.further
+            else pa.nulls(data.n_comparisons)
+            for data in (base, new)
+        ]
+        halves[1] = halves[1].take(as_arrow(added))
+        found[name] = join_further(name, halves).take(as_arrow(order))
+    return found
+
+
+def _votes_of(
+    data: Comparisons, item_code: Codes, annotator_code: Codes, context_code: Codes | None
+) -> _Votes:
+    context = np.full(data.n_comparisons, -1) if data.context is None else data.context
+    if context_code is not None:
+        context = context_code[context]
+    rows = _Votes(
+        item_code[data.left].astype(np.int64),
+        item_code[data.right].astype(np.int64),
+        annotator_code[data.annotator_of_comparison()].astype(np.int64),
+        data.outcome.astype(np.int64),
+        context.astype(np.int64),
+    )
+    return rows.take(np.argsort(data.row))
+
+
+def _added(old: _Votes, new: _Votes) -> Codes:
+    """Return which of the new rows to append: all, or those beyond the old ones if it has all."""
+    both = np.stack([np.concatenate([a, b]) for a, b in zip(old, new, strict=True)], axis=1)
+    _, key = np.unique(both, axis=0, return_inverse=True)
+    key = key.ravel()
+    n_old = len(old.left)
+    old_key, new_key = key[:n_old], key[n_old:]
+    n_keys = int(key.max()) + 1
+    n_left_out = np.bincount(old_key, minlength=n_keys)
+    if (n_left_out > np.bincount(new_key, minlength=n_keys)).any():
+        return np.arange(len(new_key))
+    # The first rows of each kind are the old ones.
+    order = np.argsort(new_key, kind="stable")
+    starts = np.searchsorted(new_key[order], np.arange(n_keys))
+    occurrence = np.empty(len(new_key), dtype=np.int64)
+    occurrence[order] = np.arange(len(new_key)) - starts[new_key[order]]
+    return np.flatnonzero(occurrence >= n_left_out[new_key])

@@ -116,6 +116,8 @@ class LabelSummary(ABC):
 
     on_disk: ClassVar[bool] = False
     """Whether the labels are on disk, because they exceed the memory that may be used."""
+    noun: ClassVar[str] = "label"
+    """What annotators gave, in messages."""
 
     scale: Scale
     annotator_prior: NDArray[np.float64] | None
@@ -151,6 +153,11 @@ class LabelSummary(ABC):
     @abstractmethod
     def labels_per_category(self) -> NDArray[np.int64]:
         """How often each annotator chose each category, annotators x categories."""
+
+    @property
+    def kind(self) -> str:
+        """What annotators gave, "labels" or "sets", as `annotruth.models.result.Fit.kind`."""
+        return "sets" if self.scale.has_sets else "labels"
 
     @property
     def n_categories(self) -> int:

@@ -1,60 +1,49 @@
-"""Further data about labels, annotators and items, in the order of their codes."""
+"""Further data about labels and items, in the order of their codes; times are read and checked."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, counted
-from annotruth.observations import validate
+from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.observations.arrays import Columns
-from annotruth.observations.encode import encode_column, match_ids, to_text
-from annotruth.observations.frames import find_columns, to_arrow
+from annotruth.observations.encode import to_text
+from annotruth.observations.frames import TIME_NAMES, TIME_ROLES, check_further_columns
 from annotruth.observations.layout import Layout
-from annotruth.observations.scale import to_plain
+from annotruth.observations.scale import is_text, to_plain
 
+TIMESTAMP = pa.timestamp("us")
+"""The type of times that are dates, in UTC."""
 
-def match_annotator_covariates(data: Any, annotators: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a frame with one row per annotator, in the order of the codes.
+_WITH_ZONE = pa.timestamp("us", tz="UTC")
 
-    Rows of annotators without labels are ignored; annotators without a row get null.
-    """
-    ids, columns = _read_columns(data, "annotator")
-    code = match_ids(ids, annotators)
-    validate.check_annotators_match(code, ids, "the annotator covariates")
-    return _scatter(columns, code, len(annotators))
+# What stands for a missing value in text.
+_MISSING = pa.array(["", "-", "na", "n/a", "nan", "nat", "none", "null"])
 
+# Formats of dates beside that of ISO 8601; a name of a time zone is removed before.
+_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d")
+_FORMATS = (
+    *(f"{day} {time}".strip() for day in _DAYS for time in ("%H:%M:%S", "%H:%M", "")),
+    "%a %b %d %H:%M:%S %Y",
+    "%a, %d %b %Y %H:%M:%S",
+)
+_ZONE_NAME = r" [A-Z]{3,4}( |$)"
 
-def match_item_covariates(data: Any, items: pa.Array) -> dict[str, pa.Array]:
-    """Return the columns of a frame with one row per item, in the order of the codes.
+# Numbers that are times: seconds since 1970, milliseconds, and so on, by their size.
+_EPOCH_UNITS = ((1e8, "s"), (1e11, "ms"), (1e14, "us"), (1e17, "ns"))
+_UNIT_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-    Unknown items are refused; items without a row get null.
-    """
-    ids, columns = _read_columns(data, "item")
-    code = match_ids(ids, items)
-    validate.check_known_items(code, ids, "item covariates")
-    return _scatter(columns, code, len(items))
-
-
-def _read_columns(data: Any, role: str) -> tuple[pa.Array, dict[str, pa.Array]]:
-    """Return the ids of a frame, and all other columns."""
-    table = to_arrow(data)[0]
-    id_column = find_columns(table.column_names, (role,))[role]
-    columns = {
-        name: to_array(table.column(name)) for name in table.column_names if name != id_column
-    }
-    if not columns:
-        raise InputError(f"the {role} covariates have no column besides {id_column!r}: add one")
-    ids = to_array(table.column(id_column))
-    if validate.missing(ids).any():
-        raise InputError(f"the {role} covariates have a row without an {role}: remove it")
-    return ids, columns
+_EXAMPLES = {
+    "time": "a date such as 2024-05-03 14:30:00, or a number",
+    "order": "a number",
+    "seconds": "a number",
+}
 
 
 def content_of_items(name: str, column: pa.Array, layout: Layout) -> pa.Array:
@@ -104,7 +93,7 @@ def to_numbers(column: pa.Array) -> pa.Array:
     return column
 
 
-def _scatter(columns: Columns, code: NDArray[np.int64], n: int) -> dict[str, pa.Array]:
+def scatter(columns: Columns, code: NDArray[np.int64], n: int) -> dict[str, pa.Array]:
     """Return columns of length ``n``, with row i at position ``code[i]``; null elsewhere."""
     row = np.full(n, -1, dtype=np.int64)
     matched = code >= 0
@@ -131,7 +120,7 @@ def merge_by_code(first: Columns, second: Columns, code: NDArray[np.int64], n: i
     ``first`` may have fewer rows.
     """
     merged = {}
-    placed = _scatter(second, code, n)
+    placed = scatter(second, code, n)
     for name in {**first, **placed}:
         known = first.get(name, pa.nulls(0))
         known = pa.concat_arrays([known, pa.nulls(n - len(known), known.type)])
@@ -153,43 +142,171 @@ def _with_one_type(name: str, first: pa.Array, second: pa.Array) -> list[pa.Arra
     return [column.cast(joined.schema.field(0).type) for column in (first, second)]
 
 
-def match_groups(data: Any, items: pa.Array, *, role: str) -> NDArray[np.int64]:
-    """Return the group of each item, such as its source, in codes without gaps.
+def find_time_columns(
+    names: Sequence[str], given: Mapping[str, str], used: Iterable[str]
+) -> dict[str, str]:
+    """Return the column of each of `TIME_ROLES` that a table has, as named by the caller or usually.
 
-    ``data`` is a mapping or a pandas Series from item to group. An item may occur more than once,
-    as in a table of labels, with one group; items without labels are ignored. ``role`` is what
-    the groups are for, in messages.
+    ``used`` are columns that have another role.
     """
-    is_series = getattr(data, "ndim", 0) == 1 and hasattr(data, "items")
-    if not (isinstance(data, Mapping) or is_series):
-        raise InputError(
-            f"{role} cannot be read from {type(data).__name__}: give a mapping or a pandas "
-            "Series from item to group"
-        )
-    ids, names = zip(*data.items(), strict=True) if len(data) else ((), ())
-    item, name = match_ids(_to_arrow(ids), items), _to_arrow(names)
-    used = np.flatnonzero((item >= 0) & ~validate.missing(name))
-    item = item[used]
-    code, groups, _ = encode_column(pa.chunked_array([name.take(pa.array(used))]))
-    group = np.full(len(items), -1, dtype=np.int64)
-    group[item] = code
-    for e in np.flatnonzero(group < 0)[:1]:
-        raise InputError(
-            f"{role} gives item {items[int(e)].as_py()!r} no group "
-            f"({np.count_nonzero(group < 0):,} such items): name a group for every item"
-        )
-    for row in np.flatnonzero(group[item] != code)[:1]:
-        e = int(item[row])
-        one, other = (groups[int(g)].as_py() for g in (code[row], group[e]))
-        raise InputError(
-            f"{role} puts item {items[e].as_py()!r} into groups {one!r} and {other!r}: "
-            "name one group per item"
-        )
-    return group
+    check_further_columns("times", names, list(given.values()), list(used))
+    taken = {*used, *given.values()}
+    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
+    found = dict(given)
+    for role in TIME_ROLES:
+        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
+        column = next(known, None)
+        if column is not None:
+            found.setdefault(role, column)
+    return {role: found[role] for role in TIME_ROLES if role in found}
 
 
-def _to_arrow(values: Sequence[Any]) -> pa.Array:
+def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
+    """Warn of columns of times that are not read, because of where labels are."""
+    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
+    if found:
+        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
+        warnings.warn(
+            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
+        )
+
+
+def warn_of_empty_times(role: str, name: str) -> None:
+    """Warn of a column of times in which every value is missing."""
+    warnings.warn(
+        f"column {name!r} holds no {role} of labels (every value is missing) and is not used",
+        AnnotruthWarning,
+        stacklevel=2,
+    )
+
+
+def parse_times(
+    role: str, name: str, column: pa.Array, *, first_row: int, given: bool, quiet: bool = False
+) -> pa.Array | None:
+    """Return a column of times, of orders or of seconds, as dates or numbers.
+
+    None, with a warning, if it holds nothing of the sort; a column that the caller named is refused
+    then. Where some values cannot be read, the first is an error. ``first_row`` rows of the file
+    come before the column's; with ``quiet`` there is no warning.
+    """
+    if is_text(column.type):
+        trimmed = pc.utf8_trim_whitespace(column)
+        is_missing = pc.is_in(pc.utf8_lower(trimmed), value_set=_MISSING)
+        column = pc.if_else(is_missing, pa.scalar(None, trimmed.type), trimmed)
+    parsed = _to_dates(column) if role == "time" else _to_numbers(column)
+    wrong = np.asarray(pc.and_(pc.is_valid(column), pc.is_null(parsed)))
+    if wrong.any():
+        row = int(wrong.argmax())
+        what = f"{role} is {shown(column[row].as_py())} in row {first_row + row + 1}"
+        if not given and wrong.sum() == len(column) - column.null_count:
+            if not quiet:
+                message = f"column {name!r} holds no {role} of labels ({what}) and is not used"
+                warnings.warn(message, AnnotruthWarning, stacklevel=2)
+            return None
+        raise InputError(
+            f"{what} of column {name!r}, which is not {_EXAMPLES[role]}: correct it, or leave it empty"
+        )
+    if role == "seconds":
+        return _to_seconds(name, parsed)
+    return parsed
+
+
+def join_times(role: str, parts: Sequence[pa.Array]) -> pa.Array:
+    """Return the times of several batches as one column; refuse dates beside numbers."""
+    types = {part.type for part in parts if not pa.types.is_null(part.type)}
+    if len(types) > 1:
+        raise InputError(
+            f"the {role} is a date in some files and a number in others: write it alike in all"
+        )
+    kind = types.pop() if types else pa.float64()
+    return pa.concat_arrays([part.cast(kind) for part in parts])
+
+
+def _to_seconds(name: str, numbers: pa.Array) -> pa.Array:
+    """Return seconds; names of columns say whether they hold milliseconds. Negative is missing."""
+    lower = name.strip().lower()
+    if lower.startswith("milliseconds") or lower.endswith(("_ms", "milliseconds")) or lower == "ms":
+        numbers = pc.divide(numbers, 1000.0)
+    return pc.if_else(pc.less(numbers, 0.0), pa.scalar(None, pa.float64()), numbers)
+
+
+def _to_numbers(column: pa.Array) -> pa.Array:
+    """Return numbers; null where a value is none."""
+    if pa.types.is_duration(column.type):
+        return pc.divide(column.cast(pa.duration("us")).cast(pa.int64()).cast(pa.float64()), 1e6)
+    if not is_text(column.type):
+        try:
+            numbers = column.cast(pa.float64(), safe=False)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return pa.nulls(len(column), pa.float64())
+        return _only_finite(numbers)
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values])
+        return _only_finite(column.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return pa.array([_number(text) for text in column.to_pylist()], pa.float64())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _only_finite(numbers: pa.Array) -> pa.Array:
+    return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
+
+
+def _to_dates(column: pa.Array) -> pa.Array:
+    """Return dates in UTC, or numbers where they are no seconds since 1970; null where neither."""
+    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+        try:
+            return _in_utc(column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None))))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return pa.nulls(len(column), TIMESTAMP)
+    numbers = _to_numbers(column)
+    if not is_text(column.type) or numbers.null_count < len(column):
+        return _dates_of_numbers(numbers)
+    candidates = [_iso_dates(column), *(_formatted_dates(column, one) for one in _FORMATS)]
+    return min(candidates, key=lambda dates: dates.null_count)
+
+
+def _dates_of_numbers(numbers: pa.Array) -> pa.Array:
+    """Return the dates that numbers since 1970 are; other numbers stay numbers."""
+    values = numbers.drop_null().to_numpy()
+    if not len(values):
+        return numbers
+    for least, unit in reversed(_EPOCH_UNITS):
+        if values.min() >= least:
+            microseconds = pc.multiply(numbers, 1e6 / _UNIT_PER_SECOND[unit])
+            return microseconds.cast(pa.int64(), safe=False).cast(TIMESTAMP)
+    return numbers
+
+
+def _iso_dates(text: pa.Array) -> pa.Array:
+    """Return dates of ISO 8601, with or without a time zone."""
+    for kind in (TIMESTAMP, _WITH_ZONE):
+        try:
+            return _in_utc(text.cast(kind))
+        except pa.ArrowInvalid:
+            continue
+    return pa.array([_iso_date(one) for one in text.to_pylist()], TIMESTAMP)
+
+
+def _iso_date(text: str | None) -> datetime | None:
+    """Return one date, for columns in which some have a time zone and others have none."""
+    try:
+        date = datetime.fromisoformat((text or "").removesuffix(" UTC"))
+    except ValueError:
+        return None
+    return date if date.tzinfo is None else date.astimezone(UTC).replace(tzinfo=None)
+
+
+def _formatted_dates(text: pa.Array, form: str) -> pa.Array:
+    plain = pc.replace_substring_regex(text, _ZONE_NAME, r"\1")
+    return _in_utc(pc.strptime(plain, format=form, unit="us", error_is_null=True))
+
+
+def _in_utc(dates: pa.Array) -> pa.Array:
+    return dates if dates.type == TIMESTAMP else dates.cast(_WITH_ZONE).cast(TIMESTAMP)

@@ -1,4 +1,4 @@
-"""Arrays on disk that look like arrays in memory.
+"""Arrays on disk that look like arrays in memory, and labels on disk, sorted one range at a time.
 
 They are memory maps of temporary files without a name, so nothing is left behind, however a
 program ends. The pages of a map that were read or written stay in memory until they are
@@ -16,16 +16,25 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError, OutputError
 from annotruth.kernels.arrays import slices
+from annotruth.observations.layout import (
+    ArrangedRows,
+    Layout,
+    RowCodes,
+    TableSize,
+    arrange_with_policy,
+)
+from annotruth.observations.options import DuplicatePolicy
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
@@ -34,6 +43,8 @@ _MAX_ROWS = 1 << 19
 _BYTES_PER_ROW = 1000  # what reading and encoding a row takes at most, with room for the rest
 _CHECK_INTERVAL = 0.02  # seconds, in which a core reads some tens of megabytes
 _MIN_MAPPED_SHARE = 8  # release pages only if maps hold at least memory / 8
+_BYTES_PER_LABEL = 200  # what sorting a label takes at most, with room for everything else
+_COUNTED_AT_ONCE = 1 << 22
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -261,3 +272,118 @@ def _resident_bytes() -> tuple[int, int] | None:
         return None
     pages = [int(number) for number in text.split()]
     return pages[1] * mmap.PAGESIZE, pages[2] * mmap.PAGESIZE
+
+
+def sort_on_disk(
+    disk: Disk, rows: RowCodes, size: TableSize, duplicates: DuplicatePolicy
+) -> ArrangedRows:
+    """Sort labels as `arrange_with_policy` does, in ranges of items that fit in memory."""
+    row_kind = row_type(len(rows.item))
+    kinds: list[DTypeLike] = [np.int64, np.int32, np.int64, np.int32, row_kind]
+    columns = {name: disk.column(kind) for name, kind in zip(Layout._fields, kinds, strict=True)}
+    left_out, changed = ([np.empty(0, dtype=np.int64)] for _ in range(2))
+    n_cells = n_labels = 0
+    starts = count_before(rows.item, size.n_items)
+    for part in in_ranges(disk, rows, starts, _BYTES_PER_LABEL):
+        codes, row = RowCodes(*part.columns), part.row
+        codes.item[...] -= part.first
+        of_part = size._replace(n_items=part.last - part.first)
+        layout, left_out_here, changed_here, _ = arrange_with_policy(codes, of_part, duplicates)
+        changed.append(row[changed_here])
+        left_out.append(row[left_out_here])
+        row = np.delete(row, left_out_here)
+        columns["item_ptr"].append(layout.item_ptr[:-1] + n_cells)
+        columns["cell_category"].append(layout.cell_category)
+        columns["cell_ptr"].append(layout.cell_ptr[:-1] + n_labels)
+        columns["annotator"].append(layout.annotator)
+        columns["row"].append(row[layout.row])
+        n_cells += len(layout.cell_category)
+        n_labels += len(layout.row)
+    columns["item_ptr"].append(np.array([n_cells]))
+    columns["cell_ptr"].append(np.array([n_labels]))
+    layout = Layout(**{name: column.to_array() for name, column in columns.items()})
+    all_left_out, all_changed = (np.sort(np.concatenate(parts)) for parts in (left_out, changed))
+    if len(all_left_out):
+        rows = _renumber(disk, rows, layout.row, all_left_out)
+    return ArrangedRows(layout, all_left_out, all_changed, rows)
+
+
+class RowsOfRange(NamedTuple):
+    """The rows of the keys from ``first`` to before ``last``, in order: their columns and positions."""
+
+    first: int
+    last: int
+    columns: list[NDArray[Any]]
+    row: NDArray[np.signedinteger[Any]]
+
+
+def row_type(n_rows: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the type for positions of rows: of 32 bits where they suffice."""
+    return np.dtype(np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64)
+
+
+def count_before(key: NDArray[np.integer[Any]], n_keys: int) -> NDArray[np.int64]:
+    """Return how many rows have a smaller key than each, and the number of all rows."""
+    starts = np.zeros(n_keys + 1, dtype=np.int64)
+    for at in slices(len(key), _COUNTED_AT_ONCE):
+        starts[1:] += np.bincount(key[at], minlength=n_keys)
+    return np.cumsum(starts, out=starts)
+
+
+def in_ranges(
+    disk: Disk, columns: Sequence[NDArray[Any]], starts: NDArray[np.int64], bytes_per_row: int
+) -> Iterator[RowsOfRange]:
+    """Distribute rows by ranges of their keys, the first column; each can be sorted in memory."""
+    n_keys = len(starts) - 1
+    cuts = np.searchsorted(starts, np.arange(0, starts[-1], max(1, disk.memory // bytes_per_row)))
+    bounds = np.unique(np.append(cuts, n_keys))
+    distributed = _distribute(disk, columns, bounds, starts[bounds])
+    for first, last in pairwise(bounds.tolist()):
+        *values, row = (np.array(each[starts[first] : starts[last]]) for each in distributed)
+        yield RowsOfRange(first, last, values, row)
+
+
+def _distribute(
+    disk: Disk,
+    columns: Sequence[NDArray[Any]],
+    bounds: NDArray[np.int64],
+    starts: NDArray[np.int64],
+) -> list[NDArray[Any]]:
+    """Return the columns and the positions of rows, grouped by range; rows stay in order."""
+    n = len(columns[0])
+    kinds = (*(values.dtype for values in columns), row_type(n))
+    distributed = [disk.zeros(n, kind) for kind in kinds]
+    filled = starts[:-1].copy()
+    for at in slices(n):
+        some = [values[at] for values in columns]
+        range_of = np.searchsorted(bounds[1:-1], some[0], side="right")
+        # 16-bit integers are sorted by radix, which is much faster.
+        range_of = range_of.astype(np.uint16 if len(filled) < 1 << 16 else np.int64)
+        order = np.argsort(range_of, kind="stable")
+        counts = np.bincount(range_of, minlength=len(filled))
+        ends = np.cumsum(counts)
+        ordered = [values[order] for values in (*some, np.arange(at.start, at.stop))]
+        for number in np.flatnonzero(counts):
+            to = slice(filled[number], filled[number] + counts[number])
+            taken = slice(ends[number] - counts[number], ends[number])
+            for values, out in zip(ordered, distributed, strict=True):
+                out[to] = values[taken]
+        filled += counts
+    return distributed
+
+
+def _renumber(
+    disk: Disk,
+    rows: RowCodes,
+    row: NDArray[np.signedinteger[Any]],
+    left_out: NDArray[np.int64],
+) -> RowCodes:
+    """Renumber ``row`` without the rows left out, in place; return the codes of the others."""
+    for at in slices(len(row)):
+        row[at] -= np.searchsorted(left_out, row[at]).astype(row.dtype)
+    columns = [disk.column(codes.dtype) for codes in rows]
+    for at in slices(len(rows.item)):
+        first, last = np.searchsorted(left_out, [at.start, at.stop])
+        for column, codes in zip(columns, rows, strict=True):
+            column.append(np.delete(codes[at], left_out[first:last] - at.start))
+    return RowCodes(*(column.to_array() for column in columns))

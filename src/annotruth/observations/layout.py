@@ -59,39 +59,27 @@ class Layout(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """Rows in which an annotator labels the same item again.
-
-    Attributes
-    ----------
-    identical
-        The rows with the same label as the one before, in order.
-    changed
-        The rows with another label than the one before, in order.
-    superseded
-        The rows that a later one repeats, in order.
-    """
+    """Rows in which an annotator labels the same item again, each in order."""
 
     identical: NDArray[np.int64]
+    """With the same label as the one before."""
     changed: NDArray[np.int64]
+    """With another label than the one before."""
     superseded: NDArray[np.int64]
+    """Those that a later one repeats."""
 
 
 class ArrangedRows(NamedTuple):
-    """Labels sorted by item and category after a policy on repeated rows.
-
-    Attributes
-    ----------
-    layout
-        The labels, sorted; its rows count only those that were not left out.
-    left_out
-        The rows that were left out, in order.
-    changed
-        The rows to refuse, in order.
-    """
+    """Labels sorted by item and category after a policy on repeated rows."""
 
     layout: Layout
+    """Its rows count only those that were not left out."""
     left_out: NDArray[np.int64]
+    """The rows that were left out because of another one by the same annotator, in order."""
     changed: NDArray[np.int64]
+    """The rows to refuse, as the annotator gave the item another label before, in order."""
+    rows: RowCodes | None = None
+    """The codes of the others in row order, where they are on disk."""
 
 
 def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:

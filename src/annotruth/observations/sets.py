@@ -16,12 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, counted, listed, shown
-from annotruth.observations.encode import match_ids
+from annotruth.observations.covariates import to_array
 from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
 from annotruth.observations.options import TableOptions
 from annotruth.observations.scale import Scale, is_text, to_plain
-from annotruth.observations.truth import check_matches, truth_table
-from annotruth.observations.validate import check_items_once, missing
+from annotruth.observations.truth import match_rows, truth_table
+from annotruth.observations.validate import missing
 
 if TYPE_CHECKING:
     from annotruth.observations.arrays import LabelArrays
@@ -44,24 +44,19 @@ def with_keys(batch: pa.Table, columns: Mapping[str, str], options: TableOptions
     if is_list(column.type):
         sets = column.to_pylist()
     elif options.separator is not None:
-        sets = _split(column, options.separator)
+        column = to_plain(column)
+        cells = (column if is_text(column.type) else column.cast(pa.string())).to_pylist()
+        sets = [
+            [part.strip() for part in cell.split(options.separator)]
+            if cell and cell.strip()
+            else None  # an empty cell is no answer
+            for cell in cells
+        ]
     else:
         batch = _one_row_per_answer(batch, columns)
         sets = batch.column(name).to_pylist()
     keys = pa.array([None if each is None else key_of(each) for each in sets], pa.string())
     return batch.set_column(batch.column_names.index(name), name, keys)
-
-
-def _split(column: pa.ChunkedArray, separator: str) -> list[list[str] | None]:
-    """Return the labels in each cell of text; an empty cell is no answer."""
-    column = to_plain(column)
-    if not is_text(column.type):
-        column = column.cast(pa.string())
-    cells: list[str | None] = column.to_pylist()
-    return [
-        [part.strip() for part in cell.split(separator)] if cell and cell.strip() else None
-        for cell in cells
-    ]
 
 
 def _one_row_per_answer(batch: pa.Table, columns: Mapping[str, str]) -> pa.Table:
@@ -173,48 +168,27 @@ def match_known_sets(
     """
     table = truth_table(data)
     names = find_columns(table.column_names, TRUTH_ROLES)
-    ids, values = (to_plain(table.column(names[each])).combine_chunks() for each in TRUTH_ROLES)
+    ids, values = (to_array(table.column(names[each])) for each in TRUTH_ROLES)
     if not is_list(values.type) and not is_text(values.type):
         values = values.cast(pa.string())
     if missing(ids).any():
         raise InputError(f"the {role} has a row without an item: remove it")
-    item = match_ids(ids, answers.items)
-    matched = np.flatnonzero(item >= 0)
-    check_matches(len(matched), ids, role)
-    check_items_once(item[matched], ids.take(as_arrow(matched)), role)
-    sets = _sets_of_truths(values.take(as_arrow(matched)).to_pylist(), separator)
-    keys = [key_of(each) for each in sets]
-    _check_known_labels(keys, answers.scale, role, separator)
-    return KnownSets(item[matched], keys)
-
-
-def _sets_of_truths(values: list[Any], separator: str | None) -> list[list[Any]]:
-    """Return the labels of each truth, which is a list, text or missing."""
-    sets = []
-    for value in values:
+    rows, item = match_rows(ids, answers.items, role)
+    keys = []
+    for value in values.take(as_arrow(rows)).to_pylist():
         if isinstance(value, str):
-            sets.append(
-                [part.strip() for part in (value.split(separator) if separator else [value])]
-            )
-        else:
-            sets.append(value or [])
-    return sets
-
-
-def _check_known_labels(
-    keys: Sequence[str], scale: Scale, role: str, separator: str | None
-) -> None:
-    """Refuse truths with a label that the answers do not have."""
-    assert scale.set_labels is not None
-    names = scale.set_labels.to_pylist()
-    known = set(names)
-    for label in (label for key in keys for label in labels_in(key)):
-        if label not in known:
-            hint = "" if separator else "; where a cell has several, pass separator (`--separator`)"
-            raise InputError(
-                f"the {role} names label {shown(label)}, which is not among the labels "
-                f"{listed(names)}{hint}"
-            )
+            value = [part.strip() for part in (value.split(separator) if separator else [value])]
+        keys.append(key_of(value or []))
+    assert answers.scale.set_labels is not None
+    known = answers.scale.set_labels.to_pylist()
+    unknown = {label for key in keys for label in labels_in(key)} - set(known)
+    for label in (label for key in keys for label in labels_in(key) if label in unknown):
+        hint = "" if separator else "; where a cell has several, pass separator (`--separator`)"
+        raise InputError(
+            f"the {role} names label {shown(label)}, which is not among the labels "
+            f"{listed(known)}{hint}"
+        )
+    return KnownSets(item, keys)
 
 
 def known_members(known: KnownSets, scale: Scale) -> Members:

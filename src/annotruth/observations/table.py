@@ -14,13 +14,20 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays
-from annotruth.observations.build import BuiltLabels, LabelBuilder
+from annotruth.observations.build import BuiltLabels, LabelBuilder, LabelColumns
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, default_frame, to_arrow
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
 from annotruth.observations.options import TableOptions
 from annotruth.observations.scale import Scale
+from annotruth.observations.sets import match_known_sets, with_sets
+from annotruth.observations.truth import (
+    match_annotator_prior,
+    match_classifier,
+    match_covariates,
+    match_truth,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,22 +85,20 @@ class Labels(LabelArrays):
             if options.changed().keys() - {"duplicates"}:
                 raise InputError("these are Labels already: give their options where they are made")
             return data
-        builder = LabelBuilder(options)
         from annotruth.observations.shapes import to_long
 
-        shaped = to_long(data, options, builder.choose_columns)
-        if shaped is not None:
-            if shaped.classes is not None and options.infers_scale:
-                listed = replace(options, categories=shaped.classes, scale="nominal")
-                builder = LabelBuilder(listed)
-            builder.add(shaped.table)
-            built = builder.finish()
-            if shaped.read_as:
-                built = built.described(shaped.read_as)
-            return cls.from_built(built, frame=shaped.frame)
-        table, frame = to_arrow(data, builder.choose_columns)
-        builder.add(table)
-        return cls.from_built(builder.finish(), frame=frame)
+        choose = LabelColumns.chooser(options)
+        shaped = to_long(data, options, choose)
+        if shaped is None:
+            table, frame = to_arrow(data, choose)
+            return cls.from_arrow(table, options, frame=frame)
+        if shaped.classes is not None and options.infers_scale:
+            options = replace(options, categories=shaped.classes, scale="nominal")
+        builder = LabelBuilder(options)
+        builder.add(shaped.table)
+        built = builder.finish()
+        built = built.described(shaped.read_as or built.read_as)
+        return cls.from_built(built, frame=shaped.frame)
 
     @classmethod
     def from_arrow(
@@ -156,23 +161,15 @@ class Labels(LabelArrays):
 
         ``gold`` is a frame of ``item, label``, a mapping, or a pandas Series.
         """
-        if self.scale.has_sets:
-            return self._with_gold_sets(gold)
-        from annotruth.observations.truth import match_truth
-
-        truth = match_truth(gold, self, role="gold", columns=columns)
-        known = self.known.copy()
-        known[truth.item] = truth.categories()
-        return replace(self, known=known)
-
-    def _with_gold_sets(self, gold: Any) -> Labels:
-        from annotruth.observations.sets import match_known_sets, with_sets
-
-        truth = match_known_sets(gold, self, role="gold")
-        scale = with_sets(self.scale, truth.keys)
-        code = {key: n for n, key in enumerate(scale.names)}
-        known = self.known.copy()
-        known[truth.item] = [code[key] for key in truth.keys]
+        known, scale = self.known.copy(), self.scale
+        if scale.has_sets:
+            sets = match_known_sets(gold, self, role="gold")
+            scale = with_sets(scale, sets.keys)
+            code = {key: n for n, key in enumerate(scale.names)}
+            known[sets.item] = [code[key] for key in sets.keys]
+        else:
+            truth = match_truth(gold, self, role="gold", columns=columns)
+            known[truth.item] = truth.categories()
         return replace(self, scale=scale, known=known)
 
     def with_annotator_prior(self, annotator_prior: Any) -> Labels:
@@ -181,11 +178,8 @@ class Labels(LabelArrays):
         ``annotator_prior`` is the annotators' table of an earlier fit, or a mapping of annotator
         to reliability.
         """
-        from annotruth.observations.truth import match_annotator_prior
-
-        return replace(
-            self, annotator_prior=match_annotator_prior(annotator_prior, self.annotators)
-        )
+        prior = match_annotator_prior(annotator_prior, self.annotators)
+        return replace(self, annotator_prior=prior)
 
     def with_classifier(self, classifier: Any) -> Labels:
         """Return the labels with a classifier's probabilities of the categories.
@@ -193,8 +187,6 @@ class Labels(LabelArrays):
         ``classifier`` is a frame of ``item`` and one column per category, named as the category or
         with the prefix ``p_``; or an array of items x categories, in the order of the items.
         """
-        from annotruth.observations.truth import match_classifier
-
         return replace(self, classifier=match_classifier(classifier, self))
 
     def with_annotator_covariates(self, data: Any) -> Labels:
@@ -203,9 +195,7 @@ class Labels(LabelArrays):
         ``data`` is a frame with a column ``annotator`` and further columns, one row per
         annotator. Annotators without a row get null; those without labels are ignored.
         """
-        from annotruth.observations.covariates import match_annotator_covariates
-
-        columns = match_annotator_covariates(data, self.annotators)
+        columns = match_covariates(data, self.annotators, "annotator")
         return replace(self, covariates=self.covariates.with_annotators(columns))
 
     def with_item_covariates(self, data: Any) -> Labels:
@@ -214,9 +204,7 @@ class Labels(LabelArrays):
         ``data`` is a frame with a column ``item`` and further columns, one row per item. Items
         without a row get null; those without labels are refused.
         """
-        from annotruth.observations.covariates import match_item_covariates
-
-        columns = match_item_covariates(data, self.items)
+        columns = match_covariates(data, self.items, "item")
         return replace(self, covariates=self.covariates.with_items(columns))
 
     def subset(self, kept: NDArray[np.bool_]) -> Labels:
@@ -276,6 +264,10 @@ class Labels(LabelArrays):
         return all(getattr(self, name).equals(getattr(other, name)) for name in ids) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
         )
+
+    def without_annotators(self, dropped: NDArray[np.bool_]) -> Labels:
+        """Return the labels without those of the marked annotators, and without items of theirs alone."""
+        return self.subset(~dropped[self.annotator])
 
     def subset_items(self, item: NDArray[np.integer[Any]]) -> ItemSubset:
         """Return the labels of some items, given in any order and possibly more than once."""
@@ -359,50 +351,28 @@ def _put_first(codes: Codes, n: int) -> Codes:
 
 
 class ReorderedLabels(NamedTuple):
-    """Labels in another order.
-
-    Attributes
-    ----------
-    labels
-        The labels, with new codes.
-    position
-        The position there of each of the labels.
-    """
+    """Labels in another order, and the position there of each of the labels."""
 
     labels: Labels
     position: Codes
 
 
 class ItemSubset(NamedTuple):
-    """The labels of some items.
-
-    Attributes
-    ----------
-    labels
-        The labels, with codes of their own.
-    item
-        The code there of each item that was asked for.
-    annotator
-        The codes that the annotators had before.
-    """
+    """The labels of some items, with codes of their own."""
 
     labels: Labels
     item: NDArray[np.int64]
+    """The code there of each item that was asked for."""
     annotator: NDArray[np.int64]
+    """The codes that the annotators had before."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedLabels(Labels):
     """Labels whose arrays, and whatever models put beside them, are on disk.
 
-    What has one entry per item or annotator is in memory: ids, known truths.
-
-    Attributes
-    ----------
-    disk
-        Where the arrays are.
-    rows
-        The codes of the labels in row order.
+    What has one entry per item or annotator is in memory: ids, known truths. ``rows`` are the codes
+    of the labels in row order.
     """
 
     on_disk: ClassVar[bool] = True

@@ -1,30 +1,110 @@
-"""What is known beside the labels: truths, priors of annotators, a classifier's probabilities."""
+"""What is known beside the labels: truths, covariates, priors of annotators, a classifier's opinion.
+
+All of it comes in small tables with ids, in any form that callers have, and is matched with labels.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, listed, shorten, shown
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays
-from annotruth.observations.encode import match_ids
-from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, make_column, to_arrow
-from annotruth.observations.scale import Scale, parse_numbers, to_plain
-
-if TYPE_CHECKING:
-    from annotruth.observations.arrays import LabelArrays
-
+from annotruth.observations.covariates import scatter, to_array
+from annotruth.observations.encode import encode_column, match_ids
+from annotruth.observations.frames import (
+    TRUTH_ROLES,
+    ChooseColumns,
+    as_arrow,
+    find_columns,
+    make_column,
+    to_arrow,
+)
+from annotruth.observations.scale import Scale, parse_numbers
 
 # What rows of items without labels are called where they are counted.
 _COUNTED_AS = {"gold": "gold truths", "classifier": "predictions of the classifier"}
+
+
+def small_table(data: Any, names: tuple[str, str], choose: ChooseColumns | None = None) -> pa.Table:
+    """Return a frame as a table; a mapping or a pandas Series as a table of two columns."""
+    if isinstance(data, Mapping):
+        pairs = list(data), list(data.values())
+    else:
+        import narwhals as nw
+
+        series = nw.from_native(data, pass_through=True, allow_series=True)
+        if not isinstance(series, nw.Series) or not hasattr(data, "index"):
+            return to_arrow(data, choose)[0]
+        pairs = list(data.index), data.to_list()
+    return pa.table(
+        {name: make_column(name, each) for name, each in zip(names, pairs, strict=True)}
+    )
+
+
+def _ids_of(table: pa.Table, role: str, what: str) -> pa.Array:
+    """Return the ids of a table; ``what`` has them, such as "classifier has", in messages."""
+    ids = to_array(table.column(find_columns(table.column_names, (role,))[role]))
+    if validate.missing(ids).any():
+        raise InputError(f"the {what} a row without an {role}: remove it")
+    return ids
+
+
+def _numbers(table: pa.Table, name: str, what: str, hint: str = "") -> Floats:
+    """Return a column of numbers, none of them missing."""
+    column = to_array(table.column(name))
+    numbers = None if validate.missing(column).any() else parse_numbers(column)
+    if numbers is None:
+        raise InputError(
+            f"column {shown(name)} of the {what} must hold a number in every row{hint}"
+        )
+    return numbers
+
+
+class MatchedRows(NamedTuple):
+    """The rows about items that have labels, and the codes of these items."""
+
+    rows: Codes
+    item: Codes
+
+
+def match_rows(ids: pa.Array, items: pa.Array, role: str, *, what: str = "labels") -> MatchedRows:
+    """Match ids with the items of labels; rows of others are left out, and a warning counts them."""
+    item = match_ids(ids, items)
+    rows = np.flatnonzero(item >= 0)
+    check_matches(len(rows), ids, role, what=what)
+    validate.check_items_once(item[rows], ids.take(as_arrow(rows)), role)
+    return MatchedRows(rows, item[rows])
+
+
+def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labels") -> None:
+    """Warn of rows about items without labels, or ``what``; refuse them if no item has any."""
+    n_left_out = len(ids) - n_matched
+    if n_matched == 0:
+        raise InputError(
+            f"no item of the {role} has {what} (first: {shown(ids[0].as_py())}, {len(ids):,} in "
+            "all): check that the ids match"
+        )
+    if n_left_out:
+        which = (
+            f"is of an item without {what} and was"
+            if n_left_out == 1
+            else f"are of items without {what} and were"
+        )
+        kind = _COUNTED_AS.get(role, "truths")
+        warnings.warn(
+            f"{n_left_out:,} of {len(ids):,} {kind} {which} left out",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
 
 
 class TruthTable(NamedTuple):
@@ -38,16 +118,8 @@ class TruthTable(NamedTuple):
 class MatchedTruth:
     """Known truths of some items.
 
-    Attributes
-    ----------
-    item
-        The code of each item in the labels that it was matched with.
-    values
-        The truths: categories, or scores on an ordinal scale.
-    scale
-        The scale of the labels.
-    role
-        What it is for, "gold" or "truth", in messages.
+    ``item`` is the code of each among the items of labels, ``values`` are categories or scores on
+    their ``scale``, and ``role`` is what the truths are for in messages, "gold" or "truth".
     """
 
     item: NDArray[np.int64]
@@ -97,6 +169,13 @@ class MatchedTruth:
         return bool(numbers.min() >= low and numbers.max() <= high)
 
 
+def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:
+    """Return known truths as a table, whose columns may have other names than item and label."""
+    return small_table(
+        data, ("item", "label"), lambda names: find_columns(names, TRUTH_ROLES, columns).values()
+    )
+
+
 def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = None) -> TruthTable:
     """Return known truths; none of them may be empty.
 
@@ -107,12 +186,12 @@ def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = Non
     names = find_columns(table.column_names, TRUTH_ROLES, columns)
     by_role = {role: table.column(names[role]) for role in TRUTH_ROLES}
     validate.check_types(by_role, names)
-    ids, values = (to_plain(column) for column in by_role.values())
+    ids, values = (to_array(column) for column in by_role.values())
     if table.num_rows == 0:
         raise InputError(f"the {role} has no rows")
     if validate.missing(ids).any() or validate.missing(values).any():
         raise InputError(f"the {role} has a row without an item or a label: remove it")
-    return TruthTable(ids.combine_chunks(), values.combine_chunks())
+    return TruthTable(ids, values)
 
 
 def match_truth(
@@ -123,68 +202,79 @@ def match_truth(
     Truths of items without labels are left out, and a warning counts them; an error is raised if
     no item matches.
     """
-    return match_truth_to_items(data, labels.items, labels.scale, role=role, columns=columns)
-
-
-def match_truth_to_items(
-    data: Any,
-    items: pa.Array,
-    scale: Scale,
-    *,
-    role: str,
-    columns: Mapping[str, str] | None = None,
-) -> MatchedTruth:
-    """Match known truths with items by their ids, as `match_truth` does."""
     ids, values = read_truths(data, role=role, columns=columns)
-    item = match_ids(ids, items)
-    matched = np.flatnonzero(item >= 0)
-    check_matches(len(matched), ids, role)
-    item, ids, values = item[matched], ids.take(as_arrow(matched)), values.take(as_arrow(matched))
-    validate.check_items_once(item, ids, role)
-    return MatchedTruth(item, values, scale, role)
+    rows, item = match_rows(ids, labels.items, role)
+    return MatchedTruth(item, values.take(as_arrow(rows)), labels.scale, role)
 
 
-def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labels") -> None:
-    """Warn of rows about items without labels, or ``what``; refuse them if no item has any."""
-    n_left_out = len(ids) - n_matched
-    if n_matched == 0:
+def match_covariates(data: Any, ids: pa.Array, role: str) -> dict[str, pa.Array]:
+    """Return the columns of a frame with one row per item or annotator, in the order of the ids.
+
+    Ids without a row get null. Rows of annotators without labels are ignored, and those of items
+    without labels are refused.
+    """
+    table = to_arrow(data)[0]
+    id_column = find_columns(table.column_names, (role,))[role]
+    columns = {
+        name: to_array(table.column(name)) for name in table.column_names if name != id_column
+    }
+    if not columns:
+        raise InputError(f"the {role} covariates have no column besides {id_column!r}: add one")
+    given = _ids_of(table, role, f"{role} covariates have")
+    code = match_ids(given, ids)
+    if role == "item":
+        validate.check_known_items(code, given, "item covariates")
+    else:
+        validate.check_annotators_match(code, given, "the annotator covariates")
+    return scatter(columns, code, len(ids))
+
+
+def match_groups(data: Any, items: pa.Array, *, role: str) -> NDArray[np.int64]:
+    """Return the group of each item, such as its source, in codes without gaps.
+
+    ``data`` is a mapping or a pandas Series from item to group. An item may occur more than once,
+    as in a table of labels, with one group; items without labels are ignored. ``role`` is what
+    the groups are for, in messages.
+    """
+    is_series = getattr(data, "ndim", 0) == 1 and hasattr(data, "items")
+    if not (isinstance(data, Mapping) or is_series):
         raise InputError(
-            f"no item of the {role} has {what} (first: {shown(ids[0].as_py())}, {len(ids):,} in "
-            "all): check that the ids match"
+            f"{role} cannot be read from {type(data).__name__}: give a mapping or a pandas "
+            "Series from item to group"
         )
-    if n_left_out:
-        which = (
-            f"is of an item without {what} and was"
-            if n_left_out == 1
-            else f"are of items without {what} and were"
+    ids, names = zip(*data.items(), strict=True) if len(data) else ((), ())
+    item, name = match_ids(_ids_array(ids), items), _ids_array(names)
+    used = np.flatnonzero((item >= 0) & ~validate.missing(name))
+    item = item[used]
+    code, groups, _ = encode_column(pa.chunked_array([name.take(pa.array(used))]))
+    group = np.full(len(items), -1, dtype=np.int64)
+    group[item] = code
+    for e in np.flatnonzero(group < 0)[:1]:
+        raise InputError(
+            f"{role} gives item {items[int(e)].as_py()!r} no group "
+            f"({np.count_nonzero(group < 0):,} such items): name a group for every item"
         )
-        kind = _COUNTED_AS.get(role, "truths")
-        warnings.warn(
-            f"{n_left_out:,} of {len(ids):,} {kind} {which} left out",
-            AnnotruthWarning,
-            stacklevel=2,
+    for row in np.flatnonzero(group[item] != code)[:1]:
+        e = int(item[row])
+        one, other = (groups[int(g)].as_py() for g in (code[row], group[e]))
+        raise InputError(
+            f"{role} puts item {items[e].as_py()!r} into groups {one!r} and {other!r}: "
+            "name one group per item"
         )
+    return group
 
 
-def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:
-    """Return known truths as a table, whose columns may have other names than item and label."""
-    if isinstance(data, Mapping):
-        return _table_of_pairs(list(data), list(data.values()))
-    import narwhals as nw
-
-    series = nw.from_native(data, pass_through=True, allow_series=True)
-    if isinstance(series, nw.Series) and hasattr(data, "index"):
-        return _table_of_pairs(list(data.index), data.to_list())
-    return to_arrow(data, lambda names: find_columns(names, TRUTH_ROLES, columns).values())[0]
-
-
-def _table_of_pairs(items: list[Any], labels: list[Any]) -> pa.Table:
-    return pa.table({"item": make_column("item", items), "label": make_column("label", labels)})
+def _ids_array(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 MAX_PSEUDO_COUNT = 100.0
 """As how many labels a prior counts at most: annotators change, so it may not outweigh many new ones."""
 
+_PRIOR = "annotator prior"
 _DEFAULT_PSEUDO_COUNT = 10.0
 _INTERVAL = ("low", "high")
 _Z_95 = 1.96
@@ -199,16 +289,16 @@ def match_annotator_prior(data: Any, annotators: pa.Array) -> Floats:
     (sd = (high - low) / 3.92), else as ``n_labels``, else as 10; never as more than 100.
     Annotators without a prior get zeros; priors of annotators without a label are ignored.
     """
-    table = _prior_table(data)
+    table = small_table(data, ("annotator", "reliability"))
     names = table.column_names
-    annotator_column = find_columns(names, ("annotator",))["annotator"]
+    annotator = find_columns(names, ("annotator",))["annotator"]
     if "reliability" not in names:
         raise InputError(
             f"the annotator prior has no column 'reliability' (found: {listed(names)}): give the "
             "annotators of an earlier fit"
         )
-    ids = to_plain(table.column(annotator_column)).combine_chunks()
-    reliability = _numeric_column(table, "reliability")
+    ids = to_array(table.column(annotator))
+    reliability = _numbers(table, "reliability", _PRIOR)
     outside = np.flatnonzero(~((reliability >= 0.0) & (reliability <= 1.0)))
     if len(outside):
         raise InputError(
@@ -228,37 +318,18 @@ def match_annotator_prior(data: Any, annotators: pa.Array) -> Floats:
 def _pseudo_counts(table: pa.Table, reliability: Floats) -> Floats:
     """Return how many labels each reliability counts as."""
     if all(name in table.column_names for name in _INTERVAL):
-        low, high = (_numeric_column(table, name) for name in _INTERVAL)
+        low, high = (_numbers(table, name, _PRIOR) for name in _INTERVAL)
         deviation = np.maximum((high - low) / (2.0 * _Z_95), 1e-3)
         # At 0 and 1 the variance r (1 - r) vanishes; take it at 0.1 and 0.9 there.
         inner = np.clip(reliability, 0.1, 0.9)
         counts: Floats = inner * (1.0 - inner) / deviation**2
         return counts
     if "n_labels" in table.column_names:
-        return np.maximum(_numeric_column(table, "n_labels"), 0.0)
+        return np.maximum(_numbers(table, "n_labels", _PRIOR), 0.0)
     return np.full(len(reliability), _DEFAULT_PSEUDO_COUNT)
 
 
-def _prior_table(data: Any) -> pa.Table:
-    if isinstance(data, Mapping):
-        return pa.table(
-            {
-                "annotator": make_column("annotator", list(data)),
-                "reliability": make_column("reliability", list(data.values())),
-            }
-        )
-    return to_arrow(data)[0]
-
-
-def _numeric_column(table: pa.Table, name: str) -> Floats:
-    column = to_plain(table.column(name))
-    numbers = None if validate.missing(column).any() else parse_numbers(column.combine_chunks())
-    if numbers is None:
-        raise InputError(f"column {name!r} of the annotator prior must hold a number in every row")
-    return numbers
-
-
-_ROLE = "classifier"
+_CLASSIFIER = "classifier"
 _PREFIX = "p_"
 _MAX_ROUNDING = 0.02  # by which the sum of a row may differ from 1
 
@@ -275,13 +346,10 @@ def match_classifier(data: Any, labels: LabelArrays) -> Floats:
     else:
         ids, probabilities = _rows_of_table(data, labels.scale)
     _check_probabilities(ids, probabilities)
-    item = match_ids(ids, labels.items)
-    matched = np.flatnonzero(item >= 0)
-    check_matches(len(matched), ids, _ROLE)
-    validate.check_items_once(item[matched], ids.take(pa.array(matched)), _ROLE)
+    matched, item = match_rows(ids, labels.items, _CLASSIFIER)
     predictions: Floats = np.full((labels.n_items, labels.n_categories), np.nan)
     rows = probabilities[matched]
-    predictions[item[matched]] = rows / rows.sum(axis=1, keepdims=True)
+    predictions[item] = rows / rows.sum(axis=1, keepdims=True)
     return predictions
 
 
@@ -314,11 +382,9 @@ def _rows_of_table(data: Any, scale: Scale) -> tuple[pa.Array, Floats]:
     names = _find_classes([name for name in table.column_names if name != item], scale)
     if table.num_rows == 0:
         raise InputError("the classifier has no rows")
-    ids = to_plain(table.column(item))
-    if validate.missing(ids).any():
-        raise InputError("the classifier has a row without an item: remove it")
-    columns = [_numbers(table, name) for name in names]
-    return ids.combine_chunks(), np.column_stack(columns)
+    ids = _ids_of(table, "item", "classifier has")
+    hint = ": leave out the rows of items that have no prediction"
+    return ids, np.column_stack([_numbers(table, name, _CLASSIFIER, hint) for name in names])
 
 
 def _find_classes(columns: Sequence[str], scale: Scale) -> list[str]:
@@ -342,17 +408,6 @@ def _find_classes(columns: Sequence[str], scale: Scale) -> list[str]:
             f'pass `--categories "{every}"` (with `--scale nominal` if they have no order)'
         )
     return names
-
-
-def _numbers(table: pa.Table, name: str) -> Floats:
-    column = to_plain(table.column(name))
-    numbers = None if validate.missing(column).any() else parse_numbers(column.combine_chunks())
-    if numbers is None:
-        raise InputError(
-            f"column {shown(name)} of the classifier must hold a number in every row: leave out "
-            "the rows of items that have no prediction"
-        )
-    return numbers
 
 
 def _check_probabilities(ids: pa.Array, probabilities: Floats) -> None:

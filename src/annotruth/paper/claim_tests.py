@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.paper.experiment import Claim, Condition, ExperimentRun, Verdict
-from annotruth.paper.tables import MeanWithError, any_condition, mean_with_error
+from annotruth.paper.experiment import Claim, ExperimentRun, Verdict
+from annotruth.paper.tables import MeanWithError, mean_with_error
 
 # A difference of fewer standard errors than this may be chance.
 _N_ERRORS = 2.0
@@ -18,17 +18,13 @@ _N_RESAMPLES = 1000
 
 
 def paired_difference(
-    runs: Sequence[ExperimentRun],
-    measure: str,
-    model: str,
-    other: str,
-    where: Callable[[Condition], bool] = any_condition,
+    runs: Sequence[ExperimentRun], measure: str, model: str, other: str
 ) -> MeanWithError:
     """Return the mean difference between two models, run by run on the same labels."""
     pairs = [
         (run.results[model].get(measure), run.results[other].get(measure))
         for run in runs
-        if {model, other} <= run.results.keys() and where(run.condition)
+        if {model, other} <= run.results.keys()
     ]
     return mean_with_error([a - b for a, b in pairs if a is not None and b is not None])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from annotruth.paper.claim_tests import (
     paired_difference,
     verdict_of,
 )
-from annotruth.paper.crowds import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
 from annotruth.paper.experiment import (
     Claim,
     Condition,
@@ -30,13 +30,13 @@ from annotruth.paper.experiment import (
     Settings,
 )
 from annotruth.paper.measures import fit_gpm, measure_distributions
+from annotruth.paper.simulated import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
 from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.lines import LineAxes, line_chart
 
 MODELS = {"gpm": "GPM", "observed": "observed shares"}
 PANELS = {"rmse": "RMSE", "hellinger": "Hellinger distance"}
-_Y_TITLE = "distance from the truth (lower is better)"
 
 
 @dataclass(frozen=True)
@@ -72,48 +72,53 @@ class CurveAxis:
 
     def curve(self, runs: Sequence[ExperimentRun], model: str, measure: str) -> list[Floats]:
         """Return the runs' values of a measure, one array per value of the axis."""
-        return [self._values_at(runs, model, measure, x) for x in self.values]
-
-    def _values_at(
-        self, runs: Sequence[ExperimentRun], model: str, measure: str, x: float
-    ) -> Floats:
-        values = values_of(runs, model, measure, lambda condition: condition[self.setting] == x)
-        return np.array([value for value in values if value is not None], dtype=np.float64)
+        return [
+            np.array(
+                [
+                    value
+                    for run in runs
+                    if run.condition[self.setting] == x
+                    and (value := run.results[model].get(measure)) is not None
+                ],
+                dtype=np.float64,
+            )
+            for x in self.values
+        ]
 
     def chart(
-        self, runs: Sequence[ExperimentRun], name: str, title: str, caption: str, axes: LineAxes
+        self,
+        runs: Sequence[ExperimentRun],
+        settings: Settings,
+        *,
+        name: str,
+        title: str,
+        caption: str,
+        x_title: str,
+        percent: bool = False,
     ) -> Chart:
         """Return a chart of both measures over the axis, with bands of two standard errors."""
         points = []
-        for measure, panel in PANELS.items():
-            for model, label in MODELS.items():
-                for x, values in zip(self.values, self.curve(runs, model, measure), strict=True):
-                    point = mean_with_error(values.tolist())
-                    margin = 2 * (point.error or 0.0)
-                    assert point.mean is not None
-                    points.append(
-                        {
-                            "panel": panel,
-                            "series": label,
-                            "x": x,
-                            "y": point.mean,
-                            "low": point.mean - margin,
-                            "high": point.mean + margin,
-                        }
-                    )
-        return line_chart(name, title, caption, points, axes)
+        for (measure, panel), (model, label) in product(PANELS.items(), MODELS.items()):
+            for x, values in zip(self.values, self.curve(runs, model, measure), strict=True):
+                point = mean_with_error(values.tolist())
+                margin = 2 * (point.error or 0.0)
+                assert point.mean is not None
+                ends = {"low": point.mean - margin, "high": point.mean + margin}
+                points.append({"panel": panel, "series": label, "x": x, "y": point.mean} | ends)
+        y_title = "distance from the truth (lower is better)"
+        axes = LineAxes(x_title, y_title, self.values, percent=percent)
+        text = f"{caption.format(**settings)}, mixed behavior; bands: ±2 standard errors; axes "
+        return line_chart(name, title, f"{text}do not start at 0.", points, axes)
 
 
 SPAMMERS = CurveAxis("spammers", "spammer_share", (0.05, 0.10, 0.15, 0.20, 0.25))
 ANNOTATORS = CurveAxis("annotators", "n_annotators", (10, 15, 20, 25, 30, 35, 40))
 
 
-def measures(settings: Settings) -> list[Measure]:
-    """Return the two panels of the figure, and the correlation of the entropies."""
-    return [
-        *(Measure(key, name, "lower") for key, name in PANELS.items()),
-        Measure("difficulty", "PLCC of entropy", "higher"),
-    ]
+MEASURES = (
+    *(Measure(key, name, "lower") for key, name in PANELS.items()),
+    Measure("difficulty", "PLCC of entropy", "higher"),
+)
 
 
 def spammer_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
@@ -129,7 +134,9 @@ def spammer_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Cl
     increase = {model: _change(curve[-1], curve[0]) for model, curve in curves.items()}
     dip = {model: _change(curve[2], curve[1]) for model, curve in curves.items()}
     leads = [
-        paired_difference(runs, "rmse", "observed", "gpm", partial(_has_share, share))
+        paired_difference(
+            [run for run in runs if run.condition["spammers"] == share], "rmse", "observed", "gpm"
+        )
         for share in shares
     ]
     difficulty = {model: mean_with_error(values_of(runs, model, "difficulty")) for model in MODELS}
@@ -180,10 +187,6 @@ def _equal_error_claim(runs: Sequence[ExperimentRun], measure: str) -> Claim:
     )
 
 
-def _has_share(share: float, condition: Condition) -> bool:
-    return bool(condition[SPAMMERS.setting] == share)
-
-
 def _change(later: Floats, earlier: Floats) -> MeanWithError:
     """Return the difference of the means at two values, whose crowds are not the same."""
     return difference(mean_with_error(later.tolist()), mean_with_error(earlier.tolist()))
@@ -218,37 +221,13 @@ def annotator_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[
     return claims
 
 
-def spammer_chart(runs: Sequence[ExperimentRun], settings: Settings) -> Chart:
-    """Return the figure of Exp1-b."""
-    return SPAMMERS.chart(
-        runs,
-        "exp1b",
-        "Error of the recovered distributions as spammers increase",
-        f"Exp1-b: {settings['items']} items, {settings['annotators']} annotators, mixed behavior; "
-        "bands: ±2 standard errors; axes do not start at 0.",
-        LineAxes("share of spammers (%)", _Y_TITLE, SPAMMERS.values, percent=True),
-    )
-
-
-def annotator_chart(runs: Sequence[ExperimentRun], settings: Settings) -> Chart:
-    """Return the figure of Exp1-c."""
-    return ANNOTATORS.chart(
-        runs,
-        "exp1c",
-        "Error of the recovered distributions as labels increase",
-        f"Exp1-c: {settings['items']} items, {settings['spammers']:.0%} spammers, mixed behavior; "
-        "bands: ±2 standard errors; axes do not start at 0.",
-        LineAxes("labels per item", _Y_TITLE, ANNOTATORS.values),
-    )
-
-
 def _experiment(axis: CurveAxis, **options: Any) -> Experiment:
     sizes = {name: setting for name, setting in SIZES.items() if name != axis.setting}
     return Experiment(
         settings={**sizes, **CROWD_CHOICES, **FITTING},
         conditions=axis.conditions,
         run=axis.run,
-        measures=measures,
+        measures=MEASURES,
         models=MODELS,
         **options,
     )
@@ -264,7 +243,14 @@ EXP1B = _experiment(
     ),
     notes=spammer_notes,
     claims=spammer_claims,
-    chart=spammer_chart,
+    chart=partial(
+        SPAMMERS.chart,
+        name="exp1b",
+        title="Error of the recovered distributions as spammers increase",
+        caption="Exp1-b: {items} items, {annotators} annotators",
+        x_title="share of spammers (%)",
+        percent=True,
+    ),
 )
 
 EXP1C = _experiment(
@@ -277,5 +263,11 @@ EXP1C = _experiment(
         "distributions."
     ),
     claims=annotator_claims,
-    chart=annotator_chart,
+    chart=partial(
+        ANNOTATORS.chart,
+        name="exp1c",
+        title="Error of the recovered distributions as labels increase",
+        caption="Exp1-c: {items} items, {spammers:.0%} spammers",
+        x_title="labels per item",
+    ),
 )

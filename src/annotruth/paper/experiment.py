@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -115,8 +115,8 @@ class Experiment:
     conditions: Callable[[Settings], Sequence[Condition]] = single_condition
     # one run of one condition, with its own random generator and the folder of real labels
     run: Callable[[Condition, Settings, np.random.Generator, Path | None], Results]
-    # from the settings to the columns of the table
-    measures: Callable[[Settings], Sequence[Measure]]
+    # the columns of the table; settings in braces stand for their values
+    measures: Sequence[Measure] = ()
     # the models compared: the name in the results and the name in the paper
     models: Mapping[str, str]
     # the figures printed in the paper: (values of the condition, model) -> measure -> figure
@@ -134,6 +134,10 @@ class Experiment:
     required_files: RequiredFiles | None = None  # the real labels it needs, if any
     default_runs: int = 100  # the number of runs per condition, unless given
     is_random: bool = True  # whether runs differ; without randomness there is one run
+
+    def columns(self, settings: Settings) -> list[Measure]:
+        """Return the columns of the table, given the settings."""
+        return [replace(each, key=each.key.format(**settings)) for each in self.measures]
 
     def resolve(self, given: Settings) -> dict[str, Value]:
         """Return all settings, given or default; raise InputError for unknown ones."""

@@ -1,7 +1,7 @@
 """Runs the conditions of an experiment in parallel and resumes from finished runs.
 
 An interrupted command continues where it stopped, more runs add to the existing ones, and other
-settings start over.
+settings start over: the log of finished runs, one JSON line each, has a fingerprint of all they depend on.
 """
 
 from __future__ import annotations
@@ -14,14 +14,91 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, OutputError
+from annotruth.io.atomic import atomic_write
 from annotruth.kernels.arrays import usable_cores
 from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Results, Settings
-from annotruth.paper.run_log import RunId, RunLog, fingerprint
+
+
+class RunId(NamedTuple):
+    """A run of an experiment: the index of its condition and its number within it."""
+
+    condition: int
+    run: int
+
+
+def fingerprint(experiment: Experiment, settings: Settings, data: Path | None) -> str:
+    """Return a hash of everything that the result of a run depends on."""
+    content: dict[str, Any] = {
+        "experiment": experiment.name,
+        "version": version("annotruth"),
+        "settings": dict(settings),
+        "conditions": [dict(condition) for condition in experiment.conditions(settings)],
+        "models": list(experiment.models),
+    }
+    if experiment.required_files is not None and data is not None:
+        content["data"] = [
+            hashlib.sha256((data / path).read_bytes()).hexdigest()
+            for path in experiment.required_files.paths
+        ]
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class RunLog:
+    """The finished runs in ``runs.jsonl``; runs with another fingerprint do not count."""
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self._path = path
+        self._fingerprint = fingerprint
+        self.results: dict[RunId, Results] = {}
+        lines: list[str] = []
+        if path.is_file():
+            # Bytes that are no text make their line invalid, like one that was cut short.
+            lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
+        self._valid_lines = [line for line in lines if self._load(line)]
+        self._has_invalid_lines = len(self._valid_lines) < len(lines)
+
+    def append(self, run_id: RunId, results: Results) -> None:
+        """Write a finished run to the file at once."""
+        line = {"fingerprint": self._fingerprint, **run_id._asdict(), "results": results}
+        try:
+            self._drop_invalid_lines()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise OutputError(
+                f"cannot write {self._path}: {reason}; choose another folder with --out"
+            ) from error
+        self.results[run_id] = results
+
+    def _drop_invalid_lines(self) -> None:
+        """Drop runs of other settings, and a last line that was cut short."""
+        if self._has_invalid_lines:
+            with atomic_write(self._path) as temporary:
+                temporary.write_text("".join(self._valid_lines), "utf-8", newline="\n")
+            self._has_invalid_lines = False
+
+    def _load(self, line: str) -> bool:
+        """Load a line; return whether it is a complete run with this fingerprint."""
+        try:
+            entry = json.loads(line)
+            run_id = RunId(int(entry["condition"]), int(entry["run"]))
+            if entry["fingerprint"] != self._fingerprint or not line.endswith("\n"):
+                return False
+            self.results[run_id] = entry["results"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        return True
+
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and the number of all runs."""
@@ -54,12 +131,9 @@ def run_experiment(
 ) -> list[ExperimentRun]:
     """Run what is missing and return all runs, ordered by condition and number.
 
-    ``experiment``, ``settings``: what to run; the settings are complete.
-    ``n_runs``: number of runs per condition; experiments without randomness run once.
-    ``folder``: where ``<experiment>/runs.jsonl`` is kept.
-    ``data``: the folder of real labels.
-    ``n_workers``: number of processes; 1 runs everything in this one. Default: one per core.
-    ``progress``: called at the start and after every finished run.
+    There are ``n_runs`` per condition, one without randomness. ``folder`` is where
+    ``<experiment>/runs.jsonl`` is kept, ``data`` that of real labels. ``n_workers`` processes, by default
+    one per core, do the runs; 1 runs everything in this one.
     """
     check_runs(n_runs)
     conditions = experiment.conditions(settings)
@@ -67,20 +141,17 @@ def run_experiment(
     wanted = [RunId(condition, run) for condition in range(len(conditions)) for run in numbers]
     log = RunLog(folder / experiment.name / "runs.jsonl", fingerprint(experiment, settings, data))
     missing = [run_id for run_id in wanted if run_id not in log.results]
-    n_done = len(wanted) - len(missing)
-    if progress is not None:
-        progress(n_done, len(wanted))
-    if missing:
-        batches = [
-            missing[start : start + _RUNS_PER_BATCH]
-            for start in range(0, len(missing), _RUNS_PER_BATCH)
-        ]
-        job = (experiment, settings, data)
-        for run_id, results in _run_batches(job, batches, n_workers or usable_cores()):
-            log.append(run_id, results)
-            n_done += 1
-            if progress is not None:
-                progress(n_done, len(wanted))
+    report = progress or (lambda done, total: None)
+    report(len(wanted) - len(missing), len(wanted))
+    batches = [
+        missing[start : start + _RUNS_PER_BATCH]
+        for start in range(0, len(missing), _RUNS_PER_BATCH)
+    ]
+    job = (experiment, settings, data)
+    finished = _run_batches(job, batches, n_workers or usable_cores())
+    for n_done, (run_id, results) in enumerate(finished, start=len(wanted) - len(missing) + 1):
+        log.append(run_id, results)
+        report(n_done, len(wanted))
     return [
         ExperimentRun(conditions[run_id.condition], run_id.run, log.results[run_id])
         for run_id in wanted
@@ -102,7 +173,7 @@ def _run_batches(
     job: _Job, batches: Sequence[Sequence[RunId]], n_workers: int
 ) -> Iterator[tuple[RunId, Results]]:
     """Run batches and yield each run as it finishes."""
-    if n_workers == 1 or len(batches) == 1:
+    if n_workers == 1 or len(batches) <= 1:
         for batch in batches:
             for run_id in batch:
                 yield run_id, _run(job, run_id)

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.paper import crowds, exp1a, exp1d
+from annotruth.paper import simulated
 from annotruth.paper.experiment import (
     Condition,
     Experiment,
     ExperimentRun,
     ExperimentSetting,
-    Measure,
     Results,
     Settings,
 )
@@ -49,11 +48,11 @@ def conditions(settings: Settings) -> list[Condition]:
     """Return every combination; mixing matters for the mixed behavior only."""
     first = [
         {"experiment": "exp1a", "behavior": behavior, **choices}
-        for choices in _combinations(crowds.CROWD_CHOICES)
-        for behavior in exp1a.BEHAVIORS
-        if behavior == "mixed" or choices["mixing"] == crowds.MIXING.choices[0]
+        for choices in _combinations(simulated.CROWD_CHOICES)
+        for behavior in simulated.BEHAVIORS
+        if behavior == "mixed" or choices["mixing"] == simulated.MIXING.choices[0]
     ]
-    second = [{"experiment": "exp1d", **c} for c in _combinations(crowds.SCORE_CHOICES)]
+    second = [{"experiment": "exp1d", **c} for c in _combinations(simulated.SCORE_CHOICES)]
     return [*first, *second]
 
 
@@ -63,7 +62,7 @@ def _combinations(settings: Mapping[str, ExperimentSetting]) -> list[dict[str, A
 
 
 def seeded_as(condition: Condition) -> tuple[str, Condition]:
-    """Use the random numbers of the experiment itself, so that all settings see the same crowds."""
+    """Use the random numbers of the experiment itself, so that all settings see the same simulated."""
     name = condition["experiment"]
     return name, ({"behavior": condition["behavior"]} if name == "exp1a" else {})
 
@@ -73,8 +72,8 @@ def run(
 ) -> Results:
     """Simulate one crowd and fit it by every estimator."""
     if condition["experiment"] == "exp1a":
-        complete = {**exp1a.EXPERIMENT.resolve({}), **settings, **condition}
-        simulation = crowds.simulate_crowd(complete, rng, behavior=condition["behavior"])
+        complete = {**simulated.EXP1A.resolve({}), **settings, **condition}
+        simulation = simulated.simulate_crowd(complete, rng, behavior=condition["behavior"])
         return {
             name: measure_reliability(
                 simulation.reliability,
@@ -82,8 +81,8 @@ def run(
             )
             for name, options in ESTIMATORS.items()
         }
-    complete = {**exp1d.EXPERIMENT.resolve({}), **settings, **condition}
-    simulation = crowds.simulate_scores(complete, rng)
+    complete = {**simulated.EXP1D.resolve({}), **settings, **condition}
+    simulation = simulated.simulate_scores(complete, rng)
     labels = simulation.labels
     values, shares = labels.scale.values, labels.observed_shares()
     scores = {"mean": shares @ values, "majority": values[shares.argmax(axis=1)]}
@@ -145,11 +144,11 @@ def _rank_exp1a(runs: Sequence[ExperimentRun]) -> list[_Combination]:
     """Return every combination of Exp1-a with its distance, the closest first."""
     rows = []
     means = _mean_results(runs, "exp1a")
-    for choices in _combinations(crowds.CROWD_CHOICES):
-        for estimator, f1 in product(ESTIMATORS, exp1a.F1_KINDS):
+    for choices in _combinations(simulated.CROWD_CHOICES):
+        for estimator, f1 in product(ESTIMATORS, simulated.F1_KINDS):
             compared = {}
-            for behavior, printed in exp1a.PRINTED.items():
-                mixing = choices["mixing"] if behavior == "mixed" else crowds.MIXING.choices[0]
+            for behavior, printed in simulated.PRINTED_1A.items():
+                mixing = choices["mixing"] if behavior == "mixed" else simulated.MIXING.choices[0]
                 key = _key({"behavior": behavior, **choices, "mixing": mixing})
                 for measure, value in printed.items():
                     name = f"f1_{f1}" if measure == "f1" else measure
@@ -162,12 +161,12 @@ def _rank_exp1d(runs: Sequence[ExperimentRun]) -> list[_Combination]:
     """Return every combination of Exp1-d with its distance, the closest first."""
     rows = []
     means = _mean_results(runs, "exp1d")
-    for choices in _combinations(crowds.SCORE_CHOICES):
+    for choices in _combinations(simulated.SCORE_CHOICES):
         for estimator in ESTIMATORS:
             compared = {
                 (model, measure): replace(means[_key(choices), name, measure], paper=value)
                 for model, name in (("mean", "mean"), ("majority", "majority"), ("gpm", estimator))
-                for measure, value in exp1d.PRINTED[model].items()
+                for measure, value in simulated.PRINTED_1D[model].items()
             }
             rows.append({**choices, "GPM": estimator, **_with_distance(compared)})
     return sorted(rows, key=lambda row: row["distance"])
@@ -257,11 +256,6 @@ def _marginals_table(first: Sequence[_Combination], second: Sequence[_Combinatio
     return markdown_table(["setting", "value", "Exp1-a", "Exp1-d"], body, n_left=2)
 
 
-def measures(settings: Settings) -> list[Measure]:
-    """Return no measures: the summary has distances instead."""
-    return []
-
-
 EXPERIMENT = Experiment(
     name="settings",
     title="Settings that the paper leaves open",
@@ -271,10 +265,9 @@ EXPERIMENT = Experiment(
         "root mean square of the differences. GPM is fitted as the paper states it, with the caps "
         "of 10 and 100 iterations of the authors' published program, and as that program iterates."
     ),
-    settings={name: crowds.SIZES[name] for name in ("items", "categories")},
+    settings={name: simulated.SIZES[name] for name in ("items", "categories")},
     conditions=conditions,
     run=run,
-    measures=measures,
     models={name: name for name in ("mean", "majority", *ESTIMATORS)},
     summary=summary,
     seeded_as=seeded_as,

@@ -13,8 +13,15 @@ import pyarrow as pa
 from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
 from annotruth.io.formats.source import ParsedLabels
-from annotruth.io.parse import load_table, local_copy, open_content, parse_frame, parse_opened
-from annotruth.io.readers import combine, is_source, labels_of, single_file
+from annotruth.io.parse import (
+    LabelTables,
+    load_table,
+    local_copy,
+    open_content,
+    parse_frame,
+    parse_opened,
+)
+from annotruth.io.readers import combine, is_source, single_file
 from annotruth.io.sources import (
     LabelFile,
     file_errors_reported,
@@ -72,14 +79,12 @@ def _without_dropped(labels: dict[str, Labels], read: ReadOptions) -> dict[str, 
     """Return the labels without those of the annotators to leave out, who may lack a question."""
     if "drop" not in read.changed():
         return labels
-    dropped_annotators(
-        annotators_of(labels), read.drop, max_size=read.max_size
-    )  # refuses unknown ids
+    dropped_annotators(annotators_of(labels), read)  # refuses unknown ids
     left: dict[str, Labels] = {}
     for name, each in labels.items():
         with question_named_in_errors(name), warnings.catch_warnings():
             warnings.simplefilter("ignore", AnnotruthWarning)
-            left[name] = leave_out(each, read.drop, max_size=read.max_size, strict=False)
+            left[name] = leave_out(each, read, strict=False)
     return left
 
 
@@ -157,7 +162,11 @@ def _read_files(source: Any, read: ReadOptions) -> dict[str, Labels]:
         with file_errors_reported(file):
             for name, part in _parse_questions(file, read).items():
                 parsed.setdefault(name, {})[file] = part
-    return {name: _labels_of_question(name, parts, read) for name, parts in parsed.items()}
+    labels = {}
+    for name, parts in parsed.items():
+        with question_named_in_errors(name):
+            labels[name] = combine(parts, read)
+    return labels
 
 
 def _parse_questions(file: LabelFile, read: ReadOptions) -> dict[str, ParsedLabels]:
@@ -165,20 +174,12 @@ def _parse_questions(file: LabelFile, read: ReadOptions) -> dict[str, ParsedLabe
     with local_copy(file, read.max_size) as path:
         content = open_content(path, read)
         try:
-            parse_opened(path, content, read)
+            parse_opened(path, content, LabelTables(read))
         except QuestionsFoundError as found:
             names: Sequence[str] = found.names
         else:
             raise InputError("this file has no questions to choose from: leave out `--question`")
-        return {name: parse_opened(path, content, replace(read, question=name)) for name in names}
-
-
-def _labels_of_question(
-    name: str, parts: Mapping[LabelFile, ParsedLabels], read: ReadOptions
-) -> Labels:
-    with question_named_in_errors(name):
-        if len(parts) > 1:
-            return combine(list(parts), read, lambda file, _: parts[file])
-        ((file, part),) = parts.items()
-        with file_errors_reported(file):
-            return labels_of(part, read)
+        return {
+            name: parse_opened(path, content, LabelTables(replace(read, question=name)))
+            for name in names
+        }

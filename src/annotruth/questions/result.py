@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from annotruth.agreement import krippendorff_alpha, suitable_metrics
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, listed, shorten
 from annotruth.models.base_fit import FORMAT, Readout
+from annotruth.models.fits.tables import share_names
 from annotruth.models.result import Fit
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
@@ -57,6 +58,8 @@ class QuestionFits:
     >>> fits.annotator_table().column_names[:4]
     ['question', 'annotator', 'n_labels', 'reliability']
     """
+
+    kind: ClassVar[str] = "questions"
 
     questions: Mapping[str, Fit]
     sharing: Sharing
@@ -198,17 +201,18 @@ class QuestionFits:
         source: str | None = None,
         truth: Any = None,
         command: str | None = None,
+        arguments: str | None = None,
     ) -> None:
         """Write a report on all questions, one HTML file; the arguments are as in `Fit.report`.
 
         ``truth`` has a column ``question``. The full report of one question is that of its fit,
-        ``fits["tone"].report(path)``.
+        ``fits["tone"].report(path)``; there is no advice on all of them, for ``arguments``.
         """
-        bound("QuestionFits.report")(self, path, source=source, truth=truth, command=command)
+        bound("questions.report")(self, path, source=source, truth=truth, command=command)
 
     def save(self, path: str | Path) -> None:
         """Write the fits to a folder that `annotruth.load` reads; each is a saved fit in it."""
-        bound("QuestionFits.save")(self, path)
+        bound("questions.save")(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries of every fit, and what was shared, as JSON types."""
@@ -234,7 +238,7 @@ class QuestionFits:
 def _items_without_shares(fit: Fit) -> pa.Table:
     """Return the items of a fit without the columns of its labels."""
     table = fit.item_table()
-    shares = set(fit.share_names())
+    shares = set(share_names(fit))
     return table.select([name for name in table.column_names if name not in shares])
 
 

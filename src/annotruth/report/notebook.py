@@ -18,9 +18,8 @@ from annotruth.analyses.advice.changes import Changes
 from annotruth.analyses.advice.plan import Plan
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import annotator_lines, leader_line, notices
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, chart_style
 from annotruth.report.charts.fit_charts import FitCharts

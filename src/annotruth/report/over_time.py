@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotruth.analyses.advice.annotators import describe_time, has_flags
 from annotruth.analyses.advice.changes import LEAST_MOVE, Changes
-from annotruth.analyses.advice.flags import has_flags
-from annotruth.analyses.advice.over_time import describe_time
 from annotruth.errors import AnnotruthError, counted
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.further import FurtherResults

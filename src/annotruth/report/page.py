@@ -14,12 +14,7 @@ from typing import Any
 from annotruth.models import base_fit
 from annotruth.report.render import make_page, write_page
 
-_KINDS = {
-    "Fit": "labels",
-    "RankFit": "rankings",
-    "SetFit": "sets",
-    "QuestionFits": "questions",
-}
+_MODULES = {"labels": "labels", "comparisons": "rankings", "sets": "sets", "questions": "questions"}
 """The module that has a function ``content`` with what is in the report of each kind of fit."""
 
 
@@ -46,7 +41,7 @@ def report_page(
     ``options``: those of the function ``content`` for this kind of fit, among them
       ``truth``, the truths of some or all items, as `annotruth.evaluate` takes them.
     """
-    module = importlib.import_module(f"annotruth.report.{_KINDS[type(fit).__name__]}")
+    module = importlib.import_module(f"annotruth.report.{_MODULES[fit.kind]}")
     content = module.content(fit, **options)
     day = day or base_fit.now().date()
     return make_page(

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.fits.tables import readout_line
 from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 from annotruth.questions.reading import split_by_question
@@ -49,8 +50,13 @@ _N_ITEMS = 5  # the most difficult items of each question
 _CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
-def content(fits: QuestionFits, *, truth: Any = None) -> ReportContent:
-    """Return what is in the report on several questions; ``truth`` has a column ``question``."""
+def content(
+    fits: QuestionFits, *, truth: Any = None, arguments: str | None = None
+) -> ReportContent:
+    """Return what is in the report on several questions; ``truth`` has a column ``question``.
+
+    There is no advice on all of them, for ``arguments``.
+    """
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
     verdicts: dict[str, ReportVerdict] = {}
     sections, notices = [], []
@@ -226,7 +232,7 @@ def _question_section(
     # Names of charts are unique on the page.
     charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
     parts: list[Part] = [
-        Text(f"{fit.data.describe()}; {fit.readout_line()}.", "quiet"),
+        Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
         verdict.trust.conclusion,
         Facts(rows),
         SideBySide(charts) if charts else "",

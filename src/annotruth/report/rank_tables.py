@@ -10,7 +10,7 @@ import pyarrow as pa
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.report.charts.fit_charts import as_text

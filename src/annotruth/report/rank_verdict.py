@@ -13,9 +13,9 @@ from annotruth.analyses.advice.pairs.advice import top_items
 from annotruth.analyses.advice.pairs.annotators import typical_voter
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.sanity import contradictions
 from annotruth.models.pairs.summary import ONE_ANNOTATOR, leaders, only_outcome, side_line
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 from annotruth.observations.pairs.votes import in_order_of_codes
 from annotruth.report.render import (

@@ -13,7 +13,6 @@ from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import (
     group_leaders,
     leaders,
@@ -21,6 +20,7 @@ from annotruth.models.pairs.summary import (
     score_line,
     side_line,
 )
+from annotruth.models.result import RankFit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, TIE
 from annotruth.report.charts.chart import Chart, drawable
@@ -194,8 +194,8 @@ def _groups(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
         f"{n_apart:,} of {fit.data.n_items:,} items by more than 1.96 standard errors. The groups were "
         "formed by these same votes, so part of the differences comes by construction."
     )
-    if fit.chosen:
-        lead += f" {as_sentence(fit.chosen)}"
+    if fit.chosen is not None:
+        lead += f" {as_sentence(fit.chosen['why'])}"
     shown = SideBySide([charts["groups"], Beside([Facts(rows)])])
     return Section("groups", "Taste groups", [Text(lead, "lead"), shown])
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import AnnotatorResults
-from annotruth.models.em import HasHistory
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
     Answer,
@@ -196,7 +195,7 @@ def rows_left_out(table: PageTable | None, what: str, which: str, command: str =
     return Text([text, CodeText(f"annotruth {command} --out DIR"), " writes all of them."], "note")
 
 
-def convergence_notice(fit: HasHistory) -> str:
+def convergence_notice(fit: Fit[Any]) -> str:
     """Return the warning at the top of the report; empty if there is none."""
     if fit.converged or not fit.n_iter:
         return ""
@@ -207,7 +206,7 @@ def convergence_notice(fit: HasHistory) -> str:
 
 
 def appendix(
-    rows: Iterable[Fact], fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str,
+    rows: Iterable[Fact], fit: Fit[Any], charts: Mapping[str, Chart], unit: str,
     read: Sequence[Part] = (),
 ) -> Section:  # fmt: skip
     """Return what was read and how the fit ended; ``unit`` is a label, a comparison or an answer."""
@@ -217,7 +216,7 @@ def appendix(
     return Section("appendix", "Appendix", [*parts, *_how_it_ended(fit, charts, unit)])
 
 
-def _how_it_ended(fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str) -> list[Part]:
+def _how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list[Part]:
     if not fit.n_iter:
         status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")
     else:

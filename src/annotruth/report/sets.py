@@ -9,6 +9,7 @@ import numpy as np
 from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.result import Fit
 from annotruth.observations.sets import Members
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
@@ -44,8 +45,7 @@ from annotruth.report.tables import (
     number_column,
     text_column,
 )
-from annotruth.sets.evaluate import evaluate_sets
-from annotruth.sets.fit import SURE, SetFit
+from annotruth.sets.fit import SURE, evaluate_sets, given_sets, joined, label_names
 
 MAX_PROBABILITIES = 400_000
 """How many probabilities of labels the page has; of more, the least certain items stay."""
@@ -96,8 +96,11 @@ _STYLE = TableStyle(
 )
 
 
-def content(fit: SetFit, *, truth: Any = None) -> ReportContent:
-    """Return what is in the report of a fit of sets; ``truth`` is as for labels."""
+def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+    """Return what is in the report of a fit of sets; ``truth`` is as for labels.
+
+    There is no advice on sets, for ``arguments``.
+    """
     return ReportContent(
         kind="Annotation report",
         heading="Sets of labels",
@@ -116,7 +119,7 @@ def content(fit: SetFit, *, truth: Any = None) -> ReportContent:
     )
 
 
-def _overview(fit: SetFit) -> Section:
+def _overview(fit: Fit) -> Section:
     sure = int((fit.confidence > SURE).sum())
     empty = int((~fit.sets.any(axis=1)).sum())
     n_dropped = int((verdicts(fit)[0] == "drop").sum())
@@ -131,11 +134,15 @@ def _overview(fit: SetFit) -> Section:
             f"{fit.sets.sum(axis=1).mean():.1f}",
             f"in the most likely sets; {empty:,} items have none",
         ),
-        ("Labels", f"{fit.n_labels:,}", as_sentence(fit.chosen).rstrip(".")),
+        (
+            "Labels",
+            f"{len(label_names(fit.data)):,}",
+            as_sentence((fit.chosen or {})["why"]).rstrip("."),
+        ),
         (
             "Annotators",
             f"{fit.data.n_annotators:,}",
-            f"{n_dropped:,} to drop, median reliability {np.median(fit.reliability):.2f}",
+            f"{n_dropped:,} to drop, median reliability {np.median(np.asarray(fit.reliability)):.2f}",
         ),
     ]
     lead = (
@@ -145,13 +152,13 @@ def _overview(fit: SetFit) -> Section:
     return Section("overview", "Overview", [Text(lead), Facts(rows)])
 
 
-def _against_truth(fit: SetFit, truth: Any) -> Section:
+def _against_truth(fit: Fit, truth: Any) -> Section:
     metrics = evaluate_sets(fit, truth)
     rows = [(name, f"{metrics[key]:.3f}", note) for key, (name, note) in _METRICS.items()]
     return Section("truth", "Against the truth", [Facts(rows)])
 
 
-def _labels(fit: SetFit) -> Section:
+def _labels(fit: Fit) -> Section:
     """Return the labels: how frequent they are, and how well they are found."""
     text = (
         "How many items have each label, and how well a typical serious annotator finds it: sensitivity "
@@ -162,23 +169,29 @@ def _labels(fit: SetFit) -> Section:
     drawn = chart if together is None else SideBySide([chart, together])
     table = fit.label_table()
     columns = _STYLE.apply(columns_of(table, np.arange(table.num_rows)))
-    shown = PageTable(columns, fit.n_labels, fit.n_labels, "prevalence", descending=True)
+    shown = PageTable(
+        columns,
+        len(label_names(fit.data)),
+        len(label_names(fit.data)),
+        "prevalence",
+        descending=True,
+    )
     return Section("labels", "Labels", [Text(text), drawn, DataTable("labels", "Labels", shown)])
 
 
-def _items(fit: SetFit) -> Section:
+def _items(fit: Fit) -> Section:
     """Return the items, the least certain first, with the probabilities of the frequent labels."""
-    n_shown = min(fit.n_labels, _MAX_SHOWN)
+    n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
     rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
     columns = columns_of(fit.item_table().select(["item", "n_answers", "confidence"]), rows)
     columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
     unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
-    columns.append(text_column("next", fit.joined(unsure).to_pylist()))
+    columns.append(text_column("next", joined(fit, unsure).to_pylist()))
     columns = _STYLE.apply(columns)
     most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
     for n in most.tolist():
         column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
-        title, tip = fit.label_names[n], "probability of this label"
+        title, tip = label_names(fit.data)[n], "probability of this label"
         columns.append(column | {"kind": "share", "title": title, "help": tip})
     table = PageTable(columns, len(rows), fit.data.n_items, "confidence")
     text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
@@ -187,9 +200,9 @@ def _items(fit: SetFit) -> Section:
     return Section("items", "Items", parts, long=True)
 
 
-def _annotators(fit: SetFit) -> Section:
+def _annotators(fit: Fit) -> Section:
     """Return the annotators, the least reliable first."""
-    rows = np.argsort(fit.reliability, kind="stable")[:MAX_ANNOTATORS]
+    rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
     words, reasons = verdicts(fit)
     columns = columns_of(fit.annotator_table(), rows)
     for column in columns:
@@ -209,12 +222,13 @@ def _annotators(fit: SetFit) -> Section:
     return annotator_section(Text(text), chart, counts, rules, shown, "least reliable")
 
 
-def _answers(fit: SetFit) -> Section:
+def _answers(fit: Fit) -> Section:
     """Return the answers that are probably not serious, of annotators who are not dropped."""
     data = fit.data
     dropped = verdicts(fit)[0] == "drop"
-    doubtful = np.flatnonzero((fit.p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
-    first = doubtful[np.argsort(fit.p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
+    p_serious = np.asarray(fit.p_serious)
+    doubtful = np.flatnonzero((p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
+    first = doubtful[np.argsort(p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
     if not len(first):
         text = "No answer of the other annotators is probably not serious."
         return Section("answers", "Doubtful answers", [Text(text)])
@@ -222,9 +236,9 @@ def _answers(fit: SetFit) -> Section:
     ids: dict[str, Any] = {
         "item": data.items.take(item),
         "annotator": data.annotators.take(data.annotator[first]),
-        "labels": _named(fit, fit.given[first]),
+        "labels": _named(fit, given_sets(fit.data)[first]),
         "recovered": _named(fit, fit.sets[item]),
-        "p_serious": np.round(fit.p_serious[first], 3),
+        "p_serious": np.round(p_serious[first], 3),
     }
     columns = _STYLE.apply(columns_of(table_of(ids), np.arange(len(first))))
     table = PageTable(columns, len(first), len(doubtful), "p_serious")
@@ -236,14 +250,14 @@ def _answers(fit: SetFit) -> Section:
     return Section("answers", "Doubtful answers", parts, long=True)
 
 
-def _named(fit: SetFit, sets: Members) -> list[str]:
+def _named(fit: Fit, sets: Members) -> list[str]:
     """Return sets as text, of which the empty one has a name."""
-    return [text or "(none)" for text in fit.joined(sets).to_pylist()]
+    return [text or "(none)" for text in joined(fit, sets).to_pylist()]
 
 
-def _appendix(fit: SetFit) -> Section:
+def _appendix(fit: Fit) -> Section:
     data = fit.data
-    per_answer = fit.given.sum(axis=1)
+    per_answer = given_sets(fit.data).sum(axis=1)
     empty = int((per_answer == 0).sum())
     rows: list[Fact] = [
         ("Answers", f"{data.n_labels:,}", f"{per_answer.mean():.1f} labels each, {empty:,} empty"),
@@ -257,18 +271,18 @@ def _appendix(fit: SetFit) -> Section:
     return appendix(rows, fit, {"history": history_chart(fit, "answers")}, "answer")
 
 
-def _label_chart(fit: SetFit) -> Chart:
+def _label_chart(fit: Fit) -> Chart:
     """Chart the share of items that have each label, and of answers that give it."""
-    prevalence, given = fit.probability.mean(axis=0), fit.given.mean(axis=0)
+    prevalence, given = fit.probability.mean(axis=0), given_sets(fit.data).mean(axis=0)
     order = np.argsort(-prevalence, kind="stable")[:_MAX_BARS]
-    names = [fit.label_names[n] for n in order]
+    names = [label_names(fit.data)[n] for n in order]
     tips = [
         f"{name}: {prevalence[n]:.1%} of items have it, {given[n]:.1%} of answers give it"
         for name, n in zip(names, order, strict=True)
     ]
     more = ""
-    if len(order) < fit.n_labels:
-        more = f" The {len(order)} most frequent of {fit.n_labels:,}."
+    if len(order) < len(label_names(fit.data)):
+        more = f" The {len(order)} most frequent of {len(label_names(fit.data)):,}."
     recovered, given = prevalence[order], given[order]
     return Chart(
         name="labels",
@@ -282,9 +296,9 @@ def _label_chart(fit: SetFit) -> Chart:
     )
 
 
-def _reliability_chart(fit: SetFit) -> Chart:
+def _reliability_chart(fit: Fit) -> Chart:
     intervals = sorted_intervals(
-        as_text(fit.data.annotators), fit.reliability, fit.low, fit.high, fit.spammer, (0.0, 1.0),
+        as_text(fit.data.annotators), np.asarray(fit.reliability), fit.low, fit.high, fit.spammer, (0.0, 1.0),
         "reliability", SPAMMER_BELOW,
     )  # fmt: skip
     caption = "What answers say relative to a typical serious annotator, with 95% intervals."
@@ -292,13 +306,13 @@ def _reliability_chart(fit: SetFit) -> Chart:
     return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
 
 
-def together_chart(fit: SetFit) -> Chart | None:
+def together_chart(fit: Fit) -> Chart | None:
     """Chart which labels go together; None where types of items do not say that they do."""
     share = shares_together(fit)
     if share is None:
         return None
     order = np.argsort(-fit.probability.mean(axis=0), kind="stable")[:_MAX_TOGETHER]
-    names = [fit.label_names[n] for n in order]
+    names = [label_names(fit.data)[n] for n in order]
     shown = share[np.ix_(order, order)]
     drawn = np.where(np.eye(len(order), dtype=np.bool_), np.nan, np.clip(shown, 0.0, 1.0))
     pairs = [(row, column) for row in names for column in names]
@@ -322,7 +336,7 @@ def together_chart(fit: SetFit) -> Chart | None:
     )
 
 
-def shares_together(fit: SetFit) -> Floats | None:
+def shares_together(fit: Fit) -> Floats | None:
     """Return the share of items with one label that have another, labels x labels."""
     theta, types = fit.parameters["theta"], fit.parameters["types"]
     if len(types) == 1:

@@ -16,9 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.fits.tables import share_names
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.scale import to_plain
@@ -341,7 +342,7 @@ def _without_distribution(fit: Fit) -> pa.Table:
     table = fit.item_table()
     if fit.distribution is None:
         return table
-    shares = set(fit.share_names())
+    shares = set(share_names(fit))
     return table.select([name for name in table.column_names if name not in shares])
 
 

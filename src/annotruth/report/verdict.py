@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.agreement import pair_agreement
 from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.annotators import ASK_FROM, verdict_rules, why_void
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import ASK_FROM, has_flags, verdict_rules, why_void
 from annotruth.analyses.advice.items import (
     ITEM_STATUS,
     LEAST_GAIN,

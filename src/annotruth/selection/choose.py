@@ -1,23 +1,31 @@
-"""Model selection without a truth: by how well models predict held-out labels."""
+"""Model selection without a truth: by how well models predict held-out labels or comparisons."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import AnnotruthError, InputError
+from annotruth.errors import AnnotruthError, InputError, counted
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
-from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model, names_to_compare
-from annotruth.observations import Labels
+from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.registry import (
+    DEFAULT_MODEL,
+    MODELS,
+    SIMPLEST_FIRST,
+    get_model,
+    names_to_compare,
+)
+from annotruth.observations import Comparisons, Labels
 from annotruth.observations.encode import id_ranks
 from annotruth.observations.frames import from_arrow
 from annotruth.observations.validate import check_ordinal
@@ -32,6 +40,14 @@ SAMPLED_LABELS = 80_000
 
 MAX_SCORED = 15_000
 """No further fold is held out once this many labels are scored."""
+
+MAX_GROUPS = 4
+"""Not more taste groups than these are tried."""
+
+CLEARLY = 2.0
+"""One more taste group must predict better by this many standard errors of the difference."""
+
+_MANY = 100  # standard errors of a difference, beyond which their number is not given
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,38 +141,48 @@ def choose(
     names = sorted(names_to_compare(models, MODELS), key=registry_rank)
     sample = _sample(labels, seed)
     fold = first_folds(assign_folds(sample, folds, seed))
-    results: dict[str, HeldOut] = {}
-    refused: dict[str, str] = {}
 
     @cache
-    def training_labels(current: int) -> Labels:
+    def training(current: int) -> Labels:
         return sample.subset(fold != current)
 
+    def score(number: int, name: str) -> HeldOut:
+        return score_folds(
+            make_for(name, labels),
+            sample,
+            fold,
+            progress,
+            training=training,
+            number=number,
+            n_models=len(names),
+        )
+
     with compiling_in_parallel(names, labels):
-        for number, name in enumerate(names, start=1):
-            get_model(name)
-            try:
-                results[name] = score_folds(
-                    make_for(name, labels),
-                    sample,
-                    fold,
-                    progress,
-                    training_labels=training_labels,
-                    number=number,
-                    n_models=len(names),
-                )
-            except AnnotruthError as error:
-                refused[name] = str(error)
-    if not results:
-        raise InputError(f"no model can be fitted; {refused[names[0]]}")
-    scores = dict(sorted(results.items(), key=lambda pair: -pair[1].score))
+        scores, refused = _score_all(names, score)
     model, why = decide(scores, DEFAULT_MODEL)
     if sample is not labels:
         why += (
             f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
             f"sample of {sample.n_items:,} of {labels.n_items:,} items"
         )
-    return Choice(model, why, MappingProxyType(scores), MappingProxyType(refused), labels.frame)
+    return Choice(model, why, scores, refused, labels.frame)
+
+
+def _score_all(
+    names: Sequence[str], score: Callable[[int, str], HeldOut]
+) -> tuple[Mapping[str, HeldOut], Mapping[str, str]]:
+    """Return the scores of models, the best first, and why the others could not be fitted."""
+    scores: dict[str, HeldOut] = {}
+    refused: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        try:
+            scores[name] = score(number, name)
+        except AnnotruthError as error:
+            refused[name] = str(error)
+    if not scores:
+        raise InputError(f"no model can be fitted; {refused[names[0]]}")
+    ordered = dict(sorted(scores.items(), key=lambda pair: -pair[1].score))
+    return MappingProxyType(ordered), MappingProxyType(refused)
 
 
 def make_for(name: str, labels: Labels) -> Estimator:
@@ -218,3 +244,126 @@ def registry_rank(name: str) -> int:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+class Finding(NamedTuple):
+    """The result of a comparison."""
+
+    model: str  # the simplest model within one standard error of the best one
+    sentence: str  # the finding, one sentence without a full stop
+
+
+def find_simplest(scores: Mapping[str, HeldOut]) -> Finding:
+    """Return the simplest model that predicts held-out labels as well as the best one.
+
+    That is, within one standard error of the difference on the same labels. ``scores`` has the
+    best model first.
+    """
+    best, *others = scores.values()
+    if not others:
+        return Finding(best.model, f"{best.model} is the only model that could be compared")
+    differences = {other.model: best.ahead_of(other) for other in others}
+    # An unknown error is no reason to prefer a model that is less simple.
+    close = [name for name, (behind, error) in differences.items() if not behind > error]
+    simplest = min([best.model, *close], key=_simplicity)
+    if any(math.isnan(error) for _, error in differences.values()):
+        sentence = (
+            f"{simplest} is the simplest model, and there are too few items or annotators to tell "
+            "whether another one predicts held-out labels better"
+        )
+    elif simplest != best.model:
+        sentence = (
+            f"{simplest} predicts held-out labels as well as the best model ({best.model}): the "
+            "difference is within one standard error"
+        )
+    elif close:
+        sentence = (
+            f"{best.model} predicts held-out labels best, and "
+            f"{counted(len(close), 'less simple model is', 'less simple models are')} within one "
+            "standard error"
+        )
+    else:
+        behind, error = differences[others[0].model]
+        sentence = (
+            f"{best.model} predicts held-out labels best, {_in_errors(behind, error)} standard "
+            f"errors ahead of {others[0].model}"
+        )
+    return Finding(simplest, sentence)
+
+
+def _in_errors(behind: float, error: float) -> str:
+    """Return a difference in standard errors, which may be 0."""
+    return f"{behind / error:.1f}" if behind < _MANY * error else f"more than {_MANY}"
+
+
+def _simplicity(name: str) -> int:
+    return SIMPLEST_FIRST.index(name) if name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
+
+
+def choose_pair_model(
+    data: Comparisons,
+    estimators: Sequence[PairEstimator],
+    *,
+    default_model: str,
+    folds: int = 5,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> Choice:
+    """Return which model predicts held-out comparisons best, with the scores of all as a table.
+
+    Models are scored and selected as in `choose`, on the same comparisons.
+    """
+    fold = first_folds(assign_folds(data, folds, seed))
+    by_name = {estimator.name: estimator for estimator in estimators}
+
+    def score(number: int, name: str) -> HeldOut:
+        n_models = len(by_name)
+        return score_folds(by_name[name], data, fold, progress, number=number, n_models=n_models)
+
+    scores, refused = _score_all(list(by_name), score)
+    model, why = decide(scores, default_model)
+    return Choice(model, why, scores, refused, data.frame)
+
+
+class GroupChoice(NamedTuple):
+    """The number of taste groups that was chosen, and why."""
+
+    n_groups: int  # the number of taste groups; 1 is one consensus
+    why: str  # the reason, one sentence
+    scores: Sequence[HeldOut]  # the held-out scores of 1, 2, .. groups, as far as they were tried
+
+
+def choose_n_groups(
+    estimator: PairEstimator,
+    data: Comparisons,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> GroupChoice:
+    """Choose the number of taste groups of a model with the option ``n_groups``.
+
+    It is increased from 1, one consensus, as long as one more group predicts held-out comparisons
+    better by more than `CLEARLY` standard errors of the difference, up to `MAX_GROUPS`.
+    """
+    fold = first_folds(assign_folds(data, folds, seed))
+    scores: list[HeldOut] = []
+    for n_groups in range(1, MAX_GROUPS + 1):
+        model = copy(estimator).set_params(n_groups=n_groups)
+        held_out = score_folds(model, data, fold, progress)
+        scores.append(replace(held_out, model=_groups(n_groups)))
+        if n_groups == 1:
+            continue
+        ahead, error = scores[-1].ahead_of(scores[-2])
+        if not ahead > CLEARLY * error:  # nor if the error is unknown
+            gap = format_with_error(ahead, error)
+            why = (
+                f"{_groups(n_groups)} do not predict held-out comparisons clearly better than "
+                f"{_groups(n_groups - 1)} (log-probability {gap} higher per comparison)"
+            )
+            return GroupChoice(n_groups - 1, why, scores)
+    return GroupChoice(MAX_GROUPS, f"more than {_groups(MAX_GROUPS)} are not tried", scores)
+
+
+def _groups(n_groups: int) -> str:
+    return "one consensus" if n_groups == 1 else f"{n_groups} taste groups"

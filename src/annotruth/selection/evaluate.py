@@ -12,8 +12,7 @@ from annotruth.errors import AnnotruthWarning, InputError, shown
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.scale import first_not_number, parse_numbers
@@ -22,11 +21,9 @@ from annotruth.observations.validate import check_items_once
 
 
 def evaluate_labels(
-    fit: Any, truth: Any, *, scores: bool, max_size: str | int | None, **_: object
+    fit: Fit, truth: Any, *, scores: bool, max_size: str | int | None, **_: object
 ) -> dict[str, float]:
     """Return the metrics of `annotruth.evaluate` for a fit of labels and known truths."""
-    if not isinstance(fit, Fit):
-        raise InputError(f"fit is {shown(fit)}: give one fit, or the folder of a saved one")
     with file_named_in_errors(truth):
         matched = match_truth(load_table(truth, max_size=max_size), fit.data, role="truth")
         return compute_metrics(fit, matched, scores=scores)

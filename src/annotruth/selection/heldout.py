@@ -1,30 +1,34 @@
-"""Cross-validation without a truth: how well a model predicts held-out labels."""
+"""Cross-validation without a truth: how well a model predicts what was held out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import Estimator
-from annotruth.models.em import ProgressCallback
+from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.registry import get_model
-from annotruth.observations import Labels
+from annotruth.observations import Comparisons, Labels
 from annotruth.observations.encode import id_ranks
-from annotruth.selection.folds import (
-    HeldOutModel,
-    fold_generator,
-    keep_one_label,
-    log_p_of_folds,
-)
+from annotruth.observations.validate import check_seed
+
+FLOOR = 0.01
+"""Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
+
+_MAX_PREDICTIONS = 2**20  # numbers in one array of predictions
+
+Integers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +38,13 @@ class HeldOut:
     model: str  # the model's name
     log_p: Floats  # the log-probability, in nats, of each scored label
     # the item and the annotator of each scored label
-    item: NDArray[np.integer[Any]]
-    annotator: NDArray[np.integer[Any]]
+    item: Integers
+    annotator: Integers
     # the number of labels that were not scored: their item or annotator has no other label, or
     # enough labels were scored without them (see `choose`)
     n_unscored: int
     converged: bool  # whether every fit met its stopping rule
-    # what was held out: labels, or the comparisons of `annotruth.selection.pairs`, whose items are
-    # pairs of items
-    unit: str = "label"
+    unit: str = "label"  # what was held out: labels, or comparisons, whose items are pairs of items
 
     def __repr__(self) -> str:
         score = format_with_error(self.score, self.standard_error)
@@ -72,7 +74,7 @@ class HeldOut:
 
 
 def held_out(
-    model: str | Estimator,
+    model: str | Estimator | PairEstimator,
     data: Any,
     *,
     folds: int = 5,
@@ -96,12 +98,17 @@ def held_out(
     annotator a behavior, the standard error is clustered by both (Cameron, Gelbach and Miller 2011,
     Robust Inference With Multiway Clustering).
 
+    Of `Comparisons`, the outcomes are held out: 3, or 2 where there are no ties. Those of each
+    annotator are spread evenly over the folds, each of the two items keeps one, and standard errors
+    are clustered by annotator and by pair of items.
+
     Parameters
     ----------
     model
         A model's name, or an estimator with its options set, which is not changed.
     data
-        Labels in any form that `Estimator.fit` takes; known truths by `Labels.with_gold`.
+        Labels in any form that `Estimator.fit` takes, known truths by `Labels.with_gold`; or
+        `Comparisons`, for an estimator of comparisons.
     folds
         The number of folds.
     seed
@@ -121,6 +128,9 @@ def held_out(
     >>> -1.0 < at.held_out("gpm", labels).score < 0.0
     True
     """
+    if isinstance(data, Comparisons):
+        assert isinstance(model, PairEstimator)
+        return score_folds(model, data, assign_folds(data, folds, seed), progress)
     labels = Labels.of(data)
     estimator = get_model(model)() if isinstance(model, str) else model
     if not isinstance(estimator, Estimator):
@@ -130,57 +140,140 @@ def held_out(
     return score_folds(estimator, labels, assign_folds(labels, folds, seed), progress)
 
 
-def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
-    """Return the fold of each label, -1 for labels that are never held out."""
-    rng = fold_generator(n_folds, seed)
-    item, annotator = labels.item_of_label(), labels.annotator
-    item_rank, annotator_rank = (id_ranks(ids) for ids in (labels.items, labels.annotators))
-    order = np.lexsort((labels.category_of_label(), annotator_rank[annotator], item_rank[item]))
-    order = order[rng.permutation(labels.n_labels)]
-    item_order = rng.permutation(labels.n_items)[item_rank]
-    order = order[np.argsort(item_order[item[order]], kind="stable")]
-    fold = np.empty(labels.n_labels, dtype=np.int64)
-    fold[order] = np.arange(labels.n_labels) % n_folds
-    keep_one_label(fold, [item], labels.labels_per_item, order)
-    keep_one_label(fold, [annotator], labels.labels_per_annotator, order)
+def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
+    """Return the fold of each label or comparison, -1 for those that are never held out."""
+    if n_folds < 2:
+        raise InputError(f"folds must be 2 or more, not {n_folds}")
+    check_seed(seed)
+    rng = np.random.default_rng(seed)
+    item_rank, annotator_rank = (id_ranks(ids) for ids in (data.items, data.annotators))
+    keys: tuple[Integers, ...]
+    if isinstance(data, Labels):
+        item, who = data.item_of_label(), data.annotator
+        keys = (data.category_of_label(), annotator_rank[who], item_rank[item])
+        fold, order = _spread(keys, item, item_rank, n_folds, rng)
+        _keep_one(fold, [item], data.labels_per_item, order)
+        _keep_one(fold, [who], data.labels_per_annotator, order)
+    else:
+        annotator = data.annotator_of_comparison()
+        of_items = item_rank[data.right], item_rank[data.left]
+        keys = (data.outcome, *of_items, annotator_rank[annotator])
+        fold, order = _spread(keys, annotator, annotator_rank, n_folds, rng)
+        _keep_one(fold, [annotator], data.comparisons_per_annotator, order)
+        _keep_one(fold, [data.left, data.right], data.comparisons_per_item, order)
     if (fold < 0).all():
         raise InputError(
             "no label can be predicted from the others, as each is the only one of its item or of "
             "its annotator: add labels, or choose a model by name, such as robust-gpm"
+            if isinstance(data, Labels)
+            else "no comparison can be predicted from the others, as each is the only one of its "
+            "annotator or of one of its items: add comparisons"
         )
     return fold
 
 
+def _spread(
+    keys: tuple[Integers, ...],
+    owner: Integers,
+    owner_rank: Codes,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> tuple[Codes, Codes]:
+    """Return folds over which each owner's rows are spread evenly, and the order they were dealt in.
+
+    Sorted by ``keys`` first, so that the order of rows does not matter.
+    """
+    order = np.lexsort(keys)[rng.permutation(len(owner))]
+    owner_order = rng.permutation(len(owner_rank))[owner_rank]
+    order = order[np.argsort(owner_order[owner[order]], kind="stable")]
+    fold = np.empty(len(owner), dtype=np.int64)
+    fold[order] = np.arange(len(owner)) % n_folds
+    return fold, order
+
+
+def _keep_one(fold: Codes, owners: Sequence[Integers], n_labels: Codes, order: Codes) -> None:
+    """Set the fold of one label to -1 for each owner whose labels are all in one fold.
+
+    ``owners`` has two arrays where a comparison has two owners, its items.
+    """
+    n_folds = int(fold.max(initial=0)) + 1
+    codes = [owner.astype(np.int64) * n_folds for owner in owners]
+    for owner, code in zip(owners, codes, strict=True):
+        held_out_labels = fold >= 0
+        n_in_fold = np.zeros(len(n_labels) * n_folds, dtype=np.int64)
+        for each in codes:
+            n_in_fold += np.bincount((each + fold)[held_out_labels], minlength=len(n_in_fold))
+        all_in_fold = n_in_fold[np.where(held_out_labels, code + fold, 0)] == n_labels[owner]
+        candidates = order[(held_out_labels & all_in_fold)[order]]
+        _, first = np.unique(owner[candidates], return_index=True)
+        fold[candidates[first]] = -1
+
+
+class _Task(NamedTuple):
+    """What is held out of labels or comparisons, and how a fitted model predicts it."""
+
+    outcome: Integers
+    n_outcomes: int
+    item: Integers
+    annotator: Integers
+    unit: str
+    predict: Callable[[Any, Codes], Floats]  # of a model, and rows: one row of probabilities each
+
+
+def _task_of(data: Labels | Comparisons) -> _Task:
+    if isinstance(data, Labels):
+        item, annotator = data.item_of_label(), data.annotator
+        return _Task(
+            data.category_of_label(),
+            data.n_categories,
+            item,
+            annotator,
+            "label",
+            lambda model, rows: model.predict_proba(item[rows], annotator[rows]),
+        )
+    of_comparison = data.annotator_of_comparison()
+    left, right = data.left.astype(np.int64), data.right.astype(np.int64)
+
+    def predict(model: PairEstimator, rows: Codes) -> Floats:
+        covariates = {name: values[rows] for name, values in data.covariates.items()}
+        context = [] if data.context is None else [data.context[rows].astype(np.int64)]
+        return model.predict_proba(
+            left[rows], right[rows], of_comparison[rows], covariates, *context
+        )
+
+    pair = np.minimum(left, right) * data.n_items + np.maximum(left, right)
+    n_outcomes = 3 if data.has_ties else 2
+    return _Task(data.outcome, n_outcomes, pair, of_comparison, "comparison", predict)
+
+
 def score_folds(
-    estimator: Estimator,
-    labels: Labels,
+    estimator: Estimator | PairEstimator,
+    data: Labels | Comparisons,
     fold: Codes,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback | None = None,
     *,
-    training_labels: Callable[[int], Labels] | None = None,
+    training: Callable[[int], Any] | None = None,
     number: int = 1,
     n_models: int = 1,
 ) -> HeldOut:
     """Score a model on the folds that `assign_folds` returned.
 
-    ``training_labels`` returns all labels but those of a fold, for callers that keep them for
-    several models. ``number`` is the model's number among the ``n_models`` that are compared, for
-    ``progress``.
+    ``training`` returns all data but those of a fold, for callers that keep them for several models.
+    ``number`` is the model's number among the ``n_models`` that are compared, for ``progress``.
     """
     model = copy(estimator)
-    item = labels.item_of_label()
+    task = _task_of(data)
 
     def fit(current: int, progress: ProgressCallback | None) -> bool:
-        subset = training_labels or (lambda current: labels.subset(fold != current))
-        return model.fit(subset(current), progress=progress).result_.converged
-
-    def predict(rows: Codes) -> Floats:
-        return model.predict_proba(item[rows], labels.annotator[rows])
+        kept = data.subset(fold != current) if training is None else training(current)
+        return model.fit(kept, progress=progress).result_.converged
 
     log_p, converged = log_p_of_folds(
-        HeldOutModel(model.name, fit, predict),
-        labels.category_of_label(),
-        labels.n_categories,
+        model.name,
+        fit,
+        lambda rows: task.predict(model, rows),
+        task.outcome,
+        task.n_outcomes,
         fold,
         progress,
         number=number,
@@ -190,11 +283,62 @@ def score_folds(
     return HeldOut(
         model=model.name,
         log_p=log_p,
-        item=item[scored],
-        annotator=labels.annotator[scored],
+        item=task.item[scored],
+        annotator=task.annotator[scored],
         n_unscored=int((~scored).sum()),
         converged=converged,
+        unit=task.unit,
     )
+
+
+def log_p_of_folds(
+    name: str,
+    fit: Callable[[int, ProgressCallback | None], bool],
+    predict: Callable[[Codes], Floats],
+    outcome: Integers,
+    n_outcomes: int,
+    fold: Codes,
+    progress: ProgressCallback | None,
+    *,
+    number: int = 1,
+    n_models: int = 1,
+) -> tuple[Floats, bool]:
+    """Return the log-probability of each outcome that is held out, and whether all fits converged.
+
+    ``fit`` fits the model to all rows but those of a fold and returns whether it converged;
+    ``predict`` returns the probabilities of all outcomes of some rows.
+    """
+    log_p = np.empty(len(outcome))
+    converged = True
+    folds = np.unique(fold[fold >= 0])
+    n_rows = max(_MAX_PREDICTIONS // max(n_outcomes, 32), 1)
+    for k, current in enumerate(folds.tolist()):
+        stage = f"cross-validating {name}, fold {k + 1} of {len(folds)}"
+        start_stage(
+            progress,
+            f"comparing: {name}, {number} of {n_models}" if n_models > 1 else stage,
+            done=(number - 1) * len(folds) + k,
+            total=n_models * len(folds),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
+            converged &= fit(current, _with_stage(progress, stage))
+        held_out_rows = np.flatnonzero(fold == current)
+        for rows in np.split(held_out_rows, range(n_rows, len(held_out_rows), n_rows)):
+            p = predict(rows)[np.arange(len(rows)), outcome[rows]]
+            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / n_outcomes)
+    return log_p[fold >= 0], converged
+
+
+def _with_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+    """Return a callback that adds the name of the stage."""
+    if progress is None:
+        return None
+
+    def report(current: Progress) -> None:
+        progress(current._replace(stage=stage))
+
+    return report
 
 
 def format_with_error(value: float, error: float) -> str:
@@ -202,9 +346,7 @@ def format_with_error(value: float, error: float) -> str:
     return f"{value:z.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
 
 
-def _standard_error(
-    values: Floats, item: NDArray[np.integer[Any]], annotator: NDArray[np.integer[Any]]
-) -> float:
+def _standard_error(values: Floats, item: Integers, annotator: Integers) -> float:
     """Return the standard error of a mean of values correlated within items and annotators.
 
     The variance is V_item + V_annotator - V_label, each from the sums of deviations within its
@@ -217,7 +359,7 @@ def _standard_error(
     return float(np.sqrt(variance) / len(values))
 
 
-def _variance_of_sums(deviation: Floats, owner: NDArray[np.integer[Any]]) -> float:
+def _variance_of_sums(deviation: Floats, owner: Integers) -> float:
     """Return the variance of a total whose terms are independent between owners only."""
     _, code = np.unique(owner, return_inverse=True)
     sums = np.bincount(code, deviation)

@@ -16,12 +16,12 @@ import numpy as np
 
 from annotruth import simulate
 from annotruth.kernels.arrays import Floats
+from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.start import run_service
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project, get_project
-from annotruth.serve.store.tokens import create_token
+from annotruth.serve.store.rows import utc_now
 
 LABELS, COMPARISONS = "film-reviews", "film-duels"
 """The names of the demo's projects."""

@@ -22,11 +22,10 @@ from types import FrameType
 from typing import Any
 
 from annotruth.errors import InputError, shorten, system_errors_reported
-from annotruth.serve.administration import Administration
+from annotruth.serve.administration import Administration, list_tokens, token_id_of
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database, file_of
-from annotruth.serve.store.tokens import list_tokens, token_id_of
+from annotruth.serve.store.rows import utc_now
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -173,8 +172,8 @@ def end_with_parent() -> None:
 def serve_commands() -> dict[str, list[str]]:
     """Return the processes of the service."""
     return {
-        "web server": [sys.executable, "-m", "annotruth.serve.web"],
-        "worker": [sys.executable, "-m", "annotruth.serve.worker"],
+        "web server": [sys.executable, "-m", "annotruth.serve.web.app"],
+        "worker": [sys.executable, "-m", "annotruth.serve.worker.loop"],
     }
 
 

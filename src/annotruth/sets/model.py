@@ -16,11 +16,12 @@ from annotruth.models import base_fit
 from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
 from annotruth.models.options import OptionsBase
+from annotruth.models.result import Fit
 from annotruth.observations import Labels
 from annotruth.observations.sets import members
 from annotruth.sets.annotators import AnnotatorEstimates, RateTable, estimate_annotators
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
-from annotruth.sets.fit import SetFit
+from annotruth.sets.fit import of_original
 from annotruth.sets.joint import joint_sets
 from annotruth.sets.steps import SetParameters, SetSteps
 
@@ -77,7 +78,7 @@ class SetModel(OptionsBase):
     max_iter: int = 500
     engine: str | Engine = "memory"
 
-    def fit(self, answers: Labels, *, progress: ProgressCallback | None = None) -> SetFit:
+    def fit(self, answers: Labels, *, progress: ProgressCallback | None = None) -> Fit:
         """Fit the model to labels whose categories are sets (``Labels.of(..., sets=True)``)."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
@@ -90,7 +91,7 @@ class SetModel(OptionsBase):
         reordered = answers.reordered(order)
         fit = self._fit(reordered.labels, progress)
         item, annotator = np.argsort(order.item), np.argsort(order.annotator)
-        return fit.of_original(answers, item, annotator, reordered.position)
+        return of_original(fit, answers, item, annotator, reordered.position)
 
     def check_engine(self) -> None:
         """Refuse an engine that is not on this machine."""
@@ -101,7 +102,7 @@ class SetModel(OptionsBase):
                 f"{engine.name}: leave out engine (`--engine`)"
             )
 
-    def _fit(self, answers: Labels, progress: ProgressCallback | None) -> SetFit:
+    def _fit(self, answers: Labels, progress: ProgressCallback | None) -> Fit:
         loop: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
         choice = choose_types(answers, self.n_types, engine=self.engine, **loop)
         start_stage(progress, f"fitting {self.name}")
@@ -118,7 +119,7 @@ class SetModel(OptionsBase):
         known = answers.known.astype(np.int64)
         tempered = parameters.tempered(choice.power)
         joint = joint_sets(evidence, known, member, tempered.theta, tempered.types)
-        return SetFit(
+        return Fit(
             model=self.name,
             settings=self.settings(),
             data=answers,
@@ -133,18 +134,19 @@ class SetModel(OptionsBase):
             behavior=people.behavior,
             annotator_columns=_columns(people),
             parameters=_arrays(parameters, people),
-            chosen=_why(choice, self.n_types),
+            chosen={"why": _why(choice, self.n_types)},
             fitted_at=base_fit.now(),
         )
 
 
 def _check(answers: Labels, n_types: int | None) -> None:
-    if not isinstance(answers, Labels):
+    kind = getattr(answers, "kind", None)
+    if kind not in ("labels", "sets"):
         raise InputError(
             f"answers are {shown(answers)}: give Labels.of(data, sets=True), or fit with "
             "annotruth.fit(data, sets=True)"
         )
-    if not answers.scale.has_sets:
+    if kind == "labels":
         raise InputError("these are labels, not sets of labels: pass sets=True (`--sets`)")
     if answers.on_disk:
         raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")

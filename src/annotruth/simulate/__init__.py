@@ -3,10 +3,14 @@
 from annotruth.simulate.changes import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
-from annotruth.simulate.grouped import GroupSimulation, groups
-from annotruth.simulate.machines import with_machines
-from annotruth.simulate.questions import QuestionSimulation, questions
 from annotruth.simulate.sets import SetSimulation, sets
+from annotruth.simulate.variants import (
+    GroupSimulation,
+    QuestionSimulation,
+    groups,
+    questions,
+    with_machines,
+)
 
 __all__ = [
     "ChangingSimulation",

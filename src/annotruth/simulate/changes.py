@@ -10,7 +10,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
 from annotruth.observations.arrays import Covariates
 from annotruth.simulate.checks import check_choices, check_share, generator
-from annotruth.simulate.crowds import crowd, one_right_label
+from annotruth.simulate.crowds import categories_at, crowd, one_right_label
 
 _BEHAVIORS = ("random", "repeated")
 _START = np.datetime64("2024-05-01T09:00:00", "us")
@@ -125,8 +125,7 @@ def changing(
     position = _random_positions(rng, annotator, n_labels)
     changed = (change[annotator] >= 0) & (position >= change[annotator])
     serious = rng.random(len(item)) < np.where(changed, later[annotator], reliability[annotator])
-    below = np.cumsum(distribution, axis=1)[item, :-1]
-    drawn = (rng.random(len(item))[:, np.newaxis] >= below).sum(axis=1)
+    drawn = categories_at(rng.random(len(item)), distribution[item])
     repeated = rng.integers(n_categories, size=data.n_annotators)
     irregular = repeated[annotator]
     if behavior == "random":

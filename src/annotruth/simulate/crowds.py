@@ -157,23 +157,20 @@ def draw_labels(
     annotator: Codes,
     behavior: str = "random",
     mixing: str = "label",
+    of_labels: Floats | None = None,
 ) -> Simulation:
     """Draw the labels of items from their distributions and the annotators' reliabilities.
 
-    ``distribution`` is items x categories, ``annotator`` items x labels per item; the others are
+    ``distribution`` is items x categories, ``annotator`` items x labels per item; ``of_labels``, items x
+    labels x categories, are the distributions of labels where annotators' opinions differ. The others are
     as in `crowd`.
     """
     n_categories = distribution.shape[1]
-    # One comparison per category, without a table of labels x categories.
-    uniform = rng.random(annotator.shape)
-    serious_label = np.zeros(annotator.shape, dtype=np.int64)
-    for below in np.cumsum(distribution, axis=1).T[:-1]:
-        serious_label += uniform >= below[:, np.newaxis]
-
+    opinions = distribution[:, np.newaxis] if of_labels is None else of_labels
     return make_simulation(
         rng,
         annotator=annotator,
-        serious_label=serious_label,
+        serious_label=categories_at(rng.random(annotator.shape), opinions),
         n_categories=n_categories,
         reliability=reliability,
         behavior=behavior,
@@ -182,6 +179,15 @@ def draw_labels(
         score=distribution @ np.arange(1.0, n_categories + 1),
         label=distribution.argmax(axis=1),
     )
+
+
+def categories_at(uniform: Floats, distribution: Floats) -> Codes:
+    """Return the category at a quantile of each distribution, whose last axis are categories."""
+    # One comparison per category, without a table of labels x categories.
+    category = np.zeros(uniform.shape, dtype=np.int64)
+    for below in np.moveaxis(np.cumsum(distribution, axis=-1), -1, 0)[:-1]:
+        category += uniform >= below
+    return category
 
 
 def gaussian(

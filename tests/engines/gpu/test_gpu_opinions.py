@@ -9,9 +9,8 @@ from tests.engines.gpu.test_gpu_engine import host_device
 
 import annotruth as at
 from annotruth.engines import Input, Pass, Sum, get_engine
-from annotruth.engines.gpu import GPUEngine, opinions
+from annotruth.engines.gpu import GPUEngine, latent_classes
 from annotruth.engines.gpu.device import CUDADevice
-from annotruth.kernels.reference import robust_gpm
 from annotruth.models.robust_gpm.opinion_model import OpinionModel
 from annotruth.observations import Labels, Scale
 
@@ -53,82 +52,68 @@ def random_shares(*shape, seed=0):
 
 
 @pytest.fixture
-def tables():
-    prior = random_shares(N_CLASSES)
-    known_truth = random_shares(N_CATEGORIES, N_CLASSES, seed=1)
-    likelihood = random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=2)
-    return prior, known_truth, likelihood
+def tables(monkeypatch):
+    """The prior, what is known and the confusion of few classes, which the kernels for many process."""
+    monkeypatch.setattr(latent_classes, "LEAST_CLASSES", 1)
+    return {
+        "prior": random_shares(N_CLASSES),
+        "known_truth": random_shares(N_CATEGORIES, N_CLASSES, seed=1),
+        "confusion": random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=2),
+    }
 
 
-@pytest.fixture
-def strategies():
-    other, repeated = (
-        random_shares(N_CATEGORIES, N_CLASSES, N_STRATEGIES, seed=seed) for seed in (3, 4)
-    )
-    repeated_label = np.arange(N_ANNOTATORS) % N_CATEGORIES
-    return other, repeated, repeated_label
+STRATEGIES = {
+    "other": random_shares(N_CATEGORIES, N_CLASSES, N_STRATEGIES, seed=3),
+    "repeated": random_shares(N_CATEGORIES, N_CLASSES, N_STRATEGIES, seed=4),
+    "repeated_label": np.arange(N_ANNOTATORS) % N_CATEGORIES,
+}
+SHAPES = random_shares(N_CLASSES, N_CATEGORIES, seed=6)
+OPINIONS = {
+    "opinions": SHAPES,
+    "modes": SHAPES.argmax(axis=1),
+    "scores": SHAPES @ np.arange(N_CATEGORIES),
+    "serious": random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=7),
+}
+LOG_LIKELIHOOD = Sum("log_likelihood", (1,))
+COUNTS = Sum("counts", (N_ANNOTATORS, N_CATEGORIES, N_CLASSES), annotator_axis=0)
+PAIRS = [Sum(name, (N_ANNOTATORS, N_ANNOTATORS)) for name in ("same", "expected", "common")]
+ITEMS = {"theta": N_CATEGORIES, "leading": N_CATEGORIES, "spread": 3, "posterior": N_CLASSES}
 
 
-def test_step(labels, session, tables):
-    sums = opinions.step(session, *opinions.take_logs(session, *tables))
-    counts, classes = np.zeros(tables[2].shape), np.zeros(N_CLASSES)
-    total = np.zeros(1)
-    robust_gpm.step(labels.block(), 0, labels.n_items, *tables, counts, classes, total)
-    np.testing.assert_allclose(session.to_host(sums["counts"]), counts, atol=1e-5)
-    np.testing.assert_allclose(sums["classes"], classes, atol=1e-5)
-    np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
-
-
-def test_count_agreements(labels, session, tables):
-    shape, place = (N_ANNOTATORS, N_ANNOTATORS), np.arange(N_ANNOTATORS)
-    one = Pass(
-        "robust_gpm.count_agreements",
-        inputs=(Input("prior"), Input("known_truth"), Input("confusion", 0), Input("place", 0)),
-        sums=(Sum("same", shape), Sum("expected", shape), Sum("common", shape)),
-    )
-    inputs = dict(zip(("prior", "known_truth", "confusion"), tables, strict=True))
-    inputs["confusion"] = session.to_engine(tables[2])
-    sums = session.run_pass(one, **inputs, place=place)
-    twins = [np.zeros(shape) for _ in range(3)]
-    robust_gpm.count_agreements(labels.block(), 0, labels.n_items, *tables, place, *twins)
-    for actual, twin in zip(sums.values(), twins, strict=True):
-        np.testing.assert_allclose(actual, twin, rtol=1e-12)
-
-
-def test_leave_one_out(labels, session, tables, strategies):
-    other, repeated, repeated_label = strategies
-    twin = np.zeros((N_ANNOTATORS, N_STRATEGIES))
-    sums = opinions.leave_one_out(
-        session, *opinions.take_logs(session, *tables), other, repeated, repeated_label
-    )
-    robust_gpm.leave_one_out(labels.block(), 0, labels.n_items, *tables, *strategies, twin)
-    np.testing.assert_allclose(session.to_host(sums["log_likelihood"]), twin, rtol=1e-5)
-
-
-def test_posterior_and_summary(labels, session, tables):
-    twin = np.zeros((labels.n_items, N_CLASSES))
-    robust_gpm.posterior(labels.block(), 0, labels.n_items, twin, *tables)
-    session.allocate("posterior", per="items", shape=(N_CLASSES,))
-    logs = opinions.take_logs(session, *tables)
-    opinions.write_posterior(session, "posterior", *logs)
-    np.testing.assert_allclose(session.collect("posterior"), twin, atol=1e-6)
-
-    shapes = random_shares(N_CLASSES, N_CATEGORIES, seed=6)
-    serious = random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=7)
-    inputs = (shapes, shapes.argmax(axis=1), shapes @ np.arange(N_CATEGORIES), serious)
-    widths = {"theta": N_CATEGORIES, "leading": N_CATEGORIES, "spread": 3}
-    arrays = [np.zeros((labels.n_items, width)) for width in widths.values()]
-    arrays.append(np.zeros(labels.n_labels))
-    total = np.zeros(1)
-    robust_gpm.summarize(labels.block(), 0, labels.n_items, *arrays, *tables, *inputs, total)
-    for name, width in widths.items():
-        session.allocate(name, per="items", shape=(width,))
-    session.allocate("p_serious", per="labels")
-    names = (*widths, "p_serious")
-    sums = opinions.summarize(session, names, *logs, *inputs)
-    for name, array in zip(names, arrays, strict=True):
-        np.testing.assert_allclose(session.collect(name), array, atol=2e-6, err_msg=name)
-    np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "state", "more", "sums"),
+    [
+        ("step", (), {}, (COUNTS, Sum("classes", (N_CLASSES,)), LOG_LIKELIHOOD)),
+        ("count_agreements", (), {"place": np.arange(N_ANNOTATORS)}, PAIRS),
+        (
+            "leave_one_out",
+            (),
+            STRATEGIES,
+            (Sum("log_likelihood", (N_ANNOTATORS, N_STRATEGIES), annotator_axis=0),),
+        ),
+        ("posterior", ("posterior",), {}, ()),
+        ("summarize", (*list(ITEMS)[:3], "p_serious"), OPINIONS, (LOG_LIKELIHOOD,)),
+    ],
+)
+def test_passes_equal_those_of_the_reference(labels, session, tables, name, state, more, sums):
+    of_annotators = {"confusion", "place", "repeated_label", "serious"}
+    inputs = {**tables, **more}
+    declared = tuple(Input(each, 0 if each in of_annotators else None) for each in inputs)
+    one = Pass(f"robust_gpm.{name}", state, declared, tuple(sums))
+    results = []
+    for each in (session, get_engine("reference").open(labels)):
+        for array in state:
+            per = "labels" if array == "p_serious" else "items"
+            each.allocate(array, per=per, shape=(ITEMS[array],) if array in ITEMS else ())
+        found = each.run_pass(one, **inputs)
+        axes = {total.name: total.annotator_axis for total in sums}
+        found = {
+            key: values if axes[key] is None else each.to_host(values)
+            for key, values in found.items()
+        }
+        results.append({**found, **{array: each.collect(array) for array in state}})
+    for key, expected in results[1].items():
+        np.testing.assert_allclose(results[0][key], expected, rtol=1e-5, atol=1e-5, err_msg=key)
 
 
 def test_large_arrays_are_copied_in_parts(monkeypatch):

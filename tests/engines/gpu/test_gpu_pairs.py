@@ -63,7 +63,7 @@ def test_votes_are_counted(device):
     data = make_votes(ties=True)
     table = Sum("votes", (7, 7, 3))
     expected, actual = (
-        engine.open(data.votes).run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
+        engine.open(data.votes).run_pass(Pass("pairs.layout.add_votes", sums=(table,)))["votes"]
         for engine in (get_engine("reference"), GPUEngine(device))
     )
     np.testing.assert_array_equal(actual, expected)

@@ -28,7 +28,7 @@ def test_a_long_table_is_never_recognised_as_another_format(monkeypatch, write, 
     def asked(*_):
         raise AssertionError("a format was asked")
 
-    monkeypatch.setattr(formats, "_all", asked)
+    monkeypatch.setattr(formats, "_named", asked)
     rows = [{"item": 1, "annotator": "a", "label": 2}, {"item": 1, "annotator": "b", "label": 2}]
     csv = "item,annotator,label\n1,a,2\n1,b,2\n"
     for path in (write(csv, "l.csv"), write(lines(rows), "l.jsonl")):

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from annotruth import simulate
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import TOO_FEW_VOTES
+from annotruth.models.result import RankFit
 from annotruth.observations import Comparisons
 
 

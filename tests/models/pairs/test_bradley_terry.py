@@ -13,9 +13,8 @@ from annotruth import simulate
 from annotruth.engines import get_engine
 from annotruth.models.pairs import graph
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.information import PRIOR_SD
 from annotruth.models.pairs.registry import PAIR_MODELS, make_pair_estimator
-from annotruth.models.pairs.score_model import ScoreSteps
+from annotruth.models.pairs.score_model import PRIOR_SD, ScoreSteps
 from annotruth.observations import Comparisons
 
 MODELS = [model for model in PAIR_MODELS if model in ("bradley-terry", "thurstone")]

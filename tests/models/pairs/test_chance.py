@@ -164,7 +164,7 @@ def test_the_ratio_rises_with_every_step():
 
 
 @pytest.fixture(scope="module")
-def fit() -> at.RankFit:
+def fit() -> at.Fit:
     return at.rank(votes_of_chance(own_shares=True, ties=0.2))
 
 
@@ -296,7 +296,7 @@ def test_the_verdict_does_not_depend_on_names_and_rows(sides_known):
 
 
 def test_the_sample_of_many_votes_does_not_depend_on_rows():
-    from annotruth.models.pairs.pair_gpm.large import sample_votes
+    from annotruth.models.pairs.pair_gpm.starts import sample_votes
 
     data = votes_of_chance(n_items=5, n_annotators=4, n_votes=3000)
     table = data.to_arrow()

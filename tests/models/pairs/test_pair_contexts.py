@@ -10,25 +10,19 @@ import pytest
 from tests.models.pairs.prompts import prompt_crowd
 
 import annotruth as at
-from annotruth.models.pairs.pair_gpm.estimation import (
-    better_estimate,
-    estimate,
-    start_estimate,
-    trimmed_start,
-)
+from annotruth.models.pairs.pair_gpm.estimation import MARGINAL, estimate, start_estimate
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
 from annotruth.models.pairs.pair_gpm.scores import Prior
-from annotruth.models.pairs.pair_gpm.states import MARGINAL
+from annotruth.models.pairs.pair_gpm.starts import better_estimate, trimmed_start
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
-from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes
+from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
 from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
 from annotruth.report.rank_verdict import rank_verdict
 
 
-def spread_of(fit: at.RankFit) -> float:
+def spread_of(fit: at.Fit) -> float:
     return float(fit.parameters["spread"][0])
 
 
@@ -46,7 +40,7 @@ def test_differences_by_others_are_those_without_the_annotators_sites(
     group = now.groups[0]
     left_out = group.leave_out()
     own = slice(*votes.outcomes.ptr[2:4])
-    group.precision[own], group.shift[own] = 0.0, 0.0
+    group.sites.precision[own], group.sites.shift[own] = 0.0, 0.0
     group.solve(now.prior)
     again = group.leave_out()  # nothing is left to leave out
     np.testing.assert_allclose(left_out.mean[own], group.differences.mean[own], atol=1e-8)

@@ -10,10 +10,9 @@ from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
 from annotruth.errors import InputError
-from annotruth.models.pairs.pair_gpm.groups import _distinct
-from annotruth.models.pairs.pair_gpm.large import sample_votes
 from annotruth.models.pairs.pair_gpm.model import PairGPM
-from annotruth.models.pairs.pair_gpm.votes import distinct_pairs
+from annotruth.models.pairs.pair_gpm.starts import _distinct, sample_votes
+from annotruth.models.pairs.pair_gpm.votes import _distinct_pairs
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.observations import Comparisons
 
@@ -166,7 +165,7 @@ def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.Monke
         annotators=np.arange(n_annotators),
     )
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 5000)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.large._SAMPLE", 2000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.starts._SAMPLE", 2000)
     fit = PairGPM().fit(votes).result_
     assert fit.behavior[:10].count("random") >= 8
     assert set(fit.behavior[10:]) == {"serious"}
@@ -179,7 +178,7 @@ def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.Monkey
     assert sample.counted_annotators() == (sample.comparisons_per_annotator > 0).sum() == 25
     small = PairGPM().fit(data).result_.parameters["precision"][0]
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 2000)
-    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.large._SAMPLE", 1000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.starts._SAMPLE", 1000)
     large = PairGPM(tol=1.0).fit(data).result_.parameters["precision"][0]
     assert 0.5 < large / small < 2.0
 
@@ -187,9 +186,9 @@ def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.Monkey
 def test_pairs_are_the_same_from_a_table_and_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simulate.comparers(n_items=12, n_annotators=20, seed=1).comparisons
     left, right = data.left.astype(np.int64), data.right.astype(np.int64)
-    table = distinct_pairs(left, right, 12)
+    table = _distinct_pairs(left, right, 12)
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.votes._MAX_TABLE", 0)
-    for one, other in zip(table, distinct_pairs(left, right, 12), strict=True):
+    for one, other in zip(table, _distinct_pairs(left, right, 12), strict=True):
         np.testing.assert_array_equal(one, other)
     low, high = np.divmod(table[0][table[1]], 12)
     np.testing.assert_array_equal(low, np.minimum(left, right))

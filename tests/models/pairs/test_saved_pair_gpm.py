@@ -89,7 +89,7 @@ def test_tampered_fits_raise_nothing_but_annotruth_errors(saved: Path, tmp_path:
         with suppress(at.AnnotruthError):
             fit = at.load(tmp_path / str(number))
             n_loaded += 1
-            for use in (predict, at.RankFit.summary, at.RankFit.groups, at.RankFit.items):
+            for use in (predict, at.Fit.summary, at.Fit.groups, at.Fit.items):
                 with suppress(at.AnnotruthError):
                     use(fit)
     assert n_loaded > 5

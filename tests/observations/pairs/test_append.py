@@ -7,7 +7,7 @@ import pytest
 from tests.models.pairs.rank_fits import votes
 
 import annotruth as at
-from annotruth.observations.pairs.append import append_comparisons
+from annotruth.observations.append import append_comparisons
 
 ROWS = [("a", "b", "x", "left"), ("b", "c", "y", "right"), ("a", "c", "x", "tie")]
 
@@ -47,7 +47,7 @@ def test_rows_that_lack_one_of_the_old_are_all_votes():
 def test_without_sides_the_smaller_code_is_on_the_left():
     base = votes(("b", "c", "x", "left"), sides_known=False)
     new = votes(("a", "b", "x", "left"), sides_known=False)
-    both = append_comparisons(base, new).comparisons
+    both = append_comparisons(base, new).table
     assert both.items.to_pylist() == ["b", "c", "a"]
     assert (both.left <= both.right).all()
     assert rows_of(both)[1] == ("b", "a", "x", "right")
@@ -57,7 +57,7 @@ def test_without_sides_covariates_are_exchanged_with_them():
     base = votes(("b", "c", "x", "left"), sides_known=False)
     new = votes(("a", "b", "x", "left"), sides_known=False)
     base, new = (replace(data, covariates={"length": np.array([2.0])}) for data in (base, new))
-    both = append_comparisons(base, new).comparisons
+    both = append_comparisons(base, new).table
     assert both.covariates["length"].tolist() == [2.0, -2.0]
 
 
@@ -73,7 +73,7 @@ def test_covariates_and_contexts_are_appended():
 
     base = with_more(votes(*ROWS), [1, 2, 3], [0])
     new = with_more(votes(("d", "a", "w", "left")), [4], [1])
-    both = append_comparisons(base, new).comparisons
+    both = append_comparisons(base, new).table
     assert both.covariates["length"][np.argsort(both.row)].tolist() == [1, 2, 3, 4]
     assert both.contexts.to_pylist() == ["a", "d"]
     assert both.context[np.argsort(both.row)].tolist() == [0, 0, 0, 1]

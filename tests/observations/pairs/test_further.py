@@ -8,9 +8,9 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.io.comparisons import read_comparisons
+from annotruth.io.readers import read_comparisons
 from annotruth.observations import Comparisons
-from annotruth.observations.pairs.append import append_comparisons
+from annotruth.observations.append import append_comparisons
 
 TEXT = (
     "left,right,annotator,winner,language,ranking\n"
@@ -43,7 +43,7 @@ def test_several_files_have_rankings_of_their_own(tmp_path: Path) -> None:
     alone = read_comparisons(tmp_path / "a.csv")
     n = len(set(alone.further["ranking"].to_pylist()))
     assert len(set(both.further["ranking"].to_pylist())) == 2 * n
-    appended = append_comparisons(alone, alone.subset(alone.left == 0)).comparisons
+    appended = append_comparisons(alone, alone.subset(alone.left == 0)).table
     assert appended.n_comparisons == 6
     assert len(appended.further["ranking"]) == 6
 

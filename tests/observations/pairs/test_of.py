@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.io.comparisons import load_comparisons
+from annotruth.io.readers import load_comparisons
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 
 ROWS = {

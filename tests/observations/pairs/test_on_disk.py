@@ -10,7 +10,7 @@ from pyarrow import parquet
 import annotruth as at
 from annotruth import simulate
 from annotruth.errors import InputError
-from annotruth.io.comparisons import read_comparisons
+from annotruth.io.readers import read_comparisons
 
 MEMORY = "300kB"  # of which a batch has 300 rows
 

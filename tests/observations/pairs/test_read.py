@@ -11,7 +11,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.io.comparisons import load_comparisons, read_comparisons
+from annotruth.io.readers import load_comparisons, read_comparisons
 
 CSV = "left,right,annotator,winner\na,b,x,left\nb,c,y,tie\nc,a,x,right\n"
 VOTES = [("a", "b", "x", "left"), ("b", "c", "y", "tie"), ("c", "a", "x", "right")]
@@ -347,7 +347,7 @@ def test_annotators_are_left_out(write, tmp_path):
             r"scale is for labels, not for comparisons: leave it out \(`--scale`\)",
         ),
         ({"input_format": "wide"}, "`--input-format`"),
-        ({"query": "select 1"}, "this is no database"),
+        ({"query": "select 1"}, "this is not a database"),
         ({"question": "q"}, "has no questions"),
         ({"max_size": "10"}, "max-size"),
         ({"colums": {}}, "unknown option 'colums'"),

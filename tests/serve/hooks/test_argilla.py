@@ -8,8 +8,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.argilla import Argilla
-from annotruth.serve.hooks.message import HookMessage, HookProject
-from annotruth.serve.hooks.signatures import SignatureError, new_secret, sign
+from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError, new_secret, sign
 
 LABELS = HookProject("labels", {})
 

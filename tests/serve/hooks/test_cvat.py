@@ -9,9 +9,8 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.cvat import Cvat, CvatProject, item_of_frame
-from annotruth.serve.hooks.message import HookMessage, HookProject
+from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError, sign_hex
 from annotruth.serve.hooks.polling import reconcile
-from annotruth.serve.hooks.signatures import SignatureError, sign_hex
 from annotruth.serve.store.events import (
     AnnotationState,
     annotation_states,

@@ -7,8 +7,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.label_studio import LabelStudio
-from annotruth.serve.hooks.message import HookMessage, HookProject
-from annotruth.serve.hooks.signatures import SignatureError
+from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError
 
 LABELS = HookProject("labels", {})
 

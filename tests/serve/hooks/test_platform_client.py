@@ -5,8 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from annotruth.serve.addresses import PrivateAddressError
-from annotruth.serve.hooks.client import PlatformClient, PlatformError, TokenAuth
+from annotruth.serve.outgoing import PlatformClient, PlatformError, PrivateAddressError, TokenAuth
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_a_host_that_does_not_exist():
 
 
 def test_an_answer_that_is_too_large(server, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.hooks.client._MAX_ANSWER", 10)
+    monkeypatch.setattr("annotruth.serve.outgoing._MAX_ANSWER", 10)
     opened = client(server, allow_private=True)
     with opened, pytest.raises(PlatformError, match="is too large: /api"):
         opened.get("/api")

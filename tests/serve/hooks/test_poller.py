@@ -17,9 +17,8 @@ from annotruth.serve.hooks.polling import (
     poll_due,
 )
 from annotruth.serve.store.events import append_events, current_labels
-from annotruth.serve.store.projects import keep_contact
+from annotruth.serve.store.projects import add_snapshot, folder_name, keep_contact, snapshots_folder
 from annotruth.serve.store.rows import add, find, find_one, remove
-from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
 from annotruth.serve.store.tables import PlatformConnection, Snapshot
 
 

@@ -6,10 +6,10 @@ import httpx2
 import pytest
 from tests.serve.hooks.label_studio_twin import LEGACY, PERSONAL, SETTINGS, LabelStudioTwin
 
-from annotruth.serve.hooks.client import PlatformError, checked_url
 from annotruth.serve.hooks.label_studio import LabelStudio, LabelStudioProject
 from annotruth.serve.hooks.message import HookProject
 from annotruth.serve.hooks.polling import reconcile
+from annotruth.serve.outgoing import PlatformError, checked_url
 from annotruth.serve.store.events import AnnotationState, annotation_states, append_events
 from annotruth.serve.store.tables import LabelEvent
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.message import HookMessage, HookProject
+from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError
 from annotruth.serve.hooks.potato import Potato
-from annotruth.serve.hooks.signatures import SignatureError
 
 SENTIMENT = HookProject("labels", {"question": "sentiment"})
 SECRET = "potato-secret"

@@ -16,14 +16,19 @@ from tests.waiting import wait_until
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.hooks.message import new_secret
 from annotruth.serve.hooks.polling import POLL_EVERY, is_poll_due, poll_due
-from annotruth.serve.hooks.signatures import new_secret
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import current_labels
-from annotruth.serve.store.projects import all_gold, create_project, keep_contact
-from annotruth.serve.store.rows import add, find_one
-from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
+from annotruth.serve.store.projects import (
+    add_snapshot,
+    all_gold,
+    create_project,
+    folder_name,
+    keep_contact,
+    snapshots_folder,
+)
+from annotruth.serve.store.rows import add, find_one, utc_now
 from annotruth.serve.store.tables import PlatformConnection, Snapshot
 from annotruth.serve.web.app import make_app
 

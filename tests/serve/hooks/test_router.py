@@ -11,15 +11,15 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.hooks.message import new_secret, sign, sign_hex
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.router import make_hooks
-from annotruth.serve.hooks.signatures import new_secret, sign, sign_hex
 from annotruth.serve.store.events import current_labels, last_seq
 from annotruth.serve.store.projects import change_settings, create_project
 from annotruth.serve.store.rows import add, find_one
 from annotruth.serve.store.tables import PlatformConnection, gold
-from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.errors import add_handlers
+from annotruth.serve.web.guard import add_handlers
+from annotruth.serve.web.parameters import ServeContext
 
 SECRET = new_secret()
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from annotruth.serve.hooks.signatures import (
+from annotruth.serve.hooks.message import (
     TOLERANCE,
     SignatureError,
     new_secret,

@@ -6,7 +6,7 @@ from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin, choic
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.serve.hooks.label_studio import LabelStudioProject
-from annotruth.serve.hooks.write_back import MODEL_VERSION, find_control, write_back
+from annotruth.serve.hooks.polling import MODEL_VERSION, find_control, write_back
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_refused_predictions_are_counted(twin, fit):
 
 
 def test_predictions_go_in_batches(fit, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.hooks.write_back._AT_ONCE", 2)
+    monkeypatch.setattr("annotruth.serve.hooks.polling._AT_ONCE", 2)
     twin = LabelStudioTwin()
     assert write(twin, fit).n_added == 3
     sizes = [len(content) for method, _, content in twin.requests if method == "POST"]

@@ -6,8 +6,8 @@ import pytest
 
 import annotruth as at
 from annotruth.ranking import next_comparisons
-from annotruth.serve.pages.parts import Frame
-from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables
+from annotruth.serve.pages.frame import Frame
+from annotruth.serve.pages.tables import LabelTables, RankTables
 from annotruth.serve.store.tables import Project, Snapshot
 
 HOSTILE = (

@@ -9,21 +9,22 @@ from fastapi import FastAPI
 from tests.serve.web_server import start_in_thread
 
 import annotruth as at
+from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.alerts import add_alert
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import create_project, set_content
-from annotruth.serve.store.rows import add_all
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    add_alert,
     add_snapshot,
+    create_project,
     folder_name,
     next_version,
+    set_content,
     set_hourly_counts,
     snapshots_folder,
 )
+from annotruth.serve.store.rows import add_all
 from annotruth.serve.store.tables import AnnotatorHistory, LabelEvent, Project, Snapshot
-from annotruth.serve.store.tokens import create_token
 from annotruth.serve.web.app import make_app
 
 

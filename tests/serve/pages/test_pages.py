@@ -7,41 +7,23 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.distribution import Distribution
-from annotruth.serve.pages import actions, lists
+from annotruth.serve.pages import lists, settings
 from annotruth.serve.pages.details import (
-    AnnotatorData,
-    ItemData,
     annotator_page,
     content_sources,
     item_page,
-    label_query,
     ranked_item_page,
-    shown_labels,
 )
-from annotruth.serve.pages.overview import (
-    OverviewData,
-    ProjectRow,
-    login_page,
-    overview_page,
-    projects_page,
-    thinned_snapshots,
-)
-from annotruth.serve.pages.parts import Frame
-from annotruth.serve.pages.settings import (
-    SettingsData,
-    alerts_page,
-    audit_page,
-    log_query,
-    settings_page,
-)
-from annotruth.serve.pages.snapshot_tables import LabelTables
-from annotruth.serve.pages.static import SCRIPT, static_file, static_path
-from annotruth.serve.pages.table import ROWS_PER_PAGE, TableQuery, chosen_rows
+from annotruth.serve.pages.frame import SCRIPT, Frame, login_page, static_file, static_path
+from annotruth.serve.pages.overview import overview_page, projects_page, thinned_snapshots
+from annotruth.serve.pages.settings import settings_page
+from annotruth.serve.pages.tables import ROWS_PER_PAGE, LabelTables, TableQuery, chosen_rows
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
@@ -107,76 +89,65 @@ def event_of(item, annotator, label, now, **more):
     return StoredEvent(1, 1, "api", "e", "a", item, "", annotator, label, received=now, **fields)
 
 
+def annotators(frame, tables, activity=lambda names: {}, **asked):
+    return lists.annotators_page(frame, tables, asked, activity)
+
+
 def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshots, now):
-    hours = {now + timedelta(hours=k): 10 * k for k in range(5)}
-    alerts = [Alert(1, 1, now, "agreement", "", "agreement fell by 9%", {})]
-    data = OverviewData(
-        project=films,
-        snapshots=snapshots,
-        per_hour=hours,
-        alerts=alerts,
+    page = overview_page(
+        frame,
+        films,
+        snapshots,
+        per_hour={now + timedelta(hours=k): 10 * k for k in range(5)},
+        state=WorkerState(1, error="all labels are <equal>"),
+        alerts=[Alert(1, 1, now, "agreement", "", "agreement fell by 9%", {})],
         to_drop=["ann & bob"],
         now=now,
     )
-    page = check_safe(overview_page(frame, data))
+    text = check_safe(page).text
     for words in (
         *("1,200", "12 of 40", "0.62", "2 spammers", "12.50", "0.5 per label", "77 labels to go"),
-        *(
-            "5 Apr 2027",
-            "agreement fell by 9%",
-            "62 per hour on average, last 24 hours",
-            "one <b>note</b>",
-            "1 annotator to drop",
-            "ann & bob",
-        ),
+        *("5 Apr 2027", "agreement fell by 9%", "62 per hour on average, last 24 hours"),
+        *("one <b>note</b>", "1 annotator to drop", "ann & bob", "all labels are <equal>"),
         *("Labels per hour", "Agreement and progress", "share of items finished"),
     ):
-        assert words in page.text, words
+        assert words in text, words
 
 
 def test_the_overview_says_limits_first_and_reassures_nobody(frame, films, snapshots, now):
     summary = {**snapshots[-1].summary, "n_spammers": None, "notes": ["labels hardly agree"]}
     last = snapshots[-1]._replace(summary=summary)
-    data = OverviewData(project=films, snapshots=[last], to_drop=["ann"], now=now)
-    page = check_safe(overview_page(frame, data)).text
-    assert "spammers" not in page
-    assert "Annotators 9 not known" in page
-    assert page.index("labels hardly agree") < page.index("1 annotator to drop")
+    text = check_safe(overview_page(frame, films, [last], to_drop=["ann"], now=now)).text
+    assert "spammers" not in text
+    assert "Annotators 9 not known" in text
+    assert text.index("labels hardly agree") < text.index("1 annotator to drop")
 
 
 def test_pages_of_items_mark_disputed_labels(frame, tables):
-    query = lists.item_query("/items", {}, tables)
-    assert "Disputed" not in lists.items_page(frame, tables, query)
+    assert "Disputed" not in lists.items_page(frame, tables, {})
     fit = tables.fit
     category = (fit.label >= 2) * 1  # far from the votes of many items
     shares = np.eye(fit.data.n_categories)[4 * (1 - category)]
     wrong = replace(fit, distribution=Distribution.of_dense(shares))
     assert 0 < wrong.disputed.sum() < len(wrong.disputed)
     changed = LabelTables(wrong, tables.advice)
-    query = lists.item_query("/items", {"sort": "-disputed"}, changed)
-    page = lists.items_page(frame, changed, query)
+    page = lists.items_page(frame, changed, {"sort": "-disputed"})
     assert page.count(">disputed</span>") == min(ROWS_PER_PAGE, wrong.disputed.sum())
     for code in (wrong.disputed.argmax(), wrong.disputed.argmin()):
         item = changed.items["item"][int(code)].as_py()
-        text = check_safe(item_page(frame, ItemData(item=item, tables=changed))).text
+        text = check_safe(item_page(frame, item, changed)).text
         said = "Disputed yes at most one vote in ten supports the label"
         assert (said in text) == wrong.disputed[code]
 
 
-def test_an_end_that_has_passed_is_not_expected(frame, films, snapshots, now):
-    def page(days):
-        later = now + timedelta(days=days)
-        return check_safe(
-            overview_page(frame, OverviewData(project=films, snapshots=snapshots, now=later))
-        ).text
-
-    assert "12:00 UTC" in page(399.5)
-    assert "not known" in page(401)
+@pytest.mark.parametrize(("days", "words"), [(399.5, "12:00 UTC"), (401, "not known")])
+def test_an_end_that_has_passed_is_not_expected(frame, films, snapshots, now, days, words):
+    page = overview_page(frame, films, snapshots, now=now + timedelta(days=days))
+    assert words in check_safe(page).text
 
 
 def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
-    data = OverviewData(project=films, snapshots=snapshots, per_hour={now: 4321})
-    page = overview_page(frame, data)
+    page = overview_page(frame, films, snapshots, per_hour={now: 4321})
     n_charts = page.count("4,321 labels")  # one per width of the screen
     assert n_charts > 0
     assert page.count("0 labels") == 11 * n_charts
@@ -184,12 +155,8 @@ def test_one_hour_does_not_fill_the_chart(frame, films, snapshots, now):
 
 @pytest.mark.parametrize("year", [1, 1970, 2020])
 def test_one_old_label_does_not_make_a_bar_for_every_day_since(frame, films, snapshots, now, year):
-    data = OverviewData(
-        project=films,
-        snapshots=snapshots,
-        per_hour={datetime(year, 1, 1, tzinfo=UTC): 1, now: 4321},
-    )
-    page = overview_page(frame, data)
+    hours = {datetime(year, 1, 1, tzinfo=UTC): 1, now: 4321}
+    page = overview_page(frame, films, snapshots, per_hour=hours)
     n_charts = page.count("4,321 labels")
     assert n_charts > 0
     assert page.count(" labels</title>") == 366 * n_charts
@@ -198,19 +165,12 @@ def test_one_old_label_does_not_make_a_bar_for_every_day_since(frame, films, sna
 
 
 def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
-    page = check_safe(overview_page(frame, OverviewData(project=films)))
-    assert "Waiting for the first labels" in page.text
-    assert "/api/v1/projects/films/labels" in page.text
-    data = OverviewData(project=films, n_received=1234)
-    text = check_safe(overview_page(frame, data)).text
+    text = check_safe(overview_page(frame, films)).text
+    assert "Waiting for the first labels" in text
+    assert "/api/v1/projects/films/labels" in text
+    text = check_safe(overview_page(frame, films, n_received=1234)).text
     assert "Labels 1,234 received" in text
     assert "being fitted for the first time" in text
-
-
-def test_the_overview_says_what_the_worker_could_not_do(frame, films, snapshots):
-    state = WorkerState(1, error="all labels are <equal>")
-    data = OverviewData(project=films, snapshots=snapshots, state=state)
-    assert "all labels are <equal>" in check_safe(overview_page(frame, data)).text
 
 
 def test_of_many_snapshots_some_are_drawn_the_last_among_them(snapshots):
@@ -221,30 +181,25 @@ def test_of_many_snapshots_some_are_drawn_the_last_among_them(snapshots):
 
 
 def test_annotators_are_sorted_searched_and_picked(frame, tables):
-    def ids(**query):
-        wanted = lists.annotator_query("/annotators", query, tables)
-        shown = lists.shown_annotators(tables, wanted)
-        page = lists.annotators_page(frame, tables, wanted, shown, {})
+    def ids(**asked):
+        page = annotators(frame, tables, **asked)
         check_safe(page)
         return column(page, "Annotators")
 
-    by_reliability = sorted(
-        tables.annotators.to_pylist(), key=lambda row: (row["reliability"], int(row["annotator"]))
-    )
-    assert ids() == [row["annotator"] for row in by_reliability]
-    assert ids(sort="-reliability")[-1] == by_reliability[0]["annotator"]
+    rows = tables.annotators.to_pylist()
+    rows.sort(key=lambda row: (row["reliability"], int(row["annotator"])))
+    names = [row["annotator"] for row in rows]
+    assert ids() == names
+    assert ids(sort="-reliability")[-1] == names[0]
     assert ids(sort="no such column") == ids()
-    assert set(ids(search="1")) == {
-        row["annotator"] for row in by_reliability if "1" in row["annotator"]
-    }
-    dropped = [row["annotator"] for row in by_reliability if row["verdict"] == "drop"]
+    assert set(ids(search="1")) == {name for name in names if "1" in name}
+    dropped = [row["annotator"] for row in rows if row["verdict"] == "drop"]
     assert dropped
     assert ids(pick="drop") == dropped
 
 
 def test_a_sorted_heading_says_so_and_reverses(frame, tables):
-    query = lists.item_query("/items", {"sort": "n_labels", "search": "a b"}, tables)
-    page = lists.items_page(frame, tables, query)
+    page = lists.items_page(frame, tables, {"sort": "n_labels", "search": "a b"})
     assert re.search(r'aria-sort="ascending"><a href="[^"]*sort=-n_labels[^"]*"', page)
     assert page.count("aria-sort") == 1
     assert "search=a+b" in page
@@ -252,8 +207,7 @@ def test_a_sorted_heading_says_so_and_reverses(frame, tables):
 
 def test_items_are_paged(frame, tables):
     def page(number):
-        query = lists.item_query("/items", {"sort": "item", "page": number}, tables)
-        return lists.items_page(frame, tables, query)
+        return lists.items_page(frame, tables, {"sort": "item", "page": number})
 
     first, last = column(page("1"), "Items"), column(page("3"), "Items")
     assert (len(first), len(last)) == (ROWS_PER_PAGE, 120 - 2 * ROWS_PER_PAGE)
@@ -264,13 +218,12 @@ def test_items_are_paged(frame, tables):
         assert column(page(odd), "Items") == first
 
 
-def test_missing_values_come_last_in_either_order(tables):
-    import pyarrow as pa
-
+@pytest.mark.parametrize(("descending", "expected"), [(False, "cab"), (True, "acb")])
+def test_missing_values_come_last_in_either_order(descending, expected):
     table = pa.table({"item": ["a", "b", "c"], "value": [2.0, None, 1.0]})
-    for sort, expected in (("value", ["c", "a", "b"]), ("-value", ["a", "c", "b"])):
-        query = TableQuery.parse("/", {"sort": sort}, ["value"], "value")
-        assert chosen_rows(table, query, ids="item")[0]["item"].to_pylist() == expected
+    query = TableQuery(path="/", sort="value", descending=descending)
+    rows, _ = chosen_rows(table, query, ids="item")
+    assert [row["item"] for row in rows] == list(expected)
 
 
 def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tables, now):
@@ -278,27 +231,31 @@ def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tabl
         AnnotatorHistory(1, "3", v, now + timedelta(hours=v), 5, 0.9, 0.8, None, "serious", "keep")
         for v in range(4)
     ]
-    query = label_query("/annotator", {"id": "3"}, tables)
-    rows, total = shown_labels(tables, tables.annotator_code("3"), query)
-    assert total == tables.annotators["n_labels"][tables.annotator_code("3")].as_py()
-    assert [row["p_serious"] for row in rows] == sorted(row["p_serious"] for row in rows)
-    events = {rows[0]["item"]: event_of(rows[0]["item"], "3", rows[0]["label"], now)}
-    data = AnnotatorData(
-        annotator="3", tables=tables, history=history, traits={"team": "<b>"}, seconds=4.25,
+    asked_of = []
+
+    def events(items):
+        asked_of.extend(items)
+        return {items[0]: event_of(items[0], "3", "1", now)}
+
+    page = annotator_page(
+        *(frame, "3", tables, {"id": "3"}),
+        history=history,
+        traits={"team": "<b>"},
+        seconds=4.25,
         events=events,
-    )  # fmt: skip
-    page = annotator_page(frame, data, query, (rows, total))
+    )
     text = check_safe(page).text
     for words in (
-        "Reliability over time",
-        "recovered ↓",
-        "4.2 s",
-        "<b>",
-        "1 Mar 2026, 12:00",
-        "5.0",
+        *("Reliability over time", "recovered ↓", "4.2 s", "<b>", "1 Mar 2026, 12:00", "5.0"),
     ):
         assert words in text, words
     assert "id=3&amp;sort=" in page
+    n_labels = tables.annotators["n_labels"][tables.annotator_code("3")].as_py()
+    assert column(page, "Labels") == asked_of
+    assert f"of {n_labels}" in text or f"{n_labels} rows" in text
+    serious = [float(n) for n in re.findall(r'<td class="right">(0\.\d\d|1\.00)</td>', page)]
+    assert len(serious) == len(asked_of)
+    assert serious == sorted(serious)
 
 
 @pytest.fixture(scope="module")
@@ -318,40 +275,29 @@ def flagging_tables():
 def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):
     tables = flagging_tables
     assert tables.fit.n_spammers == 3
-    query = lists.annotator_query("/annotators", {}, tables)
-    assert query.sort == "accuracy"
-    shown = lists.shown_annotators(tables, query)
-    page = lists.annotators_page(frame, tables, query, shown, {})
+    page = annotators(frame, tables)
     assert page.index(">Accuracy") < page.index(">Reliability")
     assert "Accuracy of annotators" in page
     # Flagged people are colored in both columns, nobody else.
     assert page.split("</table>")[0].count('class="at-warn"') == 6
-    worst = shown[0][0]
-    data = AnnotatorData(
-        annotator=worst["annotator"],
-        tables=tables,
-        history=[
-            AnnotatorHistory(1, worst["annotator"], v, now + timedelta(hours=v), 5, 0.3, 0.2, 0.4, "random", "drop")
-            for v in range(3)
-        ],
-    )  # fmt: skip
-    query = label_query("/annotator", {"id": worst["annotator"]}, tables)
-    labels = shown_labels(tables, tables.annotator_code(worst["annotator"]), query)
-    text = check_safe(annotator_page(frame, data, query, labels)).text
+    worst = min(tables.annotators.to_pylist(), key=lambda row: row["accuracy"])
+    who = worst["annotator"]
+    assert column(page, "Annotators")[0] == who
+    past = 5, 0.3, 0.2, 0.4, "random", "drop"
+    history = [AnnotatorHistory(1, who, v, now + timedelta(hours=v), *past) for v in range(3)]
+    text = check_safe(annotator_page(frame, who, tables, history=history)).text
     assert text.index("Accuracy") < text.index("Reliability")
     assert f"Accuracy {worst['accuracy']:.2f}" in text
     assert "dashed" not in text
     item = tables.items["item"][0].as_py()
-    event = event_of(item, worst["annotator"], "a", now)
-    page = item_page(frame, ItemData(item=item, tables=tables, labels=[event]))
+    page = item_page(frame, item, tables, labels=[event_of(item, who, "a", now)])
     assert ">Accuracy" in page
     assert ">Reliability" not in page
 
 
 def test_an_annotator_without_a_snapshot_has_a_page(frame, tables):
     for known in (None, tables):
-        page = annotator_page(frame, AnnotatorData(annotator="new", tables=known))
-        assert "in no snapshot yet" in page
+        assert "in no snapshot yet" in annotator_page(frame, "new", known)
 
 
 def test_the_page_of_an_item_shows_who_said_what(frame, tables, now):
@@ -359,25 +305,17 @@ def test_the_page_of_an_item_shows_who_said_what(frame, tables, now):
     place = tables.labels_of_item(0)[0]
     who = tables.annotators["annotator"][int(tables.fit.data.annotator[place])].as_py()
     label = tables.names[int(tables.consensus.category[place])]
-    data = ItemData(
-        item=item,
-        tables=tables,
+    page = item_page(
+        *(frame, item, tables),
         labels=[event_of(item, who, label, now), event_of(item, "stranger", "<i>", now)],
         past=[event_of(item, who, "1", now, deleted=True)],
         content={"text": "two\nlines", "link": "https://example.org/a"},
         gold="4",
         leases=["dora"],
     )
-    page = item_page(frame, data)
     text = check_safe(page).text
     for words in (
-        "two lines",
-        "Known truth 4",
-        "dora",
-        "stranger",
-        "<i>",
-        "deleted",
-        "https://example",
+        *("two lines", "Known truth 4", "dora", "stranger", "<i>", "deleted", "https://example"),
     ):
         assert words in text, words
     assert column(page, "Who said what") == [who, "stranger"]
@@ -398,30 +336,31 @@ def test_a_page_may_load_what_its_content_refers_to(value, sources):
 
 def test_content_that_is_no_address_is_text(frame):
     for value in ("javascript:alert(1)//a.png", "a.png", "//evil.example/a.png", 7, ["x"]):
-        page = check_safe(item_page(frame, ItemData(item="a", content={"it": value})))
+        page = check_safe(item_page(frame, "a", content={"it": value}))
         assert str(value) in page.text
 
 
 def test_the_queue_has_items_that_need_labels_and_who_has_them(frame, tables, now):
-    query = lists.queue_query("/queue", {})
     waiting = [row for row in tables.items.to_pylist() if row["add"] > 0]
     first = max(waiting, key=lambda row: row["gain"])["item"]
     leases = [Lease(1, first, "ann <b>", now + timedelta(minutes=7))]
-    page = lists.queue_page(frame, tables, query, leases, now)
+    page = lists.queue_page(frame, tables, {}, leases, now)
     assert column(page, "Queue")[0] == first
     text = check_safe(page).text
     assert "7 more minutes" in text
     assert text.count("ann <b>") == 2
 
 
+DUELS = Frame(project="duels", kind="comparisons")
+
+
 def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
-    frame = Frame(project="duels", kind="comparisons")
-    page = lists.ranking_page(frame, rank_tables, lists.ranking_query("/items", {}))
+    page = lists.items_page(DUELS, rank_tables, {})
     check_safe(page)
     ranks = rank_tables.items.sort_by([("rank", "ascending")])
     assert column(page, "Ranking") == ranks["item"].to_pylist()
     best = ranks["item"][0].as_py()
-    page = ranked_item_page(frame, best, rank_tables, None)
+    page = ranked_item_page(DUELS, best, rank_tables, None)
     check_safe(page)
     cells = [int(n) for n in re.findall(r'<td class="right">(\d+)</td>', page)]
     won = sum(cells[1::4])
@@ -429,80 +368,69 @@ def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
 
 
 def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
-    frame = Frame(project="duels", kind="comparisons")
-    page = lists.queue_page(frame, rank_tables, lists.queue_query("/queue", {}), [], now)
-    text = check_safe(page).text
+    text = check_safe(lists.queue_page(DUELS, rank_tables, {}, [], now)).text
     assert f"{rank_tables.advice.n_add} comparisons to ask for" in text
     row = rank_tables.advice.comparison_table().to_pylist()[0]
     pair = [str(row["left"]), str(row["right"])]
-    leases = [
-        Lease(1, LabelTask(*names).key, "ann", now + timedelta(minutes=7))
-        for names in (pair, ("x", "y"))
-    ]
-    page = lists.queue_page(frame, rank_tables, lists.queue_query("/queue", {}), leases, now)
+    keys = [LabelTask(*names).key for names in (pair, ("x", "y"))]
+    leases = [Lease(1, key, "ann", now + timedelta(minutes=7)) for key in keys]
+    page = lists.queue_page(DUELS, rank_tables, {}, leases, now)
     text = check_safe(page).text
     assert f"{' and '.join(pair)} : ann , for 7 more minutes" in text
     assert "a pair: ann , for 7 more minutes" in text
     assert "pair%3A" not in page
-    query = label_query("/annotator", {}, rank_tables)
     who = rank_tables.annotators["annotator"][0].as_py()
-    shown = shown_labels(rank_tables, 0, query)
-    assert shown[1] == 20
-    data = AnnotatorData(annotator=who, tables=rank_tables)
-    check_safe(annotator_page(frame, data, query, shown))
-    wanted = lists.annotator_query("/annotators", {}, rank_tables)
-    shown = lists.shown_annotators(rank_tables, wanted)
-    check_safe(lists.annotators_page(frame, rank_tables, wanted, shown, {}))
+    assert "20 rows" in check_safe(annotator_page(DUELS, who, rank_tables)).text
+    check_safe(annotators(DUELS, rank_tables))
 
 
 def test_alerts_link_to_what_they_are_about(frame, now):
+    query = TableQuery(path="/alerts")
     alerts = [
         Alert(1, 1, now, "verdict", "a/b", "annotator a/b: drop", {}),
         Alert(2, 1, now, "finished", "", "item x needs no more labels", {"items": ["x"]}, True),
     ]
-    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2, 300)
+    page = lists.alerts_page(frame, query, alerts, 2, 300)
     check_safe(page)
     assert "/projects/films/annotator?id=a%2Fb" in page
     assert "/projects/films/item?id=x" in page
     assert "Mark all as seen" in page
     assert '/projects/films/alerts?pick=finished">300 alerts of finished items</a>' in page
     reader = Frame(project="films", n_alerts=2)
-    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2, 0)
+    assert "Mark all as seen" not in lists.alerts_page(reader, query, alerts, 2, 0)
 
 
 def test_the_audit_log_escapes_details(frame, now):
     entries = [AuditEntry(1, 1, now, "token 3f (<b>)", "settings changed", {"<i>": "<u>"})]
-    text = check_safe(audit_page(frame, log_query("/audit", {}), entries, 1)).text
+    text = check_safe(lists.audit_page(frame, TableQuery(path="/audit"), entries, 1)).text
     assert "token 3f (<b>)" in text
     assert '{"<i>": "<u>"}' in text
 
 
 def test_settings_are_forms_for_administrators_alone(frame, films, now):
     tokens = [Token("3f", 1, "<ci>", "write", now), Token("4f", 1, "old", "read", now, revoked=now)]
-    data = SettingsData(project=films, now=now, tokens=tokens, secret=("token", "at_5f_secret"))
-    page = settings_page(frame, data)
+    hooks = [Webhook(number, 1, f"https://{number}.org", "", ()) for number in (1, 2)]
+    failed = Delivery(7, 1, 3, 2, now, "waiting", "connection <refused>")
+    page = settings_page(
+        *(frame, films, now),
+        tokens=tokens,
+        webhooks=hooks,
+        last_deliveries={1: failed},
+        secret=("token", "at_5f_secret"),
+    )
     text = check_safe(page).text
     assert "at_5f_secret" in text
+    assert "waiting: connection <refused>" in text
+    assert page.count("none yet") == 1
     assert page.count('value="revoke-token"') == 1
-    forms = page.count("<form")
-    assert forms == page.count('name="csrf" value="a token"')
-    reader = settings_page(Frame(project="films"), SettingsData(project=films, now=now))
+    assert page.count("<form") == page.count('name="csrf" value="a token"')
+    reader = settings_page(Frame(project="films"), films, now)
     assert "<form" not in reader.split("<main")[1]
 
 
-def test_settings_show_the_last_delivery_of_a_webhook(frame, films, now):
-    hooks = [Webhook(number, 1, f"https://{number}.org", "", ()) for number in (1, 2)]
-    failed = Delivery(7, 1, 3, 2, now, "waiting", "connection <refused>")
-    data = SettingsData(project=films, now=now, webhooks=hooks, last_deliveries={1: failed})
-    page = settings_page(frame, data)
-    assert "waiting: connection &lt;refused&gt;" in page
-    assert page.count("none yet") == 1
-
-
 def test_projects_are_listed_and_created(films, snapshots):
-    page = projects_page(
-        Frame(csrf="c", scope="admin"), [ProjectRow(films, snapshots[-1])], may_create=True
-    )
+    frame = Frame(csrf="c", scope="admin")
+    page = projects_page(frame, [(films, snapshots[-1])], may_create=True)
     assert column(page, "Projects") == ["films"]
     assert "12 of 40" in check_safe(page).text
     assert "New project" not in projects_page(Frame(), [], may_create=False)
@@ -520,20 +448,23 @@ def test_hostile_ids_are_text_everywhere(hostile_tables, hostile_texts, films, s
     frame = Frame(csrf=hostile_texts[1], project="films", scope="admin")
     tables = hostile_tables
     item, who = tables.items["item"][0].as_py(), tables.annotators["annotator"][1].as_py()
-    wanted = lists.annotator_query("/a", {"search": hostile_texts[1]}, tables)
-    query = label_query("/a", {"id": who, "sort": "item"}, tables)
-    shown = shown_labels(tables, tables.annotator_code(who), query)
     labels = [event_of(item, text, text, now) for text in hostile_texts]
-    pages = [
-        overview_page(frame, OverviewData(project=films, snapshots=snapshots, to_drop=hostile_texts)),
-        lists.annotators_page(frame, tables, wanted, lists.shown_annotators(tables, wanted), {}),
-        annotator_page(frame, AnnotatorData(annotator=who, tables=tables), query, shown),
-        lists.items_page(frame, tables, lists.item_query("/i", {"search": hostile_texts[0]}, tables)),
-        item_page(frame, ItemData(item=item, tables=tables, labels=labels, past=labels, leases=hostile_texts,
-                                  gold=hostile_texts[0], content=dict.fromkeys(hostile_texts, hostile_texts[0]))),
-        lists.queue_page(frame, tables, lists.queue_query("/q", {}), [], now),
-    ]  # fmt: skip
-    for page in pages:
+    content = dict.fromkeys(hostile_texts, hostile_texts[0])
+    for page in (
+        overview_page(frame, films, snapshots, to_drop=hostile_texts),
+        annotators(frame, tables, search=hostile_texts[1]),
+        annotator_page(frame, who, tables, {"id": who, "sort": "item"}),
+        lists.items_page(frame, tables, {"search": hostile_texts[0]}),
+        item_page(
+            *(frame, item, tables),
+            labels=labels,
+            past=labels,
+            leases=hostile_texts,
+            gold=hostile_texts[0],
+            content=content,
+        ),
+        lists.queue_page(frame, tables, {}, [], now),
+    ):
         check_safe(page)
         assert "<script>alert" not in page
         assert "<img" not in page
@@ -551,6 +482,6 @@ def test_addresses_of_static_files_change_with_their_content():
 
 @pytest.mark.parametrize("days", ["0", "36501", "0000019999999999", "9" * 5000, "-1", "1.5", "¹"])
 def test_a_lifetime_of_a_token_that_is_not_of_the_list_is_refused(days):
-    change = actions._Change(SimpleNamespace(), SimpleNamespace(), {"name": "x", "days": days})
+    change = settings._Change(SimpleNamespace(), SimpleNamespace(), {"name": "x", "days": days})
     with pytest.raises(InputError, match="unknown lifetime of the token: choose one of the list"):
-        actions._create_token(change)
+        settings._create_token(change)

@@ -5,8 +5,13 @@ from datetime import timedelta
 import pytest
 
 from annotruth.serve.pages.routes import TO_ACT_ON, n_unseen
-from annotruth.serve.store.alerts import add_alert, due_deliveries, last_deliveries, note_attempt
-from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.projects import (
+    add_alert,
+    create_project,
+    due_deliveries,
+    last_deliveries,
+    note_attempt,
+)
 from annotruth.serve.store.rows import add, change, count, find, find_one, remove
 from annotruth.serve.store.tables import (
     Alert,

@@ -19,10 +19,10 @@ from tests.waiting import MAX_SECONDS
 
 import annotruth as at
 from annotruth.serve.store import database as module
-from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_events, current_labels, last_seq
 from annotruth.serve.store.projects import create_project, get_project, list_projects
+from annotruth.serve.store.rows import metadata
 from annotruth.serve.store.tables import LabelEvent
 
 OLD_SCHEMA = Path(__file__).parent / "schema_0001.sql"

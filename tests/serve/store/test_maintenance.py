@@ -12,8 +12,6 @@ from sqlalchemy import select
 
 import annotruth as at
 from annotruth.io.readers import read_labels
-from annotruth.serve.store.alerts import add_alert, due_deliveries
-from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, current_labels, events_since
 from annotruth.serve.store.maintenance import (
@@ -23,14 +21,19 @@ from annotruth.serve.store.maintenance import (
     log,
     remove_superseded,
 )
-from annotruth.serve.store.projects import create_project, get_project, set_traits, take_lease
-from annotruth.serve.store.rows import add, add_all, find
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    add_alert,
     add_snapshot,
+    create_project,
+    due_deliveries,
+    get_project,
     latest_snapshot,
+    set_traits,
     snapshot_history,
     snapshots_folder,
+    take_lease,
 )
+from annotruth.serve.store.rows import add, add_all, find, metadata
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,

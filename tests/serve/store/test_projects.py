@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import annotruth as at
+from annotruth.serve.administration import create_token, find_token, list_tokens, revoke_token
 from annotruth.serve.store.projects import (
     change_settings,
     create_project,
@@ -14,7 +15,6 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import change
 from annotruth.serve.store.tables import Token
-from annotruth.serve.store.tokens import create_token, find_token, list_tokens, revoke_token
 
 
 def test_projects_are_created_listed_and_changed(database, project, now):

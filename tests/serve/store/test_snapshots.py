@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.rows import add_all, put
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
     add_snapshot,
     annotator_history,
     folder_name,
+    get_project,
     get_worker_state,
     hourly_counts,
     latest_annotator_history,
@@ -19,6 +18,7 @@ from annotruth.serve.store.snapshots import (
     snapshot_history,
     snapshots_folder,
 )
+from annotruth.serve.store.rows import add_all, put
 from annotruth.serve.store.tables import AnnotatorHistory, Snapshot, WorkerState
 
 HOUR = timedelta(hours=1)

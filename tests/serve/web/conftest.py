@@ -16,12 +16,12 @@ from fastapi import FastAPI
 from tests.serve.web_server import start_in_thread
 from tests.waiting import MAX_SECONDS
 
+from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.tokens import create_token
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.web.app import make_app
-from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.parameters import ServeContext
 
 
 class Reply(NamedTuple):

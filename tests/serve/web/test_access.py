@@ -7,11 +7,11 @@ from sqlalchemy import select
 from tests.serve.web.conftest import start_server
 from tests.waiting import wait_until
 
-from annotruth.serve.store.columns import utc_now
+from annotruth.serve.administration import create_token, find_token, get_token
 from annotruth.serve.store.database import DatabaseUnavailableError
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import login as login_table
-from annotruth.serve.store.tokens import create_token, find_token, get_token
-from annotruth.serve.web.api.system import OPEN_PATHS
+from annotruth.serve.web.api_admin import OPEN_PATHS
 from annotruth.serve.web.auth import Login
 
 SECRET_TEXT = "snowy-owl"

@@ -10,7 +10,7 @@ from annotruth.errors import InputError
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.tables import LabelEvent
-from annotruth.serve.web.errors import UnavailableError
+from annotruth.serve.web.guard import UnavailableError
 from annotruth.serve.web.ingest import Ingest, _failure
 
 

@@ -28,7 +28,7 @@ def test_open_pages_learn_of_new_labels(sqlite_server):
 
 
 def test_too_many_listeners_get_503(sqlite_server, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.web.live.MAX_LISTENERS", 0)
+    monkeypatch.setattr("annotruth.serve.web.results.MAX_LISTENERS", 0)
     reply = sqlite_server.call("GET", "/projects/birds/events")
     assert (reply.status, reply.headers["retry-after"]) == (503, "2")
     assert reply.body == {"detail": "too many pages listen already: try again later"}
@@ -43,8 +43,8 @@ def next_event(response):
 
 
 def test_no_acknowledged_label_is_lost_when_postgresql_stops(postgresql_tables, tmp_path):
-    from annotruth.serve.store.columns import metadata
     from annotruth.serve.store.events import current_labels
+    from annotruth.serve.store.rows import metadata
 
     postgresql_tables.run(f"truncate {', '.join(metadata.tables)} restart identity", "test")
     server, stop = start_server(postgresql_tables.url("test"), tmp_path / "data")

@@ -9,8 +9,7 @@ import pytest
 import annotruth as at
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import create_project, set_content
-from annotruth.serve.store.snapshots import add_snapshot
+from annotruth.serve.store.projects import add_snapshot, create_project, set_content
 from annotruth.serve.store.tables import LabelEvent, Snapshot
 from annotruth.serve.web.results import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue

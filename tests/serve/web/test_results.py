@@ -7,10 +7,8 @@ from tests.serve.web.test_live import next_event
 from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
-from annotruth.serve.store.columns import utc_now
-from annotruth.serve.store.projects import get_project
-from annotruth.serve.store.rows import add_all
-from annotruth.serve.store.snapshots import add_snapshot, snapshots_folder
+from annotruth.serve.store.projects import add_snapshot, get_project, snapshots_folder
+from annotruth.serve.store.rows import add_all, utc_now
 from annotruth.serve.store.tables import AnnotatorHistory, Snapshot
 
 

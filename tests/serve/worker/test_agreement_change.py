@@ -5,7 +5,7 @@ import pytest
 
 from annotruth.observations import Labels
 from annotruth.observations.scale import Scale
-from annotruth.serve.worker.agreement_change import AgreementState, find_agreement_change
+from annotruth.serve.worker.alerting import AgreementState, find_agreement_change
 
 
 def labels_in_order(seed, *, n_items=300, n_annotators=20, per_item=5, fall_at=None, shifts=False):

@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy import update
 
 from annotruth.errors import InputError
-from annotruth.serve.addresses import check_url
-from annotruth.serve.hooks.signatures import new_secret, standard_key, verify_standard
-from annotruth.serve.store.alerts import add_alert, due_deliveries
-from annotruth.serve.store.columns import utc_now
-from annotruth.serve.store.rows import add, find, find_one
+from annotruth.serve.hooks.message import new_secret, standard_key, verify_standard
+from annotruth.serve.outgoing import check_url
+from annotruth.serve.store.projects import add_alert, due_deliveries
+from annotruth.serve.store.rows import add, find, find_one, utc_now
 from annotruth.serve.store.tables import Delivery, Webhook, delivery
 from annotruth.serve.worker.deliver import WAITS, SendingError, deliver_due, send
 

@@ -9,18 +9,18 @@ from tests.waiting import MAX_SECONDS, wait_until
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.result import Fit
-from annotruth.serve.store.alerts import due_deliveries
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import append_events
-from annotruth.serve.store.projects import create_project, set_gold
-from annotruth.serve.store.rows import add, find
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
     annotator_history,
+    create_project,
+    due_deliveries,
     get_worker_state,
     hourly_counts,
     latest_snapshot,
+    set_gold,
 )
+from annotruth.serve.store.rows import add, find, utc_now
 from annotruth.serve.store.tables import Alert, LabelEvent, Webhook, alert
 from annotruth.serve.worker import loop as loops
 from annotruth.serve.worker import project as projects

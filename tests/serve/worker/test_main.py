@@ -10,9 +10,9 @@ from tests.serve.worker.conftest import make_events
 from tests.waiting import MAX_SECONDS, wait_until
 
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.snapshots import latest_snapshot
+from annotruth.serve.store.projects import latest_snapshot
 
-COMMAND = [sys.executable, "-m", "annotruth.serve.worker"]
+COMMAND = [sys.executable, "-m", "annotruth.serve.worker.loop"]
 
 
 def test_missing_settings_are_said_in_one_line():

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import text
 from tests.serve.worker.conftest import make_events
 
-from annotruth.serve.store.columns import metadata
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.snapshots import hourly_counts, latest_snapshot
+from annotruth.serve.store.projects import hourly_counts, latest_snapshot
+from annotruth.serve.store.rows import metadata
 from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.worker.loop import only_worker
 

@@ -9,14 +9,14 @@ from tests.serve.worker.conftest import make_events
 import annotruth as at
 from annotruth.serve.store.events import current_table
 from annotruth.serve.store.maintenance import erase_annotator, remove_superseded
-from annotruth.serve.store.projects import change_settings
-from annotruth.serve.store.rows import find
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    change_settings,
     get_worker_state,
     hourly_counts,
     latest_snapshot,
     snapshot_history,
 )
+from annotruth.serve.store.rows import find
 from annotruth.serve.store.tables import Alert, LabelEvent, alert
 from annotruth.serve.worker.loop import Loop
 

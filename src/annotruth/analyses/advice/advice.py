@@ -6,46 +6,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from annotruth.analyses.advice.annotators import (
     NOBODY,
     AnnotatorAdvice,
     Workload,
     annotator_advice,
-    assign,
     even_workload,
-    verdicts,
 )
+from annotruth.analyses.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
 from annotruth.analyses.advice.items import (
     LEAST_GAIN,
     MAX_PER_ROUND,
     ItemAdvice,
-    ItemAssessment,
     item_advice,
     share_out,
 )
 from annotruth.analyses.advice.latent_classes import LatentClassBasis
-from annotruth.analyses.advice.standing import Standing, standing_verdicts
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import table_of
-from annotruth.models.fits import past_fits
 from annotruth.models.fits.notes import to_dicts
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
+from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow, from_arrow
 from annotruth.observations.validate import is_integer
 
 if TYPE_CHECKING:
     from annotruth.io.tasks import Task
-
 
 # What completion offers.
 _PUBLIC = (
@@ -251,15 +246,8 @@ class Advice:
         }
 
 
-class AdviceBasis(Protocol):
-    """What advice needs to know of a fit: how uncertain items are, and what labels gain."""
-
-    @property
-    def label_gain(self) -> Floats:
-        """What one label by each annotator gains, up to a factor."""
-
-    def assess(self, ask: NDArray[np.bool_]) -> ItemAssessment:
-        """Return how uncertain each item is and what one label by those to ask would gain."""
+AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
+"""What advice needs to know of a fit: how uncertain items are, and what labels gain."""
 
 
 def basis_of(fit: Fit) -> AdviceBasis:
@@ -271,8 +259,6 @@ def basis_of(fit: Fit) -> AdviceBasis:
     classes = None if estimator is None else estimator.latent_classes()
     if classes is not None:
         return LatentClassBasis(fit, classes)
-    from annotruth.analyses.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
-
     if fit.distribution is None:
         return ScoreBasis(fit)
     if fit.data.scale.is_ordinal:
@@ -304,30 +290,6 @@ def advise(fit: Fit, budget: int | None = None, *, basis: AdviceBasis | None = N
     return Advice(fit, budget, add, items, people)
 
 
-def keep_table(fit: Fit) -> pa.Table:
-    """Return annotator, verdict, ask and reason, as ``annotruth fit --keep`` writes them.
-
-    A fit that continues others has the standing verdicts beside them.
-    """
-    table = annotator_advice(fit, basis_of(fit).label_gain).table(fit)
-    if fit.earlier_fits is None:
-        return table
-    return table.add_column(2, "standing", standing_table(fit)["standing"])
-
-
-def standing_table(fit: Fit) -> pa.Table:
-    """Return the standing verdicts over all fits up to this one: annotator, verdict, since, standing."""
-    names = past_fits.annotator_names(fit)
-    before = {}
-    if fit.earlier_fits is not None:
-        last = past_fits.last_fit(fit.earlier_fits)
-        columns = (last[name].to_pylist() for name in ("annotator", "standing", "verdict", "since"))
-        before = {name: Standing(*rest) for name, *rest in zip(*columns, strict=True)}
-    standing = standing_verdicts(fit, names.to_pylist(), verdicts(fit)[0], before)
-    now, said, since = zip(*standing, strict=True)
-    return pa.table({"annotator": names, "verdict": said, "since": since, "standing": now})
-
-
 def check_budget(budget: int | None) -> None:
     """Refuse a budget that is not a number of labels."""
     if budget is not None and (not is_integer(budget) or budget < 1):
@@ -337,3 +299,22 @@ def check_budget(budget: int | None) -> None:
 def _counts(counts: Mapping[str, int]) -> str:
     """Write the words that occur with their counts."""
     return ", ".join(f"{word} {count:,}" for word, count in counts.items() if count)
+
+
+def assign(labels: Labels, add: Codes, gain: Floats, workload: Workload) -> tuple[Codes, Codes]:
+    """Assign the labels to add: codes of items, and of annotators or `NOBODY`.
+
+    Items with the highest gain choose first, among the annotators who have not labelled them.
+    """
+    starts = labels.cell_ptr[labels.item_ptr]
+    items: list[int] = []
+    annotators: list[int] = []
+    for e in np.argsort(-gain, kind="stable").tolist():
+        wanted = int(add[e])
+        if not wanted:
+            continue
+        labelled_by = set(labels.annotator[starts[e] : starts[e + 1]].tolist())
+        chosen = workload.choose(wanted, excluded=labelled_by)
+        items += [e] * wanted
+        annotators += chosen + [NOBODY] * (wanted - len(chosen))
+    return np.array(items, dtype=np.int64), np.array(annotators, dtype=np.int64)

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.flags import RULES, has_flags, verdicts_by_flags
-from annotruth.errors import counted
+from annotruth.errors import AnnotruthError, counted, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.base_fit import (
+    FLAGGED,
+    LOW_ACCURACY,
+    NO_VERDICT,
+    OTHER_OPINION,
+    PARTLY_CARELESS,
+    SPAMMER_BELOW,
+    TOO_FEW,
+    UNCLEAR,
+    table_of,
+)
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
-from annotruth.observations import Labels
+from annotruth.observations.encode import match_ids
 
 NOBODY = -1
 """Code of an assignment to a new annotator, where all of those to ask have labelled the item."""
@@ -43,30 +52,19 @@ _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAdvice:
-    """The verdict on every annotator, one entry per annotator.
+    """The verdict on every annotator, one entry per annotator."""
 
-    Attributes
-    ----------
-    verdict
-        One of `VERDICTS`, by the rules that `verdict_rules` states.
-    information
-        What a label of theirs gains, relative to the mean of the best tenth's.
-    ask
-        Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
-    reason
-        The reason for the verdict, with numbers, and whether the information is low.
-    """
-
-    verdict: NDArray[np.str_]
-    information: Floats
+    verdict: NDArray[np.str_]  # one of `VERDICTS`, by the rules that `verdict_rules` states
+    information: Floats  # what a label of theirs gains, relative to the mean of the best tenth's
+    # whether to give them assignments: not dropped, and information of at least `ASK_FROM`
     ask: NDArray[np.bool_]
-    reason: Sequence[str]
+    reason: Sequence[str]  # the reason for the verdict, with numbers
 
     def count(self, verdicts: Sequence[str] = VERDICTS) -> dict[str, int]:
         """Return how many annotators have each verdict."""
         return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in verdicts}
 
-    def table(self, fit: Fit | RankFit) -> pa.Table:
+    def table(self, fit: Fit[Any]) -> pa.Table:
         """Return the annotators, their verdicts, whether to ask them, and the reasons."""
         return table_of(
             {
@@ -108,7 +106,7 @@ def advice_of_verdicts(
     return AnnotatorAdvice(verdict, information, ask, reason)
 
 
-def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def verdicts(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
 
     A model of comparisons must have reliabilities.
@@ -118,23 +116,28 @@ def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
         return np.full(n, "unsure"), [why_void(fit)] * n
     if fit.reliability is None:
         return _verdicts_by_matches(cast("Fit", fit))
-    judge = verdicts_by_flags if has_flags(fit) else _verdicts_by_reliability
-    verdict, reasons = judge(fit)
-    if "over_time" in fit.further:
-        from annotruth.analyses.advice.over_time import with_changes  # few fits have times
-
-        return with_changes(fit, verdict, reasons)
-    return verdict, reasons
+    judge = _verdicts_by_flags if has_flags(fit) else _verdicts_by_reliability
+    found = judge(fit)
+    return _with_changes(fit, *found) if "over_time" in fit.further else found
 
 
-def verdict_table(fit: AnnotatorResults) -> pa.Table:
+def verdict_table(fit: Fit[Any]) -> pa.Table:
     """Return annotator, verdict and reason, for a fit of comparisons or of sets."""
+    if fit.reliability is None:
+        raise AnnotruthError(
+            f"{fit.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
+        )
     verdict, reason = verdicts(fit)
     columns = {"verdict": verdict.tolist(), "reason": reason}
     return table_of({"annotator": fit.data.annotators, **columns})
 
 
-def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
+def has_flags(fit: Fit[Any]) -> bool:
+    """Whether the fit's model flags annotators."""
+    return FLAGGED in fit.annotator_columns
+
+
+def verdict_rules(fit: Fit[Any]) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
     if fit.is_void:
         return {"unsure": f"everybody: {why_void(fit)}"}
@@ -145,7 +148,13 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
             "too few labels": f"fewer than {FEW_LABELS} labels",
         }
     if has_flags(fit):
-        return dict(RULES)
+        return {
+            "keep": "labels follow the items",
+            "drop": "labels are careless or consistently wrong, by strong evidence that plain counts "
+            "support",
+            "unsure": "accuracy clearly below the crowd's, careless in part, or another opinion",
+            "too few labels": f"{TOO_FEW}, or labels that follow the items too weakly: more would tell",
+        }
     interval = "reliability" if fit.low is None else "whole 95% interval of the reliability"
     rules = {
         "keep": f"{interval} {SPAMMER_BELOW} or more",
@@ -159,21 +168,17 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
     return rules
 
 
-def why_void(fit: AnnotatorResults) -> str:
+def why_void(fit: Fit[Any]) -> str:
     """Return why a fit says nothing about people."""
     return f"labels {CHANCE}" if fit.verdict == "chance" else "labels hardly agree"
 
 
-def _is_chance(fit: AnnotatorResults) -> bool:
-    return fit.verdict == "chance"
-
-
-def _may_drop(fit: AnnotatorResults) -> bool:
+def _may_drop(fit: Fit[Any]) -> bool:
     """Whether the fit can tell spam from mistakes, and its labels from chance."""
-    return fit.p_serious is not None and not _is_chance(fit)
+    return fit.p_serious is not None and fit.verdict != "chance"
 
 
-def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_reliability(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
     A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
@@ -199,11 +204,11 @@ def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], l
         few_verdict: few_behavior,
     }
     why_not = f"{fit.model} cannot tell spam from mistakes"
-    if _is_chance(fit):
+    if fit.verdict == "chance":
         why_not = f"{fit.unit}s {CHANCE}"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
-    side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)
+    side = side_preferences(fit) if fit.kind == "comparisons" else [""] * len(verdict)
     reasons = []
     for s, word in enumerate(verdict.tolist()):
         estimate = f"reliability {fit.reliability[s]:.2f}"
@@ -266,18 +271,130 @@ def far_below_median(fit: Fit) -> NDArray[np.bool_]:
     return far
 
 
+N_EXAMPLES = 3
+"""How many items a verdict names."""
+
+_NOTICED = {
+    LOW_ACCURACY: "accuracy clearly below that of most annotators",
+    PARTLY_CARELESS: "a part of the labels does not depend on the items",
+    OTHER_OPINION: "agrees with others who differ from the crowd",
+    UNCLEAR: "labels follow the items too weakly to tell",
+    NO_VERDICT: "labels are too few to tell them from chance",
+}
+_CAMPS = "it is open which of two sides is right"
+_MOST_SHOWN = 24  # characters of an item's name
+
+
+def _verdicts_by_flags(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:
+    """Return the verdict on every annotator of a fit whose model flags them, and the reasons."""
+    assert fit.behavior is not None
+    flagged = np.asarray(fit.annotator_columns[FLAGGED], dtype=np.bool_)
+    behavior = np.array(fit.behavior, dtype=object)
+    noticed = np.isin(behavior, list(_NOTICED))
+    needs_more = np.isin(behavior, [TOO_FEW, UNCLEAR])
+    noticed &= ~needs_more
+    verdict = np.select(
+        [flagged, needs_more, noticed], ["drop", "too few labels", "unsure"], "keep"
+    )
+    examples = example_items(fit, flagged | noticed) if fit.kind == "labels" else {}
+    reasons = [
+        _reason(fit, s, word) + examples.get(s, "") for s, word in enumerate(verdict.tolist())
+    ]
+    return verdict, reasons
+
+
+def _reason(fit: Fit[Any], s: int, verdict: str) -> str:
+    """Return the evidence for a verdict in one sentence."""
+    assert fit.behavior is not None
+    columns, behavior = fit.annotator_columns, fit.behavior[s]
+    n_labels = counted(int(fit.data.labels_per_annotator[s]), fit.unit)
+    said = f"on {n_labels}"
+    if "accuracy" in columns:
+        low, high = columns["accuracy_low"][s], columns["accuracy_high"][s]
+        said = f"accuracy {columns['accuracy'][s]:.2f} ({low:.2f} to {high:.2f}) on {n_labels}"
+    if verdict == "drop":
+        odds = f"{10 ** min(float(columns['evidence'][s]), 9):,.0f}"
+        return (
+            f"{said}: {behavior}; {odds} times likelier if labels do not follow the items, agreement with "
+            f"others {columns['agreement'][s]:+.2f} (0: own labels shuffled)"
+        )
+    if verdict == "too few labels":
+        return f"{said}: {_NOTICED.get(behavior, TOO_FEW)}"
+    if verdict == "unsure":
+        noticed = _CAMPS if fit.verdict == "camps" else _NOTICED[behavior]
+        return f"{said}: {behavior}, {noticed}"
+    return f"{said}: {behavior}"
+
+
+def example_items(fit: Fit, which: NDArray[np.bool_]) -> dict[int, str]:
+    """Return, for some annotators, the labels that most contradict what was recovered, in words.
+
+    Only items that others labelled, too.
+    """
+    data, theta = fit.data, fit.distribution
+    if theta is None or fit.label is None or not which.any():
+        return {}
+    cell = data.cell_of_label()
+    item = data.item_of_cell()[cell]
+    chosen = np.flatnonzero(which[data.annotator] & (data.labels_per_item[item] > 1))
+    p_own = theta.of_each_cell(data)[cell[chosen]]
+    order = np.lexsort((chosen, p_own, data.annotator[chosen]))
+    annotator = data.annotator[chosen][order]
+    first = np.flatnonzero(np.diff(annotator, prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    kept = order[(rank < N_EXAMPLES) & (p_own[order] < 0.5)]
+    found: dict[int, list[str]] = {}
+    names: Sequence[str] = data.scale.names
+    for place in chosen[kept].tolist():
+        e = int(item[place])
+        name = str(data.items[e].as_py())
+        short = name if len(name) <= _MOST_SHOWN else f"{name[: _MOST_SHOWN - 3]}..."
+        given = names[data.cell_category[cell[place]]]
+        text = f"{short}: {given} instead of {names[fit.label[e]]}"
+        found.setdefault(int(data.annotator[place]), []).append(text)
+    return {s: f"; for example {', '.join(texts)}" for s, texts in found.items()}
+
+
+def describe_time(at: Any) -> str:
+    """Return a date as "3 May 2024", and a number as it is."""
+    return f"{at.day} {at:%B %Y}" if isinstance(at, datetime) else f"{at:g}"
+
+
+def describe_change(row: Mapping[str, Any]) -> str:
+    """Return a row of the table of changes in words: what changed, and when."""
+    at = row["at"]
+    when = f"{'on' if isinstance(at, datetime) else 'at'} {describe_time(at)}"
+    return f"changed {when}: reliability {row['before']:.2f} before, {row['after']:.2f} after"
+
+
+def name_change(row: Mapping[str, Any]) -> str:
+    """Return a row of the table of changes in words, with the annotator."""
+    return f"annotator {shown(row['annotator'])} {describe_change(row)}"
+
+
+def _with_changes(
+    fit: Fit[Any], verdict: NDArray[np.str_], reasons: Sequence[str]
+) -> tuple[NDArray[np.str_], list[str]]:
+    """Return verdicts and reasons that take annotators' last changes into account.
+
+    Nobody is kept without reserve who is a spammer since.
+    """
+    table = fit.further_table("over_time", "changes_over_time")
+    places = match_ids(table["annotator"].combine_chunks(), fit.data.annotators).tolist()
+    verdict, reasons = verdict.copy(), list(reasons)
+    last = dict(zip(places, table.to_pylist(), strict=True))
+    for s, row in last.items():
+        reasons[s] += f"; {describe_change(row)}"
+        if verdict[s] == "keep" and row["after"] < SPAMMER_BELOW:
+            verdict[s] = "unsure"
+    return verdict, reasons
+
+
 class Workload:
     """How many assignments everybody has, to choose whom to ask next.
 
-    Parameters
-    ----------
-    people
-        Whom to ask, and how informative they are.
-    limit
-        How many assignments one annotator gets.
-    is_strict
-        Whether annotators at the limit are never chosen; otherwise they are, if nobody else is
-        left, those with the fewest assignments first.
+    ``limit`` is how many assignments one annotator gets. If it ``is_strict``, annotators at the limit are
+    never chosen; otherwise they are, if nobody else is left, those with the fewest assignments first.
     """
 
     def __init__(self, people: AnnotatorAdvice, limit: int, *, is_strict: bool) -> None:
@@ -304,22 +421,3 @@ def even_workload(people: AnnotatorAdvice, n_assignments: int) -> Workload:
     """Return a workload in which nobody gets much more than an even share, as far as possible."""
     n_ask = max(int(people.ask.sum()), 1)
     return Workload(people, math.ceil(_LOAD * n_assignments / n_ask), is_strict=False)
-
-
-def assign(labels: Labels, add: Codes, gain: Floats, workload: Workload) -> tuple[Codes, Codes]:
-    """Assign the labels to add: codes of items, and of annotators or `NOBODY`.
-
-    Items with the highest gain choose first, among the annotators who have not labelled them.
-    """
-    starts = labels.cell_ptr[labels.item_ptr]
-    items: list[int] = []
-    annotators: list[int] = []
-    for e in np.argsort(-gain, kind="stable").tolist():
-        wanted = int(add[e])
-        if not wanted:
-            continue
-        labelled_by = set(labels.annotator[starts[e] : starts[e + 1]].tolist())
-        chosen = workload.choose(wanted, excluded=labelled_by)
-        items += [e] * wanted
-        annotators += chosen + [NOBODY] * (wanted - len(chosen))
-    return np.array(items, dtype=np.int64), np.array(annotators, dtype=np.int64)

@@ -1,7 +1,8 @@
-"""What more labels changed: two fits, most of whose items and annotators are the same."""
+"""What more labels or comparisons changed: two fits, most of whose items and annotators are the same."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.advice import advise, standing_table
+from annotruth.analyses.advice.advice import advise
+from annotruth.analyses.advice.annotators import verdicts
+from annotruth.analyses.advice.standing import standing_table
 from annotruth.bindings import bound
-from annotruth.errors import InputError, counted, shown
+from annotruth.errors import InputError, counted, shorten, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, RankFit
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, from_arrow
 
@@ -24,13 +27,47 @@ _MAX_LISTED = 5  # in the summary, of items and of annotators
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class AnyChanges:
+    """What changes of labels and of rankings have in common.
+
+    ``new`` is how many labels or comparisons, items and annotators are new, by their names in the
+    singular; ``n_repeated`` how many labels or comparisons were given again, and left out;
+    ``frame`` the caller's frame library.
+    """
+
+    new: Mapping[str, int]
+    n_repeated: int
+    frame: str
+    item_table: pa.Table
+    annotator_table: pa.Table
+
+    def items(self) -> Any:
+        """Return one row per item whose label or rank changed."""
+        return from_arrow(self.item_table, self.frame)
+
+    def annotators(self) -> Any:
+        """Return one row per annotator whose verdict changed."""
+        return from_arrow(self.annotator_table, self.frame)
+
+    def _new_lines(self) -> list[str]:
+        """Return what is new, and what was given again, in words."""
+        lines = ["new: " + ", ".join(counted(number, word) for word, number in self.new.items())]
+        if self.n_repeated:
+            unit = next(iter(self.new))
+            again = counted(self.n_repeated, f"{unit} was", f"{unit}s were")
+            lines.append(f"{again} in the fit already")
+        return lines
+
+    def _new_entries(self) -> dict[str, Any]:
+        return {f"new_{word}s": number for word, number in self.new.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Changes(AnyChanges):
     """The differences between a fit and a later fit with more labels.
 
     Attributes
     ----------
-    n_labels, n_items, n_annotators
-        How many are new.
     n_repeated
         How many labels were given again, and left out.
     item_table
@@ -43,19 +80,10 @@ class Changes:
     reliability_table
         Annotators whose reliability moved by at least `LEAST_MOVE`, the largest change first:
         annotator, reliability_before, reliability.
-    frame
-        The caller's frame library.
     """
 
-    n_labels: int
-    n_items: int
-    n_annotators: int
-    n_repeated: int
-    item_table: pa.Table
     status_table: pa.Table
-    annotator_table: pa.Table
     reliability_table: pa.Table
-    frame: str
 
     def __repr__(self) -> str:
         return (
@@ -66,17 +94,24 @@ class Changes:
     def _repr_html_(self) -> str:
         return str(bound("Changes.notebook")(self))
 
-    def items(self) -> Any:
-        """Return one row per item whose label changed."""
-        return from_arrow(self.item_table, self.frame)
+    @property
+    def n_labels(self) -> int:
+        """How many labels are new."""
+        return self.new["label"]
+
+    @property
+    def n_items(self) -> int:
+        """How many items are new."""
+        return self.new["item"]
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators are new."""
+        return self.new["annotator"]
 
     def statuses(self) -> Any:
         """Return one row per item that needs labels now and did not before, or the reverse."""
         return from_arrow(self.status_table, self.frame)
-
-    def annotators(self) -> Any:
-        """Return one row per annotator whose verdict changed."""
-        return from_arrow(self.annotator_table, self.frame)
 
     def reliabilities(self) -> Any:
         """Return one row per annotator whose reliability moved."""
@@ -94,46 +129,34 @@ class Changes:
 
     def summary(self) -> str:
         """Return the changes in a few lines."""
-        new = ", ".join(
-            counted(number, word)
-            for number, word in (
-                (self.n_labels, "label"),
-                (self.n_items, "item"),
-                (self.n_annotators, "annotator"),
-            )
+        n_moved = len(self.reliability_table)
+        return "\n".join(
+            [
+                *self._new_lines(),
+                f"items whose label changed: {len(self.item_table):,}",
+                *(
+                    f"  {row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
+                    for row in _first_rows(self.item_table)
+                ),
+                f"items that need no more labels now: {self.n_finished:,}",
+                f"items that need labels again: {self.n_doubtful:,}",
+                f"annotators whose verdict changed: {len(self.annotator_table):,}",
+                *(
+                    f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
+                    for row in _first_rows(self.annotator_table)
+                ),
+                f"annotators whose reliability moved by {LEAST_MOVE} or more: {n_moved:,}",
+                *(
+                    f"  {row['annotator']}{_move(row, ': ')}"
+                    for row in _first_rows(self.reliability_table)
+                ),
+            ]
         )
-        lines = [f"new: {new}"]
-        if self.n_repeated:
-            lines.append(
-                f"{counted(self.n_repeated, 'label was', 'labels were')} in the fit already"
-            )
-        lines.append(f"items whose label changed: {len(self.item_table):,}")
-        lines += [
-            f"  {row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
-            for row in _first_rows(self.item_table)
-        ]
-        lines.append(f"items that need no more labels now: {self.n_finished:,}")
-        lines.append(f"items that need labels again: {self.n_doubtful:,}")
-        lines.append(f"annotators whose verdict changed: {len(self.annotator_table):,}")
-        lines += [
-            f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
-            for row in _first_rows(self.annotator_table)
-        ]
-        lines.append(
-            f"annotators whose reliability moved by {LEAST_MOVE} or more: "
-            f"{len(self.reliability_table):,}"
-        )
-        lines += [
-            f"  {row['annotator']}{_move(row, ': ')}" for row in _first_rows(self.reliability_table)
-        ]
-        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the changes in words and numbers that JSON has."""
         return {
-            "new_labels": self.n_labels,
-            "new_items": self.n_items,
-            "new_annotators": self.n_annotators,
+            **self._new_entries(),
             "repeated_labels": self.n_repeated,
             "changed_items": self.item_table.to_pylist(),
             "finished_items": self.n_finished,
@@ -141,6 +164,43 @@ class Changes:
             "changed_statuses": self.status_table.to_pylist(),
             "changed_annotators": self.annotator_table.to_pylist(),
             "changed_reliabilities": self.reliability_table.to_pylist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RankChanges(AnyChanges):
+    """The differences between a fit of comparisons and a later one with more comparisons.
+
+    ``item_table`` has the items whose rank changed, the best first: item, before, rank, score;
+    ``annotator_table`` the annotators whose verdict changed: annotator, before, verdict, reliability.
+    """
+
+    def summary(self) -> str:
+        """Return the changes in a few lines."""
+        return "\n".join(
+            [
+                *self._new_lines(),
+                f"items whose rank changed: {len(self.item_table):,}",
+                *(
+                    f"  {shorten(str(row['item']))}: rank {row['before']} before, {row['rank']} now"
+                    for row in _first_rows(self.item_table)
+                ),
+                f"annotators whose verdict changed: {len(self.annotator_table):,}",
+                *(
+                    f"  {shorten(str(row['annotator']))}: {row['before']} before, {row['verdict']} "
+                    f"now (reliability {row['reliability']:.2f})"
+                    for row in _first_rows(self.annotator_table)
+                ),
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the changed items and annotators, as JSON types."""
+        return {
+            **self._new_entries(),
+            "repeated": self.n_repeated,
+            "changed_items": self.item_table.to_pylist(),
+            "changed_annotators": self.annotator_table.to_pylist(),
         }
 
 
@@ -183,7 +243,7 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
         How many labels were given again, to be mentioned.
     """
     for each in (before, after):
-        if not isinstance(each, Fit):
+        if getattr(each, "kind", "") != "labels":
             raise InputError(f"{shown(each)} is no fit of labels: give two fits of annotruth.fit")
     old, new = before.data, after.data
     items = _Common.of(old.items, new.items)
@@ -192,19 +252,49 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
     gone[annotators.before] = False
     n_removed = int(old.labels_per_annotator[gone].sum())
     advices = [advise(fit) for fit in (before, after)]
-    verdicts = [each.of_annotators.verdict for each in advices]
+    judged = [each.of_annotators.verdict for each in advices]
     if after.earlier_fits is not None:
-        verdicts = [np.array(standing_table(fit)["standing"]) for fit in (before, after)]
+        judged = [np.array(standing_table(fit)["standing"]) for fit in (before, after)]
     return Changes(
-        n_labels=new.n_labels - old.n_labels + n_removed,
-        n_items=new.n_items - len(items.after),
-        n_annotators=new.n_annotators - len(annotators.after),
+        new={
+            "label": new.n_labels - old.n_labels + n_removed,
+            "item": new.n_items - len(items.after),
+            "annotator": new.n_annotators - len(annotators.after),
+        },
         n_repeated=n_repeated,
+        frame=old.frame,
         item_table=_items(before, after, items),
         status_table=_statuses(after, items, *(each.of_items.status for each in advices)),
-        annotator_table=_verdicts(before, after, annotators, *verdicts),
+        annotator_table=_verdicts(before, after, annotators, *judged),
         reliability_table=_reliabilities(before, after, annotators),
-        frame=old.frame,
+    )
+
+
+def rank_changes(before: RankFit, after: RankFit, *, n_repeated: int = 0) -> RankChanges:
+    """Return what is different in a later fit of comparisons; arguments are as for `changes`."""
+    old, new = before.data, after.data
+    items = _Common.of(old.items, new.items)
+    rank_before, rank = before.ranking.rank, after.ranking.rank
+    moved = items.take(np.flatnonzero(rank_before[items.before] != rank[items.after]))
+    moved = moved.take(np.argsort(rank[moved.after], kind="stable"))
+    item_table = pa.table(
+        {
+            "item": old.items.take(as_arrow(moved.before)),
+            "before": rank_before[moved.before],
+            "rank": rank[moved.after],
+            "score": after.scores.mean[moved.after],
+        }
+    )
+    return RankChanges(
+        new={
+            "comparison": new.n_comparisons - old.n_comparisons,
+            "item": new.n_items - len(items.after),
+            "annotator": new.n_annotators - old.n_annotators,
+        },
+        n_repeated=n_repeated,
+        frame=new.frame,
+        item_table=item_table,
+        annotator_table=_rank_verdicts(before, after),
     )
 
 
@@ -256,6 +346,23 @@ def _verdicts(
             **columns,
         }
     )
+
+
+def _rank_verdicts(before: RankFit, after: RankFit) -> pa.Table:
+    """Return the annotators whose verdict changed; none for models without reliabilities."""
+    names = ("annotator", "before", "verdict", "reliability")
+    if before.reliability is None or after.reliability is None:
+        return pa.table({name: pa.array([], pa.string()) for name in names})
+    people = _Common.of(before.data.annotators, after.data.annotators)
+    was, now = verdicts(before)[0], verdicts(after)[0]
+    changed = people.take(np.flatnonzero(was[people.before] != now[people.after]))
+    columns = (
+        before.data.annotators.take(as_arrow(changed.before)),
+        pa.array(was[changed.before].tolist(), pa.string()),
+        pa.array(now[changed.after].tolist(), pa.string()),
+        after.reliability[changed.after],
+    )
+    return pa.table(dict(zip(names, columns, strict=True)))
 
 
 def _reliabilities(before: Fit, after: Fit, people: _Common) -> pa.Table:

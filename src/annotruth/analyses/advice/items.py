@@ -130,24 +130,14 @@ class ItemAssessment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ItemAdvice:
-    """The status of every item, one entry per item.
+    """The status of every item, one entry per item."""
 
-    Attributes
-    ----------
-    uncertainty
-        The expected squared Hellinger distance of the item's distribution from its truth.
-    gain
-        By how much one more label, by one of the annotators to ask, is expected to lower it.
-    status
-        One of `ITEM_STATUS`.
-    why
-        The reason for the status.
-    """
-
+    # the expected squared Hellinger distance of the item's distribution from its truth
     uncertainty: Floats
+    # by how much one more label, by one of the annotators to ask, is expected to lower it
     gain: Floats
-    status: NDArray[np.str_]
-    why: pa.Array
+    status: NDArray[np.str_]  # one of `ITEM_STATUS`
+    why: pa.Array  # the reason for the status
 
     @property
     def needs_labels(self) -> NDArray[np.bool_]:

@@ -49,20 +49,11 @@ _MIN_PROBABILITY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ClassPosterior:
-    """The posterior of some items over the latent classes.
+    """The posterior of some items over the latent classes."""
 
-    Attributes
-    ----------
-    weights
-        Items x classes; with ``halves`` the last column is the class of divided items.
-    opinions
-        Classes x categories.
-    halves
-        Items x categories: the opinions each item would have if it were divided, or None.
-    """
-
-    weights: Floats
-    opinions: Floats
+    weights: Floats  # items x classes; with ``halves`` the last column is that of divided items
+    opinions: Floats  # classes x categories
+    # items x categories: the opinions each item would have if it were divided, or None
     halves: Floats | None
 
     def uncertainty(self) -> Floats:

@@ -19,13 +19,17 @@ A verdict that was given is not replaced by too few labels, and fits without ver
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.flags import has_flags
-from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults, BaseFit
+from annotruth.analyses.advice.advice import basis_of
+from annotruth.analyses.advice.annotators import annotator_advice, has_flags, verdicts
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.fits import past_fits
+from annotruth.models.result import Fit
 
 SURE, RATHER = 0.95, 0.5
 """Probabilities from which somebody is clearly, or rather, what they are called."""
@@ -36,25 +40,15 @@ _NORMAL_95 = 1.96
 
 
 class Standing(NamedTuple):
-    """What holds about an annotator.
+    """What holds about an annotator."""
 
-    Attributes
-    ----------
-    verdict
-        The standing verdict.
-    said
-        The verdict of the last fit.
-    since
-        How many labels the annotator had when fits began to say so.
-    """
-
-    verdict: str
-    said: str
-    since: int
+    verdict: str  # the standing verdict
+    said: str  # the verdict of the last fit
+    since: int  # how many labels the annotator had when fits began to say so
 
 
 def standing_verdicts(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     names: Sequence[str],
     verdict: NDArray[np.str_],
     before: Mapping[str, Standing],
@@ -69,7 +63,7 @@ def standing_verdicts(
     last = np.array([each.verdict for each in past], dtype=object)
     said = np.array([each.said for each in past], dtype=object)
     since = np.where(said == verdict, [each.since for each in past], n_labels)
-    if fit.verdict in ("chance", "camps") or (isinstance(fit, BaseFit) and fit.is_void):
+    if fit.verdict in ("chance", "camps") or fit.is_void:
         now = last
     elif has_flags(fit):
         now = _by_flags(fit, verdict, last, since <= _SHARE_BEFORE * n_labels)
@@ -81,7 +75,7 @@ def standing_verdicts(
 
 
 def _by_flags(
-    fit: AnnotatorResults,
+    fit: Fit[Any],
     verdict: NDArray[np.str_],
     last: NDArray[np.object_],
     long: NDArray[np.bool_],
@@ -105,7 +99,7 @@ def _by_flags(
     )
 
 
-def _is_held(fit: AnnotatorResults, last: NDArray[np.object_]) -> NDArray[np.bool_]:
+def _is_held(fit: Fit[Any], last: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Return who keeps the last verdict of a model without flags."""
     if fit.reliability is None:
         return np.zeros(len(last), dtype=np.bool_)
@@ -117,3 +111,27 @@ def _is_held(fit: AnnotatorResults, last: NDArray[np.object_]) -> NDArray[np.boo
         between = (fit.low < SPAMMER_BELOW) & (fit.high >= SPAMMER_BELOW)
         held = between & np.where(is_low, last == "drop", last == "keep")
     return np.asarray(held, dtype=np.bool_)
+
+
+def keep_table(fit: Fit) -> pa.Table:
+    """Return annotator, verdict, ask and reason, as ``annotruth fit --keep`` writes them.
+
+    A fit that continues others has the standing verdicts beside them.
+    """
+    table = annotator_advice(fit, basis_of(fit).label_gain).table(fit)
+    if fit.earlier_fits is None:
+        return table
+    return table.add_column(2, "standing", standing_table(fit)["standing"])
+
+
+def standing_table(fit: Fit) -> pa.Table:
+    """Return the standing verdicts over all fits up to this one: annotator, verdict, since, standing."""
+    names = past_fits.annotator_names(fit)
+    before = {}
+    if fit.earlier_fits is not None:
+        last = past_fits.last_fit(fit.earlier_fits)
+        columns = (last[name].to_pylist() for name in ("annotator", "standing", "verdict", "since"))
+        before = {name: Standing(*rest) for name, *rest in zip(*columns, strict=True)}
+    standing = standing_verdicts(fit, names.to_pylist(), verdicts(fit)[0], before)
+    now, said, since = zip(*standing, strict=True)
+    return pa.table({"annotator": names, "verdict": said, "since": since, "standing": now})

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.analyses.groups.coupling import GroupItems, Messages
+from annotruth.analyses.groups.coupling import (
+    GroupItems,
+    Messages,
+    group_opinions,
+    label_seriousness,
+    summarize_crowd,
+)
 from annotruth.analyses.groups.steps import ClassGroupSteps, GroupParameters, OpinionGroupSteps
-from annotruth.analyses.groups.summaries import group_opinions, label_seriousness, summarize_crowd
-from annotruth.analyses.groups.traits import AnnotatorGroups
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import mixed_confusion
@@ -34,8 +38,7 @@ from annotruth.models.robust_gpm.class_steps import (
 )
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.observations import Labels
 from annotruth.observations.encode import id_ranks
 from annotruth.observations.layout import CanonicalOrder
@@ -90,15 +93,16 @@ class GroupModel:
 def fit_group_model(
     estimator: RobustGPM,
     labels: Labels,
-    groups: AnnotatorGroups,
+    group: Codes,
+    n_groups: int,
     progress: ProgressCallback | None = None,
 ) -> GroupModel:
-    """Return the fitted model; its labels are in the order of ids (`id_order`)."""
+    """Return the fitted model, given the group of each annotator; labels are in the order of ids."""
     order = id_order(labels)
     ordered = labels.reordered(order).labels
-    group = groups.group[order.annotator]
+    group = group[order.annotator]
     crowd: Fit = estimator.without_pooling().fit(ordered).result_
-    pairs = GroupItems.of(ordered, group, len(groups.names))
+    pairs = GroupItems.of(ordered, group, n_groups)
     fit = _fit_classes if is_class_fit(crowd) else _fit_opinions
     with one_blas_thread():
         return fit(estimator, crowd, pairs, group, progress)

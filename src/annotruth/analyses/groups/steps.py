@@ -7,7 +7,6 @@ groups agree. Everything about annotators is as in RobustGPM.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,12 +23,11 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.robust_gpm.class_steps import ClassParameters, ClassSteps
-from annotruth.models.robust_gpm.opinion_steps import (
+from annotruth.models.robust_gpm.opinions import (
     OpinionParameters,
     OpinionSteps,
     extrapolate_probability,
 )
-from annotruth.models.robust_gpm.opinions import leave_one_out
 from annotruth.models.robust_gpm.strategies import ResponseStrategies
 from annotruth.models.squarem import Rule, Squarem, shares
 from annotruth.observations import Labels
@@ -161,15 +159,11 @@ class GroupSteps(ABC, Generic[P, S]):
     ) -> Floats:
         """Return each annotator's leave-one-out log-likelihood in every strategy."""
         others = self.messages(parameters, self.pair_likelihood(confusion)).from_others()
-        items = copy(self.steps.items)
-        items.known_truth = others
-        return leave_one_out(
-            self.session,
-            items,
+        return self.steps.left_out(
             strategies,
-            self.steps.repeated_label,
             prior=np.ones(self._n_states),
             confusion=confusion,
+            known_truth=others,
         )
 
     def finalize(self, parameters: GroupParameters[P]) -> float:

@@ -1,4 +1,4 @@
-"""Who the machines are, and their confusion, given the people's consensus."""
+"""Who the machines are, their confusion given the people's consensus, and estimates with intervals."""
 
 from __future__ import annotations
 
@@ -159,3 +159,27 @@ def posterior_with(posterior: Floats, likelihood: Floats) -> Floats:
     joint = posterior * likelihood
     normalised: Floats = joint / np.maximum(joint.sum(axis=1, keepdims=True), MIN_PROBABILITY)
     return normalised
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+UNKNOWN_ESTIMATE = Estimate(*(float("nan"),) * 3)
+"""The estimate of what cannot be measured."""
+
+
+def numbers(values: Sequence[float] | Floats) -> pa.Array:
+    """Return a column of numbers, null where there is none."""
+    return pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
+
+
+def estimate_columns(name: str, estimates: Sequence[Estimate]) -> dict[str, pa.Array]:
+    """Return three columns: the values, and the lower and upper ends of their intervals."""
+    columns = np.array(estimates, dtype=np.float64).reshape(-1, 3).T
+    ends = (name, f"{name}_low", f"{name}_high")
+    return {end: numbers(column) for end, column in zip(ends, columns, strict=True)}

@@ -8,22 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.analyses.machines.alternative import (
-    AlternativeTest,
-    alternative_test,
-    people_labels,
-)
 from annotruth.analyses.machines.dependence import (
+    AlternativeTest,
     Dependence,
     JudgeModel,
+    alternative_test,
     holm,
     judge_model,
     judge_weights,
     label_kernel,
     measure_dependence,
+    people_labels,
 )
-from annotruth.analyses.machines.estimates import UNKNOWN_ESTIMATE, Estimate
 from annotruth.analyses.machines.judges import (
+    UNKNOWN_ESTIMATE,
+    Estimate,
     Judge,
     confusion_of,
     judge_of,
@@ -86,8 +85,11 @@ def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float)
     codes = np.arange(people.data.n_annotators, labels.n_annotators)
     states = latent_states(people, engine)
     judges = [_judge(labels, int(code), n_items) for code in codes]
-    models = [_model(judge, states) for judge in judges]
-    pairs, weight = _machine_pairs(codes, models, states, people)
+    models = [
+        judge_model(judge, confusion_of(judge, states), states.posterior, states.right)
+        for judge in judges
+    ]
+    pairs = _machine_pairs(codes, models, states, people)
     by_people = people_labels(
         people.data.item_of_label(),
         people.data.annotator,
@@ -97,18 +99,27 @@ def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float)
     counts = np.zeros((n_items, labels.n_categories))
     np.add.at(counts, (by_people.item, by_people.label), 1.0)
     bias, rmse = _differences(labels, judges, counts)
+    consensus = [_consensus(model, states) for model in models]
     return MachineMeasures(
         codes=codes,
         n_labels=labels.labels_per_annotator[codes],
         n_items=np.array([len(judge.item) for judge in judges]),
         agreement=[_agreement(judge, counts) for judge in judges],
         people_agreement=[_agreement_of_people(counts[judge.item]) for judge in judges],
-        accuracy=[_accuracy(model, states) for model in models],
+        accuracy=[
+            _mean_share(right[np.arange(len(right)), judge.label])
+            for judge, right in zip(judges, consensus, strict=True)
+        ],
         bias=bias,
         rmse=rmse,
-        confusion=np.stack([_confusion_counts(model, states) for model in models]),
+        confusion=np.stack(
+            [
+                right.T @ np.eye(labels.n_categories)[judge.label]
+                for judge, right in zip(judges, consensus, strict=True)
+            ]
+        ),
         pairs=pairs,
-        weight=weight,
+        weight=_weights(models, codes, pairs),
         tests=[
             alternative_test(by_people, _label_of_each(judge, n_items), margin) for judge in judges
         ],
@@ -123,50 +134,11 @@ def _judge(labels: Labels, code: int, n_items: int) -> Judge:
     return judge_of(item[rows], label[rows])
 
 
-def _model(judge: Judge, states: LatentStates) -> JudgeModel:
-    return judge_model(judge, confusion_of(judge, states), states.posterior, states.right)
-
-
 def _label_of_each(judge: Judge, n_items: int) -> Codes:
     """Return the judge's label of each item, -1 where there is none."""
     label = np.full(n_items, -1)
     label[judge.item] = judge.label
     return label
-
-
-def _machine_pairs(
-    codes: Codes,
-    models: Sequence[JudgeModel],
-    states: LatentStates,
-    people: Fit,
-) -> tuple[list[DependentPair], Floats]:
-    """Return all pairs of machines, and what each machine's labels count."""
-    places = list(combinations(range(len(models)), 2))
-    found = _dependences(models, states, people)
-    adjusted = holm([each.p_value for each in found])
-    pairs = [
-        DependentPair(int(codes[a]), int(codes[b]), each, float(p))
-        for (a, b), each, p in zip(places, found, adjusted, strict=True)
-    ]
-    correlation, n_common = np.zeros((2, len(codes), len(codes)))
-    for (a, b), pair in zip(places, pairs, strict=True):
-        n_common[a, b] = n_common[b, a] = pair.dependence.n_items
-        if pair.is_dependent:
-            correlation[a, b] = correlation[b, a] = pair.dependence.correlation
-    n_labels = np.array([len(model.judge.item) for model in models], dtype=np.float64)
-    return pairs, judge_weights(correlation, n_common, n_labels)
-
-
-def _dependences(
-    models: Sequence[JudgeModel], states: LatentStates, people: Fit
-) -> list[Dependence]:
-    """Return what every two machines have in common."""
-    kernel = label_kernel(people.data.scale)
-    inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
-    return [
-        measure_dependence(one, other, states.posterior, kernel, inflation)
-        for one, other in combinations(models, 2)
-    ]
 
 
 def _agreement(judge: Judge, counts: Floats) -> Estimate:
@@ -198,27 +170,45 @@ def _mean_share(values: Floats) -> Estimate:
     return Estimate(mean, float(np.clip(low, 0.0, mean)), float(np.clip(high, mean, 1.0)))
 
 
-def _accuracy(model: JudgeModel, states: LatentStates) -> Estimate:
-    """Return how often the judge's label is the consensus; the people may be wrong, too."""
-    return _mean_share(
-        _right_given(model, states)[np.arange(len(model.judge.item)), model.judge.label]
-    )
+def _consensus(model: JudgeModel, states: LatentStates) -> Floats:
+    """Return the distribution of the consensus, given people's and the judge's labels.
 
-
-def _right_given(model: JudgeModel, states: LatentStates) -> Floats:
-    """Return the distribution of the consensus, given people's and the judge's labels."""
+    The people may be wrong, too.
+    """
     judge = model.judge
     posterior = posterior_with(states.posterior[judge.item], model.confusion[judge.label])
     right: Floats = posterior @ states.right
     return right
 
 
-def _confusion_counts(model: JudgeModel, states: LatentStates) -> Floats:
-    """Return expected counts by consensus and label, categories x categories."""
-    n = states.right.shape[1]
-    counts = np.zeros((n, n))
-    np.add.at(counts.T, model.judge.label, _right_given(model, states))
-    return counts
+def _machine_pairs(
+    codes: Codes, models: Sequence[JudgeModel], states: LatentStates, people: Fit
+) -> list[DependentPair]:
+    """Return all pairs of machines, and what they have in common."""
+    kernel = label_kernel(people.data.scale)
+    inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
+    found = [
+        measure_dependence(one, other, states.posterior, kernel, inflation)
+        for one, other in combinations(models, 2)
+    ]
+    adjusted = holm([each.p_value for each in found]).tolist()
+    places = combinations(codes.tolist(), 2)
+    return [
+        DependentPair(*place, each, p)
+        for place, each, p in zip(places, found, adjusted, strict=True)
+    ]
+
+
+def _weights(models: Sequence[JudgeModel], codes: Codes, pairs: Sequence[DependentPair]) -> Floats:
+    """Return what each machine's labels count."""
+    correlation, n_common = np.zeros((2, len(codes), len(codes)))
+    for pair in pairs:
+        a, b = pair.annotator - codes[0], pair.other - codes[0]
+        n_common[a, b] = n_common[b, a] = pair.dependence.n_items
+        if pair.is_dependent:
+            correlation[a, b] = correlation[b, a] = pair.dependence.correlation
+    n_labels = np.array([len(model.judge.item) for model in models], dtype=np.float64)
+    return judge_weights(correlation, n_common, n_labels)
 
 
 def _differences(

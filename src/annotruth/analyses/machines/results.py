@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.analyses.machines.alternative import UNKNOWN, AlternativeTest
-from annotruth.analyses.machines.estimates import estimate_columns, numbers
+from annotruth.analyses.machines.dependence import UNKNOWN, AlternativeTest
+from annotruth.analyses.machines.judges import estimate_columns, numbers
 from annotruth.analyses.machines.measure import DependentPair, MachineMeasures
 from annotruth.errors import counted
-from annotruth.models.distribution import Z_95
+from annotruth.metrics import accuracy_interval
 from annotruth.models.fits.further import FurtherResults
 from annotruth.observations.encode import to_text
 
@@ -106,15 +106,11 @@ def _confusion_table(
     measures: MachineMeasures, annotators: pa.Array, categories: Sequence[str]
 ) -> pa.Table:
     """Return one row per machine, consensus and label: the share of labels, with Wilson's interval."""
-    n = len(categories)
     machine, consensus, label = (axis.ravel() for axis in np.indices(measures.confusion.shape))
     counts = measures.confusion.ravel()
-    total = np.repeat(measures.confusion.sum(axis=2).ravel(), n)
+    total = np.repeat(measures.confusion.sum(axis=2).ravel(), len(categories))
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / total
-        center = (share + Z_95**2 / (2.0 * total)) / (1.0 + Z_95**2 / total)
-        width = np.sqrt(share * (1.0 - share) / total + Z_95**2 / (4.0 * total**2))
-        margin = Z_95 * width / (1.0 + Z_95**2 / total)
+        share, (low, high) = counts / total, accuracy_interval(counts, total)
     names = pa.array(categories, pa.string())
     return pa.table(
         {
@@ -123,8 +119,8 @@ def _confusion_table(
             "label": names.take(pa.array(label)),
             "n": numbers(counts),
             "share": numbers(share),
-            "low": numbers(np.clip(center - margin, 0.0, 1.0)),
-            "high": numbers(np.clip(center + margin, 0.0, 1.0)),
+            "low": numbers(low),
+            "high": numbers(high),
         }
     )
 

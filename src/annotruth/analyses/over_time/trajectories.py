@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.analyses.over_time.change_model import ChangeModel, Smoothed, learn_change_model
-from annotruth.analyses.over_time.changes import FoundChanges, find_changes, may_change
-from annotruth.analyses.over_time.clock import Clock
-from annotruth.analyses.over_time.crowd import Trend, find_trend
-from annotruth.analyses.over_time.sample import Sample
-from annotruth.analyses.over_time.seconds import HeldOutGain
-from annotruth.analyses.over_time.sequences import Sequences
-from annotruth.analyses.over_time.windows import Windows
+from annotruth.analyses.over_time.changes import (
+    ChangeModel,
+    FoundChanges,
+    Smoothed,
+    find_changes,
+    learn_change_model,
+    may_change,
+)
+from annotruth.analyses.over_time.crowd import HeldOutGain, Trend, find_trend
+from annotruth.analyses.over_time.sequences import Clock, Sample, Sequences, Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
@@ -90,11 +92,11 @@ def find_trajectories(
     is_long = may_change(sequences)
     long = sequences.take(is_long) if is_long.any() else sequences
     model = learn_change_model(session, long, evidence)
-    compared = model.compare(session, sequences)
-    changes = find_changes(session, sequences, model, compared.log_bayes_factor)
+    log_bayes_factor, constant = model.compare(session, sequences)
+    changes = find_changes(session, sequences, model, log_bayes_factor)
     found = np.searchsorted(clock.begin, changes.place, side="right") - 1
     # What is shown allows for changes that were not found, with the share that is most probable.
-    p_changing = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
+    p_changing = np.where(is_long, model.p_changing(log_bayes_factor), 0.0)
     p_changing[found] = 1.0
     varying = np.flatnonzero(p_changing > _NEGLIGIBLE)
     is_sampled = sampled[clock.annotator]
@@ -114,7 +116,7 @@ def find_trajectories(
         before=nothing,
         after=nothing,
         windows=windows,
-        shown=_reliability_in_windows(model, windows, p_changing, compared.constant, smoothed),
+        shown=_reliability_in_windows(model, windows, p_changing, constant, smoothed),
         sample=sample,
         varying=_sample(sequences, varying, smoothed),
         gain=HeldOutGain.of(sample.log_gains()),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.observations.options import ReadOptions
-    from annotruth.selection.comparison import Comparison
+    from annotruth.selection.compare import Comparison
 
 # Where a name is too long for a table of 80 characters.
 _HEADINGS = {
@@ -98,7 +98,7 @@ def _compare_labels(
     """Compare models on labels, write what is asked for, and print the tables."""
     with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.selection.compare import compare as compare_models
-        from annotruth.selection.comparison import reports_folder
+        from annotruth.selection.compare import reports_folder
 
         pages = [] if report is None else [report]
         if report is not None and model_reports:

@@ -16,11 +16,9 @@ from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
     from annotruth.questions.result import QuestionFits
-    from annotruth.sets.fit import SetFit
 
 
 @takes_read_options({**READ_FLAGS, "memory": (str | None, None)})
@@ -154,7 +152,7 @@ def fit(
     written.raise_failures()
 
 
-def _measure(fit: Fit | SetFit, truth: str, read: ReadOptions) -> dict[str, float]:
+def _measure(fit: Fit, truth: str, read: ReadOptions) -> dict[str, float]:
     """Return how a fit does against the truth."""
     from annotruth.api import evaluate
 
@@ -230,7 +228,7 @@ def _check_distributed(
         raise InputError("--engine spark reads one source: name a folder of files, or a table")
 
 
-def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
+def _show_distributed(fit: Fit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
     """Write fit.json and the tables of a fit on Spark, in place of existing ones, and print it."""
     from annotruth.engines.spark.cluster import errors_in_one_line
     from annotruth.engines.spark.storage import SharedFolder
@@ -238,6 +236,7 @@ def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, q
     with closing(fit):
         lines = []
         if outputs.out is not None:
+            assert fit.frames is not None
             for name in fit.frames:
                 with errors_in_one_line(f"cannot write {name} to {outputs.out}"):
                     writer = fit.frames[name].write.mode("overwrite").option("header", True)

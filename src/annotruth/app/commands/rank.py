@@ -15,7 +15,7 @@ from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
     from annotruth.observations.options import ReadOptions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -52,14 +52,12 @@ def report(
     named_files.check_existing("--report", page, "page", force=force)
     with console.running(quiet=quiet) as progress:
         from annotruth import advising, api  # slow to load
-        from annotruth.models.pairs.result import RankFit
-        from annotruth.models.result import Fit
 
         name, command = source or named_files.heading(data), typed_command()
         saved = (
             api.load(data[0]) if len(data) == 1 and named_files.is_saved(Path(data[0])) else None
         )
-        if saved is not None and not isinstance(saved, Fit):
+        if saved is not None and saved.kind != "labels":
             refuse_embedding(embed)
             read.refuse_options_of_data(
                 "labels",
@@ -69,10 +67,13 @@ def report(
                 **values.parse_model_options(settings),
             )
             progress.start("writing report")
-            further: dict[str, Any] = {}
-            if isinstance(saved, RankFit):
-                further = {"arguments": advice_arguments(data, context)}
-            saved.report(page, source=name, truth=truth, command=command, **further)
+            saved.report(
+                page,
+                source=name,
+                truth=truth,
+                command=command,
+                arguments=advice_arguments(data, context),
+            )
         else:
             fit = advising.fit_or_load(
                 saved or named_files.one_or_several(data),

@@ -40,10 +40,9 @@ def reproduce(
 
         annotruth reproduce all --data-dir datasets
     """
-    from annotruth.paper.general_claims import general_claims
-    from annotruth.paper.registry import find_experiments
-    from annotruth.paper.reports import make_report, write_claims, write_report
+    from annotruth.paper.registry import find_experiments, general_claims
     from annotruth.paper.runner import check_runs, run_experiment
+    from annotruth.paper.tables import make_report, write_claims, write_report
 
     if runs is not None:
         check_runs(runs)

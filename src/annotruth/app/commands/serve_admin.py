@@ -41,9 +41,8 @@ def token_create(
         annotruth serve token create lead --scope admin --days 30
     """
     require_packages()
-    from annotruth.serve.administration import Administration
-    from annotruth.serve.store.columns import utc_now
-    from annotruth.serve.store.tokens import check_token
+    from annotruth.serve.administration import Administration, check_token
+    from annotruth.serve.store.rows import utc_now
 
     check_token(name, scope)
     opened = open_database(ctx, database, folder, create=only is None)
@@ -66,9 +65,9 @@ def token_list(ctx: typer.Context, database: str | None = None, folder: Path | N
     import pyarrow as pa
 
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.columns import utc_now
+    from annotruth.serve.administration import list_tokens
     from annotruth.serve.store.projects import list_projects
-    from annotruth.serve.store.tokens import list_tokens
+    from annotruth.serve.store.rows import utc_now
 
     with opened.connect() as connection:
         tokens = list_tokens(connection)
@@ -107,7 +106,7 @@ def token_revoke(
     """
     opened = open_database(ctx, database, folder)
     from annotruth.serve.administration import Administration
-    from annotruth.serve.store.columns import utc_now
+    from annotruth.serve.store.rows import utc_now
 
     with opened.begin() as connection:
         if not Administration(connection, _ACTOR, utc_now()).revoke_token(None, token):
@@ -135,7 +134,7 @@ def project_create(
     """
     require_packages()
     from annotruth.serve.administration import Administration, check_project
-    from annotruth.serve.store.columns import utc_now
+    from annotruth.serve.store.rows import utc_now
 
     settings = {} if model is None else {"model": model}
     check_project(name, kind, settings)
@@ -157,8 +156,7 @@ def project_list(
     import pyarrow as pa
 
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.projects import list_projects
-    from annotruth.serve.store.snapshots import latest_snapshot
+    from annotruth.serve.store.projects import latest_snapshot, list_projects
 
     with opened.connect() as connection:
         rows = [
@@ -190,8 +188,8 @@ def import_(
         annotruth serve import films labels.csv
     """
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.maintenance import append_file
+    from annotruth.serve.store.rows import utc_now
 
     with opened.connect() as connection:
         of = _project(connection, project)
@@ -239,8 +237,8 @@ def erase(
         annotruth serve erase films ann@example.com
     """
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.maintenance import erase_annotator
+    from annotruth.serve.store.rows import utc_now
 
     with opened.connect() as connection:
         of = _project(connection, project)
@@ -265,8 +263,8 @@ def prune(
     """
     opened = open_database(ctx, database, folder)
     from annotruth.serve.administration import Administration
-    from annotruth.serve.store.columns import utc_now
     from annotruth.serve.store.maintenance import remove_superseded
+    from annotruth.serve.store.rows import utc_now
 
     now = utc_now()
     with opened.begin() as connection:

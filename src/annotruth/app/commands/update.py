@@ -15,10 +15,8 @@ from annotruth.app.options import READ_FLAGS, takes_read_options
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 
 if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.analyses.advice.rank_changes import RankChanges
+    from annotruth.analyses.advice.changes import Changes, RankChanges
     from annotruth.models.em import ProgressReporter
-    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
 
@@ -118,19 +116,17 @@ def update(
 
 
 def _update(
-    before: Fit | RankFit,
+    before: Fit[Any],
     data: str | list[str],
     *,
     gold: str | None,
     refit: bool,
     read: ReadOptions,
     progress: ProgressReporter,
-) -> tuple[Fit | RankFit, Changes | RankChanges, dict[str, Any]]:
+) -> tuple[Fit[Any], Changes | RankChanges, dict[str, Any]]:
     """Return the new fit, what changed, and the entries of ``--json``."""
-    from annotruth.models.result import Fit
-
     changed: Changes | RankChanges
-    if isinstance(before, Fit):
+    if before.kind == "labels":
         from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit
 
@@ -139,7 +135,7 @@ def _update(
         )
         changed = changes(before, after, n_repeated=n_repeated)
         return after, changed, {**json_entries(after), **changed.to_dict()}
-    from annotruth.analyses.advice.rank_changes import rank_changes
+    from annotruth.analyses.advice.changes import rank_changes
     from annotruth.ranking import update_ranking
 
     ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)

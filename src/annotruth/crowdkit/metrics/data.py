@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy
 
+from annotruth.agreement import krippendorff_alpha
 from annotruth.crowdkit.base import BaseClassificationAggregator, MissingSkillError
 from annotruth.crowdkit.votes import COLUMNS, MajorityVote, encode, select
 from annotruth.errors import shown
+from annotruth.observations import Labels, Scale
 
 __all__ = ["alpha_krippendorff", "consistency", "uncertainty"]
 
@@ -77,31 +79,23 @@ def binary_distance(label: Hashable, other: Hashable) -> float:
 def alpha_krippendorff(
     answers: pd.DataFrame, distance: Callable[[Any, Any], float] = binary_distance
 ) -> float:
-    r"""Return Krippendorff's alpha: one minus observed over expected disagreement.
+    r"""Return Krippendorff's alpha, `annotruth.agreement.krippendorff_alpha`, with any distance.
 
-    With :math:`n_{ul}` labels l of task u, of those with two labels or more,
-
-    .. math::
-        D_o = \frac{1}{n} \sum_u \sum_{l,m} \frac{n_{ul} n_{um}}{n_u - 1} \delta(l, m), \qquad
-        D_e = \sum_{l,m} \frac{n_l n_m}{n (n - 1)} \delta(l, m).
-
-    For numbers, weights and large frames use `annotruth.agreement.krippendorff_alpha`.
-    It is 1 if all these labels are equal, and nan if no task has two labels.
+    The distance :math:`\delta(l, m)` of two labels stands for the squared difference. It is 1 if all
+    labels of tasks with two labels or more are equal, and nan if no task has two labels.
     """
     votes = encode(answers)
-    counts = votes.scores()
-    counts = counts[counts.sum(axis=1) > 1.0]
-    if not len(counts):
+    if np.bincount(votes.task, minlength=1).max() < 2:
         return float("nan")
-    distances = np.array(
-        [[distance(a, b) for b in votes.labels] for a in votes.labels], dtype=float
+    labels = Labels.from_codes(
+        *(votes.task, votes.worker, votes.label),
+        items=np.arange(len(votes.tasks)),
+        annotators=np.arange(len(votes.workers)),
+        scale=Scale.nominal([str(code) for code in range(len(votes.labels))]),
     )
-    per_task, totals = counts.sum(axis=1), counts.sum(axis=0)
-    n = totals.sum()
-    pairs = np.einsum("ul,lm,um->u", counts, distances, counts)
-    observed = (pairs / (per_task - 1.0)).sum() / n
-    expected = totals @ distances @ totals / (n * (n - 1.0))
-    return float(1.0 - observed / expected) if expected else 1.0
+    table = np.array([[distance(a, b) for b in votes.labels] for a in votes.labels], dtype=float)
+    alpha = krippendorff_alpha(labels, table)
+    return 1.0 if np.isnan(alpha) else alpha
 
 
 def _skills_of(aggregator: BaseClassificationAggregator) -> pd.Series[Any]:

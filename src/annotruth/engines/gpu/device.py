@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -127,74 +127,6 @@ _STAGED_BYTES = 1 << 27  # copied at once, of more
 _MODULES: dict[tuple[Any, ...], Any] = {}  # compiled files, by card, name and macros
 
 
-class Queue(Protocol):
-    """Copies and kernels that run one after the other, beside those of other queues.
-
-    Kernels that are started within ``with queue:`` belong to it.
-    """
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def begin(self) -> None:
-        """Let this queue wait for what was started outside of queues."""
-
-    def end(self) -> None:
-        """Let what is started outside of queues from now on wait for this queue."""
-
-    def wait(self) -> None:
-        """Wait until everything in this queue is done."""
-
-    def upload(self, values: NDArray[Any], to: Any) -> None:
-        """Copy an array of the host, from page-locked memory, to one of the device."""
-
-    def download(self, values: Any, to: NDArray[Any]) -> None:
-        """Copy an array of the device to one of the host, in page-locked memory."""
-
-
-class Device(Protocol):
-    """Where arrays of a session are, and where its kernels run."""
-
-    xp: Any
-    """The array library of the device, with the functions of NumPy: CuPy for a card."""
-    n_processors: int
-    """The number of multiprocessors."""
-    shared_bytes: int
-    """How much shared memory a block may have."""
-
-    def current(self) -> AbstractContextManager[Any]:
-        """Return a context in which ``xp`` makes arrays on this device."""
-
-    def to_host(self, values: Any) -> NDArray[Any]:
-        """Return a copy of an array of the device."""
-
-    def copy_to_host(self, values: Any, to: NDArray[Any]) -> None:
-        """Copy an array of the device to one of the host, whose type may differ."""
-
-    def free_bytes(self) -> int:
-        """Return how much memory is free on the device."""
-
-    def page_locked(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an empty array of the host that is copied while kernels run."""
-
-    def queue(self) -> Queue:
-        """Return a new queue."""
-
-    def run(
-        self,
-        family: str,
-        function: str,
-        defines: Sequence[str],
-        arguments: Sequence[Any],
-        *,
-        blocks: int,
-        threads: int,
-        shared_bytes: int = 0,
-    ) -> None:
-        """Run a function of ``kernels/cuda/<family>.cu``, compiled with some macros defined."""
-
-
 def cuda_source(family: str) -> str:
     """Return the CUDA C++ of a family of kernels, with what it includes and all of them share."""
     folder = resources.files("annotruth.kernels.cuda")
@@ -206,7 +138,7 @@ def cuda_source(family: str) -> str:
     return f"{read(_COMMON)}\n{own}"
 
 
-def check_room(device: Device, n_bytes: int, what: str) -> None:
+def check_room(device: CUDADevice, n_bytes: int, what: str) -> None:
     """Raise if that many bytes are more than is free on the device."""
     free = device.free_bytes()
     if n_bytes > free:
@@ -217,15 +149,16 @@ def check_room(device: Device, n_bytes: int, what: str) -> None:
 
 
 class CUDADevice:
-    """An NVIDIA card, through CuPy.
+    """An NVIDIA card, through CuPy: where arrays of a session are, and where its kernels run.
 
     ``number``: Which card, if there are several; the current one by default.
     """
 
     def __init__(self, number: int | None = None) -> None:
-        self.xp = cupy_with_a_card()
+        self.xp = cupy_with_a_card()  # has the functions of NumPy
         self._device = self.xp.cuda.Device(number)
         self.n_processors = int(self._device.attributes["MultiProcessorCount"])
+        # how much shared memory a block may have
         self.shared_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
 
     def current(self) -> AbstractContextManager[Any]:
@@ -284,7 +217,7 @@ class CUDADevice:
         threads: int,
         shared_bytes: int = 0,
     ) -> None:
-        """Run a kernel."""
+        """Run a function of ``kernels/cuda/<family>.cu``, compiled with some macros defined."""
         key = (self._device.id, family, *defines)
         if key not in _MODULES:
             options = ("-std=c++17", *(f"-D{define}" for define in defines))
@@ -296,7 +229,10 @@ class CUDADevice:
 
 
 class CUDAQueue:
-    """A CUDA stream of the current card."""
+    """A CUDA stream: copies and kernels that run one after the other, beside those of others.
+
+    Kernels that are started within ``with queue:`` belong to it.
+    """
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -309,11 +245,11 @@ class CUDAQueue:
         self._stream.__exit__(*error)
 
     def begin(self) -> None:
-        """Let this queue wait for the current stream."""
+        """Let this queue wait for what was started outside of queues."""
         self._stream.wait_event(self._cupy.cuda.get_current_stream().record())
 
     def end(self) -> None:
-        """Let the current stream wait for this queue."""
+        """Let what is started outside of queues from now on wait for this queue."""
         self._cupy.cuda.get_current_stream().wait_event(self._stream.record())
 
     def wait(self) -> None:
@@ -321,11 +257,11 @@ class CUDAQueue:
         self._stream.synchronize()
 
     def upload(self, values: NDArray[Any], to: Any) -> None:
-        """Copy an array of the host to one of the card."""
+        """Copy an array of the host, from page-locked memory, to one of the card."""
         to.data.copy_from_host_async(values.ctypes.data, values.nbytes, self._stream)
 
     def download(self, values: Any, to: NDArray[Any]) -> None:
-        """Copy an array of the card to one of the host."""
+        """Copy an array of the card to one of the host, in page-locked memory."""
         values.data.copy_to_host_async(to.ctypes.data, to.nbytes, self._stream)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
-    Device,
+    CUDADevice,
     all_cards,
     errors_in_one_line,
     limit_exceeded,
@@ -57,7 +57,10 @@ class GPUEngine:
     capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
 
     def __init__(
-        self, device: Device | Sequence[Device] | None = None, *, memory: str | int | None = None
+        self,
+        device: CUDADevice | Sequence[CUDADevice] | None = None,
+        *,
+        memory: str | int | None = None,
     ) -> None:
         self._devices = device if device is None or isinstance(device, Sequence) else [device]
         self.memory = None if memory is None else parse_size(memory)

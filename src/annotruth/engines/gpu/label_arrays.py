@@ -1,14 +1,21 @@
-"""The arrays of labels on a card: one word per label, the same sorted by annotator, and cells."""
+"""The arrays of labels on a card: one word per label, sorted labels, cells, and labels of a sample."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.engines.gpu.device import check_room
 from annotruth.engines.gpu.streaming import BEGIN, KNOWN, LABEL, CardItems, CardPartition
 from annotruth.engines.protocol import Extent
+from annotruth.kernels.shared import NEVER, NOT_SAMPLED
+
+if TYPE_CHECKING:
+    from annotruth.engines.gpu.session import GPUSession
 
 SORTED = ("row of sorted label", "item of sorted label")
 """The labels sorted by row, which is category x annotators + annotator: the row, and the item.
@@ -118,3 +125,100 @@ def _items_and_categories(card: CardItems, partition: CardPartition) -> tuple[ND
     per_item = np.diff(card.labels.item_ptr[items.start : items.stop + 1])
     category = card.labels.cell_category[card.extent(partition, "cells")]
     return np.repeat(np.arange(len(per_item)), per_item), category
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBlock:
+    """Labels on the card, sorted by item and category."""
+
+    session: GPUSession  # the session they belong to
+    begin: Any  # where the labels of each item begin, and one word per label
+    label: Any
+    known: Any  # the category of each item's known truth, or -1; None if none is known
+    items: Any = None  # which of the session's items these are; None: all of them
+    fold: Any = None  # the fold of each label; None where no label is held out
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.begin) - 1
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return len(self.label)
+
+    def of_items(self, values: Any) -> Any:
+        """Return an array of the session's items for the items of the block."""
+        return values if self.items is None else values[self.items]
+
+    def item_of_label(self) -> Any:
+        """Return the place of each label's item in the block."""
+        xp = self.session.device.xp
+        labels = xp.arange(self.n_labels, dtype=np.uint32)
+        return xp.searchsorted(self.begin[1:], labels, side="right").astype(np.uint32)
+
+    @property
+    def row(self) -> Any:
+        """The rows of the labels sorted by row: annotator x categories + category."""
+        return self._by_row[0]
+
+    @property
+    def item(self) -> Any:
+        """The items of the labels sorted by row."""
+        return self._by_row[1]
+
+    @cached_property
+    def _by_row(self) -> tuple[Any, Any]:
+        session, shift = self.session, np.uint32(self.session.category_shift)
+        mask = (np.uint32(1) << shift) - np.uint32(1)
+        check_room(session.device, 40 * self.n_labels, "the labels sorted by annotator")
+        row = (self.label & mask) * np.uint32(session.n_categories)
+        row += self.label >> shift
+        order = session.device.xp.argsort(row, kind="stable")
+        return row[order], self.item_of_label()[order]
+
+    def where(self, is_kept: Any) -> LabelBlock:
+        """Return the block of the labels that are kept, without items that have none of them."""
+        session, xp = self.session, self.session.device.xp
+        check_room(session.device, 20 * self.n_labels, "the labels of a sample")
+        n_before = xp.zeros(self.n_labels + 1, np.int64)
+        n_before[1:] = xp.cumsum(is_kept)
+        begin = n_before[self.begin.astype(np.int64)]
+        item = xp.flatnonzero(begin[1:] > begin[:-1])
+        return LabelBlock(
+            session,
+            xp.concatenate([begin[item], begin[-1:]]).astype(np.uint32),
+            self.label[is_kept],
+            None if self.known is None else self.known[item],
+            item if self.items is None else self.items[item],
+            None if self.fold is None else self.fold[is_kept],
+        )
+
+
+def all_labels(session: GPUSession) -> LabelBlock:
+    """Return all labels of a session."""
+    return session.cached(
+        "all labels", lambda: LabelBlock(session, session.begin, session.label, session.known)
+    )
+
+
+def sampled_labels(session: GPUSession, fold: str) -> LabelBlock:
+    """Return the labels of items that are in folds; ``fold`` is the name of the array of folds."""
+
+    def make() -> LabelBlock:
+        folds = session.array(fold, np.int8)
+        block = LabelBlock(session, session.begin, session.label, session.known, fold=folds)
+        return block.where(folds != np.int8(NOT_SAMPLED))
+
+    return session.cached("sampled labels", make)
+
+
+def kept_labels(session: GPUSession, fold: str, held: int) -> LabelBlock:
+    """Return the labels that are kept while the fold ``held`` is held out; all if it is NEVER."""
+    if held == NEVER:
+        return all_labels(session)
+    sampled = sampled_labels(session, fold)
+    return session.cached(
+        f"labels but those of fold {held}", lambda: sampled.where(sampled.fold != np.int8(held))
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
     DOUBLE_LABELS,
-    Device,
+    CUDADevice,
     category_shift,
     check_room,
     errors_in_one_line,
@@ -26,6 +25,9 @@ from annotruth.engines.gpu.label_arrays import (
     sort_labels,
     to_rows,
 )
+from annotruth.engines.gpu.latent_classes import PASSES as LATENT_PASSES
+from annotruth.engines.gpu.latent_classes import run_latent
+from annotruth.engines.gpu.streamed_passes import PASSES as STREAMED_PASSES
 from annotruth.engines.gpu.streaming import (
     BEGIN,
     KNOWN,
@@ -42,8 +44,6 @@ from annotruth.observations import Labels
 
 T = TypeVar("T")
 
-_FAMILIES = ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states", "people")
-_MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
 _IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
 
 
@@ -56,7 +56,7 @@ class GPUSession:
     """
 
     def __init__(
-        self, labels: Labels, devices: Sequence[Device], memory: int | None = None
+        self, labels: Labels, devices: Sequence[CUDADevice], memory: int | None = None
     ) -> None:
         if limit := limit_exceeded(labels):
             raise InputError(
@@ -70,7 +70,6 @@ class GPUSession:
         self.labels = labels
         self.device = devices[0]
         self._cache: dict[str, Any] = {}
-        self._sum_shapes: dict[str, tuple[int, ...]] = {}
         self.n_items, self.n_labels = labels.n_items, labels.n_labels
         self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
         self.is_dense = self.n_categories <= DENSE_CATEGORIES
@@ -91,11 +90,11 @@ class GPUSession:
         for card in self.cards:
             copy_labels(card, number, self.category_shift)
 
-    def _open_cards(self, devices: Sequence[Device], memory: int | None) -> list[CardItems]:
+    def _open_cards(self, devices: Sequence[CUDADevice], memory: int | None) -> list[CardItems]:
         """Divide the items among the cards, if the labels do not fit on the first."""
         item_bytes = 4 * np.dtype(self.real).itemsize * self.n_categories if self.is_dense else 0
 
-        def opened(cards: Sequence[Device]) -> list[CardItems]:
+        def opened(cards: Sequence[CUDADevice]) -> list[CardItems]:
             return [
                 CardItems(self.labels, items, card, memory or card.free_bytes(), item_bytes)
                 for items, card in zip(card_ranges(self.labels, len(cards)), cards, strict=False)
@@ -187,15 +186,22 @@ class GPUSession:
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a pass on the card and return the sums by name."""
-        launch = _find_launch(one.kernel)
-        if not self.is_dense and one.kernel.split(".")[0] not in _MANY_CATEGORIES:
+        streamed = STREAMED_PASSES.get(one.kernel)
+        if streamed is None and one.kernel not in LATENT_PASSES:
+            raise InputError(
+                "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
+                "(`--engine memory`)"
+            )
+        if streamed is None and not self.is_dense:
             raise InputError(
                 f"the engine gpu takes at most {DENSE_CATEGORIES} categories for this model, not "
                 f"{self.n_categories}: choose engine='memory' (`--engine memory`)"
             )
-        self._sum_shapes = {total.name: total.shape for total in one.sums}
+        values = one.ordered(inputs)
         with errors_in_one_line():
-            sums = launch(self, *one.state, *one.ordered(inputs))
+            if streamed is None:
+                return run_latent(self, one, inputs)
+            sums = streamed(self, *one.state, *values)
         return one.named(tuple(sums[total.name] for total in one.sums))
 
     def run(self, kernel: str, *arguments: Any, **options: Any) -> None:
@@ -220,7 +226,7 @@ class GPUSession:
         for card, sums_here in zip(self.cards, added, strict=True):
             given = [self._copied(argument, card.device) for argument in arguments]
 
-            def launch(values: Sequence[Any], device: Device = card.device) -> None:
+            def launch(values: Sequence[Any], device: CUDADevice = card.device) -> None:
                 self._launch(device, kernel, values, **options)
 
             with card.device.current():
@@ -236,7 +242,7 @@ class GPUSession:
         with card.device.current():
             return [None if one is None else card.device.xp.zeros_like(one) for one in sums]
 
-    def _copied(self, argument: Any, device: Device) -> Any:
+    def _copied(self, argument: Any, device: CUDADevice) -> Any:
         """Return an argument; an array as a copy on that card, unless it is there."""
         if len(self.cards) == 1 or not isinstance(argument, self._xp.ndarray):
             return argument
@@ -245,7 +251,7 @@ class GPUSession:
 
     def _launch(
         self,
-        device: Device,
+        device: CUDADevice,
         kernel: str,
         arguments: Sequence[Any],
         *,
@@ -322,10 +328,6 @@ class GPUSession:
         found: T = self._cache[what]
         return found
 
-    def sum_shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a sum of the pass that runs."""
-        return self._sum_shapes[name]
-
     def sort_labels(self) -> None:
         """Make the arrays of `SORTED`, unless they are there."""
         for card in self.cards:
@@ -365,18 +367,3 @@ class GPUSession:
     def small_floats(self, sums: Any, unit: float | np.float32) -> Floats:
         """Return sums that are not those of annotators as numbers, in memory."""
         return self.device.to_host(self.floats(sums, unit))
-
-
-def _find_launch(kernel: str) -> Callable[..., Any]:
-    """Return the function that launches ``family.function`` on the card."""
-    family, function = kernel.rsplit(".", 1)
-    launch: Callable[..., Any] | None = None
-    if family in _FAMILIES:
-        module = importlib.import_module(f"annotruth.engines.gpu.{family}")
-        launch = getattr(module, function, None)
-    if launch is None:
-        raise InputError(
-            "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
-            "(`--engine memory`)"
-        )
-    return launch

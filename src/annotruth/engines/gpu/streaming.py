@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from annotruth.engines.gpu.device import Device
+from annotruth.engines.gpu.device import CUDADevice
 from annotruth.engines.protocol import Extent
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import concatenate, copy_on_all_cores, map_slices
@@ -128,7 +128,7 @@ class CardItems:
     """
 
     def __init__(
-        self, labels: Labels, items: slice, device: Device, memory: int, item_bytes: int
+        self, labels: Labels, items: slice, device: CUDADevice, memory: int, item_bytes: int
     ) -> None:
         self.labels, self.items, self.device = labels, items, device
         self.arrays: dict[str, PartitionedArray] = {}
@@ -334,7 +334,7 @@ class CardItems:
 class _Slot:
     """A queue with buffers for a partition: on the card, and in page-locked memory if labels are on disk."""
 
-    def __init__(self, device: Device, *, is_staged: bool) -> None:
+    def __init__(self, device: CUDADevice, *, is_staged: bool) -> None:
         self.queue = device.queue()
         self._device = device
         self._is_staged = is_staged

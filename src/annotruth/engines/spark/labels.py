@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.distributed import DistributedLabels
+from annotruth.engines.protocol import DistributedLabels
 from annotruth.engines.spark.cluster import run_tasks
 from annotruth.engines.spark.partitions import (
     AnnotatorPartition,

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.distributed import BuildTables
 from annotruth.engines.memory import MemoryEngine, MemorySession, find_kernel
-from annotruth.engines.protocol import Extent, Pass
+from annotruth.engines.protocol import BuildTables, Extent, Pass
 from annotruth.engines.spark.comparisons import SparkComparisons
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
 from annotruth.engines.spark.labels import SparkLabels

@@ -1,10 +1,9 @@
-"""File formats of labelling platforms, recognised by content; one module per platform."""
+"""File formats of labelling platforms, recognised by content; a module has those of one family."""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,23 +17,23 @@ if TYPE_CHECKING:
 # In the order in which they are tried; the plainest come last, as they fit many files.
 _MODULES = {
     "label-studio": "label_studio",
-    "label-studio-min": "label_studio_min",
-    "argilla": "argilla",
-    "prodigy": "prodigy",
-    "doccano": "doccano",
+    "label-studio-min": "label_studio",
+    "argilla": "text_tools",
+    "prodigy": "text_tools",
+    "doccano": "text_tools",
     "sureal": "sureal",
-    "crowdflower": "crowdflower",
-    "zooniverse": "zooniverse",
-    "mturk": "mturk",
-    "toloka": "toloka",
-    "potato": "potato",
-    "records": "records",
-    "peerannot": "peerannot",
-    "triples": "triples",
-    "wide-counted": "wide",
-    "wide-transposed": "wide",
-    "wide": "wide",
-    "mace": "mace",
+    "crowdflower": "crowdsourcing",
+    "zooniverse": "crowdsourcing",
+    "mturk": "crowdsourcing",
+    "toloka": "crowdsourcing",
+    "potato": "text_tools",
+    "records": "plain",
+    "peerannot": "plain",
+    "triples": "plain",
+    "wide-counted": "matrix",
+    "wide-transposed": "matrix",
+    "wide": "matrix",
+    "mace": "matrix",
 }
 
 _OF_COMPARISONS = ("label-studio", "sureal")
@@ -60,12 +59,12 @@ def recognise(source: Source) -> ParsedLabels | None:
 
     if source.in_lines and set(LABEL_ROLES) <= set(source.first):
         return None
-    format = next((each for each in _all() if each.recognise(source)), None)
+    format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
     if format is None:
         _refuse_regions(source)
     if format is None or (format.name == "records" and source.in_lines):
         return None
-    return _read(format, source)
+    return replace(format.read(source), title=format.title)
 
 
 def _refuse_regions(source: Source) -> None:
@@ -93,7 +92,8 @@ def recognise_comparisons(source: Source) -> ParsedComparisons | None:
 
 def read_as(name: str, source: Source) -> ParsedLabels:
     """Read a file in the format of that name."""
-    return _read(_named(name), source)
+    format = _named(name)
+    return replace(format.read(source), title=format.title)
 
 
 def check_name(name: str | None) -> None:
@@ -110,22 +110,14 @@ def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabe
 
         return read_as("sureal", Source(path, read_content(path, max_size=max_size)))
     if path.is_dir() or path.suffix.lower() == ".zip":
-        from annotruth.io.formats import doccano
+        from annotruth.io.formats.text_tools import read_users
 
-        users = doccano.read_users(path, max_size=max_size)
-        return users and replace(users, title=doccano.FORMATS[0].title)
+        users = read_users(path, max_size=max_size)
+        return users and replace(users, title=_named("doccano").title)
     return None
-
-
-def _read(format: Format, source: Source) -> ParsedLabels:
-    return replace(format.read(source), title=format.title)
 
 
 def _named(name: str) -> Format:
     module = importlib.import_module(f"annotruth.io.formats.{_MODULES[name]}")
     formats_of_module: tuple[Format, ...] = module.FORMATS
     return next(format for format in formats_of_module if format.name == name)
-
-
-def _all() -> Iterator[Format]:
-    return (_named(name) for name in _MODULES)

@@ -1,10 +1,11 @@
-"""Matrices of labels, items by annotators: recognising them, and making them long tables."""
+"""Matrices of labels, items by annotators, with and without names."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import ParsedLabels
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import counted
-from annotruth.observations.frames import as_numpy, make_column
+from annotruth.observations.frames import KNOWN_NAMES, as_numpy, make_column
 from annotruth.observations.validate import (
     NOT_AVAILABLE,
     describe_unavailable,
@@ -155,3 +156,184 @@ def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def _are_numbers(kinds: set[pa.DataType]) -> bool:
     return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+
+
+# With names: one row per item and one column per annotator, or transposed. The items may have no
+# names, as when a frame of labels by annotator is written without its index.
+
+_ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "id", "index"}
+_ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"])}
+_LABELS = {*chain(*KNOWN_NAMES["label"]), "stars"}
+_IDS = {f"{name}_id" for name in _ITEMS | _ANNOTATORS}
+_NUMBERED_ANNOTATOR = re.compile(
+    rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE
+)
+_UNNAMED = "column 1"  # the name given to a first column without one
+
+
+def _is_wide(source: Source) -> bool:
+    """Return whether the first column names the rows, the first row the columns, and cells agree.
+
+    A long table with unknown column names is not a matrix: its items occur in several rows.
+    """
+    names = [name.strip().lower() for name in source.names]
+    if len(names) < 3 or set(names[1:]) & (_ITEMS | _ANNOTATORS | _LABELS | _IDS):
+        return False
+    rows = source.rows[1:]
+    if not rows or any(len(row) != len(names) for row in rows):
+        return False
+    if len({row[0] for row in rows}) != len(rows) or len(set(names)) != len(names):
+        return False
+    cells = [row[1:] for row in rows]
+    named = names[0] in _ITEMS | _ANNOTATORS | _IDS | {_UNNAMED}
+    return (cells_agree(cells) or (named and cells_overlap(cells))) and not _is_labels(
+        names[1:], cells
+    )
+
+
+def _is_labels(names: list[str], cells: list[list[str]]) -> bool:
+    """Return whether the first row holds labels, not names; 1, 2, 3, ... are names."""
+    if any(names == [str(n) for n in range(start, start + len(names))] for start in (0, 1)):
+        return False
+    values = {normalise(cell) for row in cells for cell in row if not is_empty(cell)}
+    return all(is_empty(name) or normalise(name) in values for name in names)
+
+
+def _is_transposed(source: Source) -> bool:
+    first = source.names[0].strip().lower() if source.names else ""
+    return first.removesuffix("_id") in _ANNOTATORS and _is_wide(source)
+
+
+def _is_numbered(source: Source) -> bool:
+    """Return whether all columns are named as annotators, rater_1 or observer 2, and none as items.
+
+    Without such names, three columns of small numbers may be anything: the caller must say so.
+    """
+    return len(source.names) > 1 and all(map(_NUMBERED_ANNOTATOR.fullmatch, source.names))
+
+
+def _read_numbered(source: Source) -> ParsedLabels:
+    if len(source.names) < 2:
+        raise InputError("a matrix of labels by annotator has at least two columns")
+    for name in source.names:
+        if name.strip().lower() in _ITEMS | _ANNOTATORS | _LABELS | _IDS:
+            raise InputError(
+                f"column {name!r} is not an annotator: pass another input format (`--input-format`)"
+            )
+    table = source.table(list(source.names))
+    return unpivot(
+        table.columns,
+        pa.array(range(1, table.num_rows + 1)),
+        list(source.names),
+        from_text=source.from_text,
+        categories=source.categories,
+        notes=("columns are annotators, rows are items, numbered from 1",),
+    )
+
+
+def _wide_format(*, transposed: bool) -> Format:
+    def read(source: Source) -> ParsedLabels:
+        if len(source.names) < 3:
+            raise InputError("a matrix has a column of names and at least two of labels")
+        table = source.table(list(source.names))
+        rows, across = ("annotators", "items") if transposed else ("items", "annotators")
+        other = "wide" if transposed else "wide-transposed"
+        return unpivot(
+            table.columns[1:],
+            table.column(0),
+            list(source.names[1:]),
+            transposed=transposed,
+            from_text=source.from_text,
+            categories=source.categories,
+            notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
+        )
+
+    if transposed:
+        return Format("wide-transposed", "matrix of annotators by items", _is_transposed, read)
+    return Format("wide", "matrix of items by annotators", _is_wide, read)
+
+
+# Without names, as MACE reads them and ITU-T P.913 shows them: rows are items, columns annotators.
+
+# Different values in a column of the first 100 rows: more than any scale but a slider has, and what
+# even those who use few positions of a slider exceed.
+_MANY, _FEW = 25, 10
+
+
+def _is_unnamed(source: Source) -> bool:
+    """Return whether all cells agree, and the first row holds labels, not names.
+
+    A name is not empty, not the same as another, and not a label.
+    """
+    rows = _first_block(source.rows)
+    if len(rows) < 2 or len({len(row) for row in rows}) != 1:
+        return False
+    first, *rest = rows
+    labels = {normalise(cell) for row in rest for cell in row}
+    named = [normalise(cell) for cell in first if not is_empty(cell)]
+    unnamed = (
+        any(is_empty(cell) for cell in first[1:])
+        or len(set(named)) < len(named)
+        or set(named) <= labels
+    )
+    if not unnamed or _has_ids(rows):
+        return False
+    return cells_agree(rows) or (cells_overlap(rows) and _spans_agree(rows))
+
+
+def _first_block(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows before one of empty cells that is shorter: repetitions are in further blocks."""
+    width = len(rows[0]) if rows else 0
+    ends = (n for n, row in enumerate(rows) if len(row) < width and all(map(is_empty, row)))
+    return rows[: next(ends, len(rows))]
+
+
+def _has_ids(rows: list[list[str]]) -> bool:
+    """Return whether some columns hold many different values and others few: ids beside labels."""
+    counts = [
+        len({normalise(cell) for cell in column if not is_empty(cell)})
+        for column in zip(*rows, strict=True)
+    ]
+    return max(counts) > _MANY and min(counts) <= _FEW
+
+
+def _spans_agree(rows: list[list[str]]) -> bool:
+    """Return whether nine in ten columns of numbers span a quarter of the whole range or more."""
+    columns = [
+        [float(cell) for cell in column if not is_empty(cell)] for column in zip(*rows, strict=True)
+    ]
+    columns = [column for column in columns if column]
+    whole = max(map(max, columns)) - min(map(min, columns))
+    n_wide = sum(4 * (max(column) - min(column)) >= whole for column in columns)
+    return 10 * n_wide >= 9 * len(columns)
+
+
+def _read_unnamed(source: Source) -> ParsedLabels:
+    if source.kind != "text":
+        raise InputError(
+            "MACE's matrix is CSV, and this file is not: pass another input format (`--input-format`)"
+        )
+    n_rows = len(_first_block(source.rows))
+    if n_rows < len(source.rows):
+        raise InputError(
+            f"after {n_rows} rows of a matrix comes an empty one and then others, as for repeated "
+            "votes: save each part as a file, and name all of them (`annotruth fit part-1.csv "
+            "part-2.csv --duplicates keep`)"
+        )
+    table = source.unnamed_table
+    return unpivot(
+        table.columns,
+        pa.array(range(1, table.num_rows + 1)),
+        range(1, table.num_columns + 1),
+        from_text=True,
+        categories=source.categories,
+        notes=("no names, rows are items and columns annotators, both numbered from 1",),
+    )
+
+
+FORMATS = (
+    _wide_format(transposed=True),
+    _wide_format(transposed=False),
+    Format("wide-counted", "matrix of labels by annotator", _is_numbered, _read_numbered),
+    Format("mace", "matrix of labels without names", _is_unnamed, _read_unnamed),
+)

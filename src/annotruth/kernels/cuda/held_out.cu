@@ -43,12 +43,12 @@ __device__ __forceinline__ u64 hash_label(const u32* label, u32 first, u32 j,
 // Add up the hashes of the items that each annotator labelled, 20 bits of each.
 extern "C" __global__ void hash_annotators(const u32* begin, const u32* label, i64 n_items,
                                            const u64* annotator_hash, const u64* category_hash,
-                                           u64* sums) {
+                                           u64* hash) {
     FOR_EACH(e, n_items) {
         u32 first = begin[e], last = begin[e + 1];
         u64 own = hash_item(label, first, last, annotator_hash, category_hash);
         for (u32 j = first; j < last; j++)
-            atomicAdd(sums + ANNOTATOR_OF(label[j]),
+            atomicAdd(hash + ANNOTATOR_OF(label[j]),
                       mix(own + category_hash[CATEGORY_OF(label[j])]) >> 44);
     }
 }

@@ -3,7 +3,7 @@
 //
 // A warp processes an item, a run of labels or an annotator, and its threads share the N_CLASSES latent
 // classes (shapes of opinion) or the N_STRATEGIES response strategies (kernels with strategies
-// are compiled only if that is defined). `log_likelihood` of labels is
+// are compiled only if that is defined). `log_confusion` of labels is
 // annotators x categories x classes, in the card's order of annotators. A step
 // is an E-step over the labels sorted by item, which writes the posteriors, and a sum over the same
 // labels sorted by row of that table: `row` holds the row of each of these labels, `item` its item.
@@ -38,7 +38,7 @@ __device__ __forceinline__ double item_posterior(const u32* __restrict__ begin,
                                                  const u32* __restrict__ label,
                                                  const int* __restrict__ known, i64 e,
                                                  const float* __restrict__ log_prior,
-                                                 const float* __restrict__ log_likelihood,
+                                                 const float* __restrict__ log_confusion,
                                                  float* posterior) {
     double logs[PER_LANE(N_CLASSES)], top = -1e300;
     int truth = known && known[e] >= 0 ? known[e] : N_CATEGORIES;
@@ -48,7 +48,7 @@ __device__ __forceinline__ double item_posterior(const u32* __restrict__ begin,
     u32 last = begin[e + 1];
 #pragma unroll 4
     for (u32 j = begin[e]; j < last; j++) {
-        const float* row = log_likelihood + table_row(ANNOTATOR_OF(label[j]), CATEGORY_OF(label[j]));
+        const float* row = log_confusion + table_row(ANNOTATOR_OF(label[j]), CATEGORY_OF(label[j]));
 #pragma unroll
         FOR_EACH_OF_LANE(i, k, N_CLASSES) logs[i] += k < N_CLASSES ? (double)row[k] : 0.0;
     }
@@ -72,9 +72,9 @@ __device__ __forceinline__ double item_posterior(const u32* __restrict__ begin,
 extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* __restrict__ label,
                                      const int* __restrict__ known, i64 n_items,
                                      const float* __restrict__ log_prior,
-                                     const float* __restrict__ log_likelihood, float log_unit,
+                                     const float* __restrict__ log_confusion, float log_unit,
                                      float* __restrict__ posterior, u64* __restrict__ classes,
-                                     u64* __restrict__ totals) {
+                                     u64* __restrict__ log_likelihood) {
     i64 total = 0;
     u64 by_class[PER_LANE(N_CLASSES)];
 #pragma unroll
@@ -82,7 +82,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
     FOR_EACH_BY_WARPS(e, n_items) {
         float shares[PER_LANE(N_CLASSES)];
         double log_total =
-            item_posterior(begin, label, known, e, log_prior, log_likelihood, shares);
+            item_posterior(begin, label, known, e, log_prior, log_confusion, shares);
         total += llrint(log_total * log_unit);
 #pragma unroll
         FOR_EACH_OF_LANE(i, k, N_CLASSES) {
@@ -90,7 +90,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
             by_class[i] += (u64)(shares[i] * UNIT);
         }
     }
-    if (LANE == 0) add_signed(totals, total);
+    if (LANE == 0) add_signed(log_likelihood, total);
     FOR_EACH_OF_LANE(i, k, N_CLASSES)
         if (k < N_CLASSES) atomicAdd(classes + k, by_class[i]);
 }
@@ -127,19 +127,19 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
 extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* __restrict__ label,
                                      const int* __restrict__ known, i64 n_items,
                                      const float* __restrict__ log_prior,
-                                     const float* __restrict__ log_likelihood,
+                                     const float* __restrict__ log_confusion,
                                      const float* __restrict__ opinions,
                                      const int* __restrict__ modes,
                                      const float* __restrict__ scores,
-                                     const float* __restrict__ p_serious_table, float log_unit,
-                                     float* __restrict__ theta, float* __restrict__ p_mode,
-                                     float* __restrict__ moments, float* __restrict__ p_serious,
-                                     u64* __restrict__ totals) {
+                                     const float* __restrict__ serious, float log_unit,
+                                     float* __restrict__ theta, float* __restrict__ leading,
+                                     float* __restrict__ spread, float* __restrict__ p_serious,
+                                     u64* __restrict__ log_likelihood) {
     i64 total = 0;
     FOR_EACH_BY_WARPS(e, n_items) {
         float shares[PER_LANE(N_CLASSES)];
         double log_total =
-            item_posterior(begin, label, known, e, log_prior, log_likelihood, shares);
+            item_posterior(begin, label, known, e, log_prior, log_confusion, shares);
         total += llrint(log_total * log_unit);
         int truth = known ? known[e] : -1, top = 0;
         float p_top = -1.0f;
@@ -159,7 +159,7 @@ extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* _
             }
             if (LANE == 0) {
                 theta[e * N_CATEGORIES + n] = share;
-                p_mode[e * N_CATEGORIES + n] = leads;
+                leading[e * N_CATEGORIES + n] = leads;
             }
         }
         float mean = 0.0f, variance = 0.0f, top_variance = 0.0f;
@@ -176,35 +176,35 @@ extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* _
         variance = warp_sum(variance);
         top_variance = warp_sum(top_variance);
         if (LANE == 0) {
-            moments[e * 3] = mean;
-            moments[e * 3 + 1] = variance;
-            moments[e * 3 + 2] = top_variance;
+            spread[e * 3] = mean;
+            spread[e * 3 + 1] = variance;
+            spread[e * 3 + 2] = top_variance;
         }
         for (u32 j = begin[e]; j < begin[e + 1]; j++) {
             u64 row = table_row(ANNOTATOR_OF(label[j]), CATEGORY_OF(label[j]));
-            float serious = 0.0f;
+            float p = 0.0f;
 #pragma unroll
             FOR_EACH_OF_LANE(i, k, N_CLASSES)
-                serious += k < N_CLASSES ? shares[i] * p_serious_table[row + k] : 0.0f;
-            serious = warp_sum(serious);
-            if (LANE == 0) p_serious[j] = serious;
+                p += k < N_CLASSES ? shares[i] * serious[row + k] : 0.0f;
+            p = warp_sum(p);
+            if (LANE == 0) p_serious[j] = p;
         }
     }
-    if (LANE == 0) add_signed(totals, total);
+    if (LANE == 0) add_signed(log_likelihood, total);
 }
 
 #ifdef N_STRATEGIES
 
 // Add up each annotator's leave-one-out log-likelihood (base 2) in every response strategy, given the
 // posteriors of the items. `other` and `repeated` are labels x classes x strategies: the probability
-// of a label, and of the label that the annotator would repeat. `sums` is annotators x strategies.
+// of a label, and of the label that the annotator would repeat. `log_likelihood` is annotators x strategies.
 extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32* __restrict__ item,
                                          i64 n_labels, const float* __restrict__ posterior,
-                                         const float* __restrict__ log_likelihood,
+                                         const float* __restrict__ log_confusion,
                                          const float* __restrict__ other,
                                          const float* __restrict__ repeated,
                                          const int* __restrict__ repeated_label, float log_unit,
-                                         u64* __restrict__ sums) {
+                                         u64* __restrict__ log_likelihood) {
     FOR_EACH_BY_WARPS(run, (n_labels + RUN - 1) / RUN) {
         i64 first = run * RUN, last = first + RUN < n_labels ? first + RUN : n_labels;
         float sum[PER_LANE(N_STRATEGIES)], inverse[PER_LANE(N_CLASSES)];
@@ -216,7 +216,7 @@ extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32*
                 int category = row[j] % N_CATEGORIES;
                 table = repeated_label[row[j] / N_CATEGORIES] == category ? repeated : other;
                 table += category * N_CLASSES * N_STRATEGIES;
-                const float* logs = log_likelihood + (u64)row[j] * N_CLASSES;
+                const float* logs = log_confusion + (u64)row[j] * N_CLASSES;
 #pragma unroll
                 FOR_EACH_OF_LANE(i, k, N_CLASSES) inverse[i] = k < N_CLASSES ? expf(-logs[k]) : 0.0f;
             }
@@ -250,7 +250,7 @@ extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32*
                 if (g >= N_STRATEGIES) continue;
                 sum[i] += __log2f(mixture[i] * over);
                 if (!ends) continue;
-                add_signed(sums + (u64)annotator * N_STRATEGIES + g,
+                add_signed(log_likelihood + (u64)annotator * N_STRATEGIES + g,
                            llrint((double)sum[i] * log_unit));
                 sum[i] = 0.0f;
             }

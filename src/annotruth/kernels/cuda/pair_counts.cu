@@ -1,4 +1,4 @@
-// Counts of the outcomes of pairs: see annotruth/kernels/pairs/counts.py.
+// Counts of the outcomes of pairs: see annotruth/kernels/pairs/layout.py.
 
 extern "C" __global__ void add_votes(const int* __restrict__ left, const int* __restrict__ right,
                                      const signed char* __restrict__ outcome, i64 n_votes,

@@ -9,8 +9,8 @@
 #define RUN 8  // labels that one thread adds up before it adds to global memory
 
 // Add to the sums of posteriors by state.
-__device__ __forceinline__ void add_states(u64* states, const u64* own) {
-    for (int z = 0; z < N_STATES; z++) add_of_all_threads(states + z, own[z]);
+__device__ __forceinline__ void add_states(u64* classes, const u64* own) {
+    for (int z = 0; z < N_STATES; z++) add_of_all_threads(classes + z, own[z]);
 }
 
 // Write the posterior of every item; add up the log-likelihood, and the posteriors by state. Items
@@ -21,8 +21,9 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
                                      const double* __restrict__ prior,
                                      const double* __restrict__ known_truth,
                                      const float* __restrict__ confusion, float log_unit,
-                                     u64* __restrict__ states, u64* __restrict__ totals) {
-    i64 log_likelihood = 0;
+                                     u64* __restrict__ classes,
+                                     u64* __restrict__ log_likelihood) {
+    i64 log_sum = 0;
     u64 by_state[N_STATES];
 #pragma unroll
     for (int z = 0; z < N_STATES; z++) by_state[z] = 0;
@@ -50,7 +51,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
                 total *= SCALE;
             }
         }
-        log_likelihood += llrint((log2_of(total) + exponent) * log_unit);
+        log_sum += llrint((log2_of(total) + exponent) * log_unit);
 #pragma unroll
         for (int z = 0; z < N_STATES; z++) {
             float share = (float)(joint[z] / total);
@@ -58,8 +59,8 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
             by_state[z] += (u64)(share * UNIT);
         }
     }
-    add_of_all_threads(totals, log_likelihood);
-    add_states(states, by_state);
+    add_of_all_threads(log_likelihood, log_sum);
+    add_states(classes, by_state);
 }
 
 // Return how many labels of an item name its most frequent category; its labels are sorted by category.
@@ -92,7 +93,7 @@ extern "C" __global__ void agreement(const u32* begin, const u32* label, i64 n_i
 // posteriors, and add them up by state. `subtypes` is bins of agreement x subtypes.
 extern "C" __global__ void observed(const u32* begin, const u32* label, const int* known,
                                     i64 n_items, i64 n_bins, const double* subtypes,
-                                    float* posterior, u64* states) {
+                                    float* posterior, u64* classes) {
     const int n_subtypes = N_STATES / N_CATEGORIES;
     u64 by_state[N_STATES];
     for (int z = 0; z < N_STATES; z++) by_state[z] = 0;
@@ -111,7 +112,7 @@ extern "C" __global__ void observed(const u32* begin, const u32* label, const in
             by_state[z] += (u64)(weight * UNIT);
         }
     }
-    add_states(states, by_state);
+    add_states(classes, by_state);
 }
 
 // Add up the posteriors by row. Each thread adds up a run of labels, which does not depend on the
@@ -140,14 +141,14 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
 }
 
 // Add up each annotator's leave-one-out log-likelihood under every response strategy, by row as `count`
-// does. `other` and `repeating` are categories x states x strategies, the second for the label that the
+// does. `other` and `repeated` are categories x states x strategies, the second for the label that the
 // annotator would repeat. N_STRATEGIES is defined for this function.
 #ifdef N_STRATEGIES
 extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32* __restrict__ item,
                                          i64 n_labels, const float* __restrict__ posterior,
                                          const float* __restrict__ confusion,
                                          const float* __restrict__ other,
-                                         const float* __restrict__ repeating,
+                                         const float* __restrict__ repeated,
                                          const int* __restrict__ repeated_label, float log_unit,
                                          u64* __restrict__ log_likelihood) {
     FOR_EACH(run, (n_labels + RUN - 1) / RUN) {
@@ -165,7 +166,7 @@ extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32*
                 without[z] = shares[z] / own[z];
                 total += without[z];
             }
-            const float* table = repeated_label[s] == (int)n ? repeating : other;
+            const float* table = repeated_label[s] == (int)n ? repeated : other;
             table += n * N_STATES * N_STRATEGIES;
 #pragma unroll
             for (int g = 0; g < N_STRATEGIES; g++) {

@@ -17,7 +17,17 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled_in_any_order
-from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior, common_variance
+from annotruth.kernels.pairs.gpm_contexts import (
+    ContextLayout,
+    ContextPosterior,
+    Equations,
+    Rows,
+    common_variance,
+    make_rows,
+    row_width,
+    set_row,
+)
+from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
 
 MAX_VOTES_AT_ONCE = 256
 """Of an annotator in a context: more are taken in parts."""
@@ -32,49 +42,37 @@ def leave_annotators_out(
     lo: int,
     hi: int,
     ptr: Codes,
-    precision: Floats,
-    shift: Floats,
-    covariates: Floats,
+    sites: Sites,
     posterior: ContextPosterior,
-    information: Floats,
-    right_side: Floats,
-    covariance: Floats,
-    solution: Floats,
-    mean: Floats,
-    variance: Floats,
+    solved: Equations,
+    found: Differences,
 ) -> None:
-    """Set mean and variance of each vote's difference by the votes of all but its annotator.
+    """Set the differences of votes by the votes of all but their annotators ``lo:hi``.
 
-    Votes of an annotator are sorted by context. ``covariance`` is the inverse of the information of
-    theta and the coefficients, whose estimate is ``solution``.
+    Votes of an annotator are sorted by context.
     """
-    q = covariates.shape[1]
-    n_all = len(right_side)
-    widest = 2
-    for c in range(len(at.item_ptr) - 1):
-        widest = max(widest, at.item_ptr[c + 1] - at.item_ptr[c])
+    n_all, width = len(solved.solution), row_width(at)
     for s in range(lo, hi):
         first, m = ptr[s], ptr[s + 1] - ptr[s]
         if m == 0:
             continue
-        index, design = np.empty((m, widest + q), np.int64), np.empty((m, widest + q))
-        size, base = np.empty(m, np.int64), np.empty(m)
+        rows = make_rows(m, width)
+        column, design = rows.column, rows.design
         for a in range(m):
-            size[a] = _set_row(at, posterior, covariates, first + a, n_all - q, index[a], design[a])
-            base[a] = _base(at, posterior, first + a)
-        root = np.sqrt(precision[first : first + m])
-        own_shift = shift[first : first + m]
+            set_row(at, posterior, first + a, n_all - at.covariates.shape[1], rows, a)
+        root = np.sqrt(sites.precision[first : first + m])
+        shift = sites.shift[first : first + m]
         if m <= n_all or m <= _FEW_VOTES:
-            matrix = _covariances(at, posterior, first, index, design, size, covariance)
-            full = base.copy()
+            matrix = _covariances(at, posterior, first, rows, solved.covariance)
+            full = rows.base.copy()
             for a in range(m):
-                for i in range(size[a]):
-                    full[a] += design[a, i] * solution[index[a, i]]
-            _leave_out(matrix, root, own_shift, full)
+                for i in range(rows.size[a]):
+                    full[a] += design[a, i] * solved.solution[column[a, i]]
+            _leave_out(matrix, root, shift, full)
             for a in range(m):
-                mean[first + a], variance[first + a] = full[a], max(matrix[a, a], 0.0)
+                found.mean[first + a], found.variance[first + a] = full[a], max(matrix[a, a], 0.0)
             continue
-        less, other = information.copy(), right_side.copy()
+        less, other = solved.information.copy(), solved.right_side.copy()
         begin = 0
         while begin < m:
             end = begin + 1
@@ -86,20 +84,7 @@ def leave_annotators_out(
             ):
                 end += 1
             _leave_out_of_context(
-                at,
-                posterior,
-                first,
-                begin,
-                end,
-                index,
-                design,
-                size,
-                base,
-                root,
-                own_shift,
-                less,
-                other,
-                variance,
+                at, posterior, first, begin, end, rows, root, shift, less, other, found.variance
             )
             begin = end
         for i in range(n_all):
@@ -116,53 +101,14 @@ def leave_annotators_out(
             _solve_upper(less, unit)
             inverse[i] = unit
         for a in range(m):
-            total, spread = base[a], variance[first + a]
-            for i in range(size[a]):
+            total, spread = rows.base[a], found.variance[first + a]
+            for i in range(rows.size[a]):
                 value = design[a, i]
-                total += value * other[index[a, i]]
+                total += value * other[column[a, i]]
                 if value != 0.0:
-                    for j in range(size[a]):
-                        spread += value * design[a, j] * inverse[index[a, i], index[a, j]]
-            mean[first + a], variance[first + a] = total, max(spread, 0.0)
-
-
-@compiled_in_any_order
-def _set_row(
-    at: ContextLayout,
-    posterior: ContextPosterior,
-    covariates: Floats,
-    v: int,
-    n_items: int,
-    index: Codes,
-    design: Floats,
-) -> int:
-    """Set the coefficients of a vote's difference on theta and coefficients; return their number."""
-    i, j, q = at.left[v], at.right[v], int(covariates.shape[1])
-    if len(at.item_ptr) == 1:
-        index[0], index[1], design[0], design[1] = i, j, 1.0, -1.0
-        for x in range(q):
-            index[2 + x], design[2 + x] = n_items + x, covariates[v, x]
-        return 2 + q
-    c = at.context[v]
-    first, start = at.item_ptr[c], at.square_ptr[c]
-    k = int(at.item_ptr[c + 1] - first)
-    for a in range(k):
-        index[a] = at.items[first + a]
-        design[a] = posterior.design[start + i * k + a] - posterior.design[start + j * k + a]
-    for x in range(q):
-        index[k + x] = n_items + x
-        lowered = posterior.covariate[first + i, x] - posterior.covariate[first + j, x]
-        design[k + x] = covariates[v, x] - lowered
-    return k + q
-
-
-@compiled_in_any_order
-def _base(at: ContextLayout, posterior: ContextPosterior, v: int) -> float:
-    """Return the mean of a vote's difference where theta and the coefficients are 0."""
-    if len(at.item_ptr) == 1:
-        return 0.0
-    first = at.item_ptr[at.context[v]]
-    return float(posterior.mean[first + at.left[v]] - posterior.mean[first + at.right[v]])
+                    for j in range(rows.size[a]):
+                        spread += value * design[a, j] * inverse[column[a, i], column[a, j]]
+            found.mean[first + a], found.variance[first + a] = total, max(spread, 0.0)
 
 
 @compiled_in_any_order
@@ -170,25 +116,24 @@ def _covariances(
     at: ContextLayout,
     posterior: ContextPosterior,
     first: int,
-    index: Codes,
-    design: Floats,
-    size: Codes,
+    rows: Rows,
     covariance: Floats,
 ) -> Floats:
     """Return the covariance of the differences of one annotator's votes."""
+    column, design, size = rows.column, rows.design, rows.size
     m, n_all = len(size), len(covariance)
     matrix, product = np.empty((m, m)), np.empty(n_all)
     has_contexts = len(at.item_ptr) > 1
     for a in range(m):
         product[:] = 0.0
         for i in range(size[a]):
-            value, row = design[a, i], index[a, i]
+            value, row = design[a, i], column[a, i]
             for x in range(n_all):
                 product[x] += value * covariance[row, x]
         for b in range(m):
             total = 0.0
             for i in range(size[b]):
-                total += design[b, i] * product[index[b, i]]
+                total += design[b, i] * product[column[b, i]]
             if has_contexts and at.context[first + a] == at.context[first + b]:
                 total += common_variance(at, posterior, first + a, first + b)
             matrix[a, b] = total
@@ -238,10 +183,7 @@ def _leave_out_of_context(
     first: int,
     begin: int,
     end: int,
-    index: Codes,
-    design: Floats,
-    size: Codes,
-    base: Floats,
+    rows: Rows,
     root: Floats,
     shift: Floats,
     information: Floats,
@@ -253,7 +195,8 @@ def _leave_out_of_context(
     Their design, base and variance become those without the sites, given theta; what the sites add to
     the equations of theta is subtracted.
     """
-    m, k = end - begin, size[begin]
+    column, design, base = rows.column, rows.design, rows.base
+    m, k = end - begin, rows.size[begin]
     own_root, before = root[begin:end], design[begin:end, :k].copy()
     old_base = base[begin:end].copy()
     if len(at.item_ptr) > 1:
@@ -282,11 +225,11 @@ def _leave_out_of_context(
         known = own_root[a] * own_root[a]
         rest = shift[begin + a] - known * old_base[a]
         for i in range(k):
-            value, row = design[begin + a, i], index[begin + a, i]
+            value, row = design[begin + a, i], column[begin + a, i]
             right_side[row] -= value * rest
             if value != 0.0:
                 for j in range(k):
-                    information[row, index[begin + a, j]] -= value * known * before[a, j]
+                    information[row, column[begin + a, j]] -= value * known * before[a, j]
 
 
 @compiled_in_any_order
@@ -327,28 +270,20 @@ def _solve_upper(factor: Floats, x: Floats) -> None:
 
 @compiled_in_any_order
 def leave_votes_out(
-    lo: int,
-    hi: int,
-    left: Codes,
-    right: Codes,
-    precision: Floats,
-    shift: Floats,
-    covariance: Floats,
-    mean: Floats,
-    variance: Floats,
+    at: ContextLayout, lo: int, hi: int, sites: Sites, covariance: Floats, found: Differences
 ) -> None:
-    """Set mean and variance of the differences ``lo:hi`` by all other votes, where these are many.
+    """Set the differences of the votes ``lo:hi`` by all other votes, where these are many.
 
-    ``covariance`` is that of items, or one variance per item on its diagonal: items x 1. On entry,
-    ``mean`` is by all votes.
+    There are no contexts. ``covariance`` is that of items, or one variance per item on its diagonal:
+    items x 1. On entry, means are by all votes.
     """
     full = covariance.shape[1] > 1
     for v in range(lo, hi):
-        i, j = left[v], right[v]
+        i, j = at.left[v], at.right[v]
         if full:
             c = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
         else:
             c = covariance[i, 0] + covariance[j, 0]
-        left_over = max(1.0 - precision[v] * c, 0.05)
-        mean[v] = (mean[v] - c * shift[v]) / left_over
-        variance[v] = c / left_over
+        left_over = max(1.0 - sites.precision[v] * c, 0.05)
+        found.mean[v] = (found.mean[v] - c * sites.shift[v]) / left_over
+        found.variance[v] = c / left_over

@@ -14,6 +14,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
 
 
 class ContextLayout(NamedTuple):
@@ -30,6 +31,7 @@ class ContextLayout(NamedTuple):
     vote_ptr: Codes
     votes: Codes  # those of context c are votes[vote_ptr[c]:vote_ptr[c + 1]]
     square_ptr: Codes  # of a matrix per context
+    covariates: Floats  # of each vote, in order of votes
 
 
 class ContextPosterior(NamedTuple):
@@ -41,20 +43,27 @@ class ContextPosterior(NamedTuple):
     covariate: Floats  # items of contexts x covariates: by what a coefficient lowers u
 
 
+class Equations(NamedTuple):
+    """The equations of theta and the coefficients, and once they are solved the posterior of these."""
+
+    information: Floats
+    right_side: Floats
+    covariance: Floats
+    solution: Floats
+
+
 @compiled
 def solve_contexts(
     at: ContextLayout,
     lo: int,
     hi: int,
-    precision: Floats,
-    shift: Floats,
-    covariates: Floats,
+    sites: Sites,
     posterior: ContextPosterior,
     information: Floats,
     right_side: Floats,
 ) -> None:
     """Set the posterior of the contexts ``lo:hi``; add up the equations of theta and coefficients."""
-    q = covariates.shape[1]
+    q = at.covariates.shape[1]
     n = len(right_side) - q
     for c in range(lo, hi):
         first = at.item_ptr[c]
@@ -62,20 +71,20 @@ def solve_contexts(
         laplacian, h, f = np.zeros((k, k)), np.zeros(k), np.zeros((k, q))
         for place in range(at.vote_ptr[c], at.vote_ptr[c + 1]):
             v = at.votes[place]
-            i, j, w = at.left[v], at.right[v], precision[v]
+            i, j, w = at.left[v], at.right[v], sites.precision[v]
             laplacian[i, i] += w
             laplacian[j, j] += w
             laplacian[i, j] -= w
             laplacian[j, i] -= w
-            h[i] += shift[v]
-            h[j] -= shift[v]
+            h[i] += sites.shift[v]
+            h[j] -= sites.shift[v]
             for x in range(q):
-                value = covariates[v, x]
+                value = at.covariates[v, x]
                 f[i, x] += w * value
                 f[j, x] -= w * value
-                right_side[n + x] += value * shift[v]
+                right_side[n + x] += value * sites.shift[v]
                 for y in range(q):
-                    information[n + x, n + y] += w * value * covariates[v, y]
+                    information[n + x, n + y] += w * value * at.covariates[v, y]
         t = posterior.variance[first : first + k]
         b = _inverse(laplacian, t)
         start = at.square_ptr[c]
@@ -133,44 +142,82 @@ def _inverse(laplacian: Floats, t: Floats) -> Floats:
     return inverse
 
 
+class Rows(NamedTuple):
+    """The differences of some votes as functions of theta and the coefficients: a row per vote."""
+
+    column: Codes  # votes x terms: of which score or coefficient
+    design: Floats  # votes x terms: by what it is multiplied
+    size: Codes  # how many terms each vote has
+    base: Floats  # the mean where all are 0
+
+
+@compiled
+def make_rows(n_votes: int, width: int) -> Rows:
+    """Return rows for some votes, to be set."""
+    shape = n_votes, width
+    return Rows(
+        np.empty(shape, np.int64), np.empty(shape), np.empty(n_votes, np.int64), np.empty(n_votes)
+    )
+
+
+@compiled
+def row_width(at: ContextLayout) -> int:
+    """Return how many terms a row may have."""
+    width = 2
+    for c in range(len(at.item_ptr) - 1):
+        width = max(width, at.item_ptr[c + 1] - at.item_ptr[c])
+    return width + int(at.covariates.shape[1])
+
+
+@compiled
+def set_row(
+    at: ContextLayout, posterior: ContextPosterior, v: int, n_items: int, rows: Rows, place: int
+) -> None:
+    """Set the row of vote v."""
+    i, j, q = at.left[v], at.right[v], int(at.covariates.shape[1])
+    if len(at.item_ptr) == 1:
+        rows.column[place, 0], rows.column[place, 1] = i, j
+        rows.design[place, 0], rows.design[place, 1] = 1.0, -1.0
+        for x in range(q):
+            rows.column[place, 2 + x] = n_items + x
+            rows.design[place, 2 + x] = at.covariates[v, x]
+        rows.size[place], rows.base[place] = 2 + q, 0.0
+        return
+    c = at.context[v]
+    first, start = at.item_ptr[c], at.square_ptr[c]
+    k = int(at.item_ptr[c + 1] - first)
+    i_row, j_row = start + i * k, start + j * k
+    for a in range(k):
+        rows.column[place, a] = at.items[first + a]
+        rows.design[place, a] = posterior.design[i_row + a] - posterior.design[j_row + a]
+    for x in range(q):
+        lowered = posterior.covariate[first + i, x] - posterior.covariate[first + j, x]
+        rows.column[place, k + x] = n_items + x
+        rows.design[place, k + x] = at.covariates[v, x] - lowered
+    rows.size[place] = k + q
+    rows.base[place] = posterior.mean[first + i] - posterior.mean[first + j]
+
+
 @compiled
 def set_differences(
     at: ContextLayout,
     lo: int,
     hi: int,
-    covariates: Floats,
     posterior: ContextPosterior,
     solution: Floats,
-    mean: Floats,
-    variance: Floats,
+    found: Differences,
 ) -> None:
-    """Set the mean and variance of the difference of each of the votes ``lo:hi``, given the solution.
-
-    ``solution`` is theta, then the coefficients.
-    """
-    q = covariates.shape[1]
-    n = len(solution) - q
-    has_contexts = len(at.item_ptr) > 1
+    """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
+    n_items = len(solution) - at.covariates.shape[1]
+    rows = make_rows(1, row_width(at))
     for v in range(lo, hi):
-        i, j = at.left[v], at.right[v]
-        if not has_contexts:
-            total = solution[i] - solution[j]
-            for x in range(q):
-                total += covariates[v, x] * solution[n + x]
-            mean[v], variance[v] = total, 0.0
-            continue
-        c = at.context[v]
-        first, start = at.item_ptr[c], at.square_ptr[c]
-        k = at.item_ptr[c + 1] - first
-        total = posterior.mean[first + i] - posterior.mean[first + j]
-        for a in range(k):
-            row = posterior.design[start + i * k + a] - posterior.design[start + j * k + a]
-            total += row * solution[at.items[first + a]]
-        for x in range(q):
-            lowered = posterior.covariate[first + i, x] - posterior.covariate[first + j, x]
-            total += (covariates[v, x] - lowered) * solution[n + x]
-        mean[v] = total
-        variance[v] = max(common_variance(at, posterior, v, v), 0.0)
+        set_row(at, posterior, v, n_items, rows, 0)
+        total = rows.base[0]
+        for i in range(rows.size[0]):
+            total += rows.design[0, i] * solution[rows.column[0, i]]
+        found.mean[v], found.variance[v] = total, 0.0
+        if len(at.item_ptr) > 1:
+            found.variance[v] = max(common_variance(at, posterior, v, v), 0.0)
 
 
 @compiled

@@ -1,7 +1,12 @@
 r"""Passes of PairGPM over votes whose difference is normal. NumPy twins: `annotruth.kernels.reference.pairs.gpm_outcomes`.
 
 The outcome of vote v by annotator s follows Davidson's model with :math:`d = b D_v + \gamma_s` and
-:math:`\nu_s e^{\zeta_v}`, where :math:`D_v` is normal; a share ``slip`` of votes is any outcome, alike.
+:math:`\nu_s e^{\zeta_v}`, where :math:`D_v` is normal; a share ``slip`` of votes is any outcome, alike:
+
+.. math:: P(\text{left}), P(\text{right}), P(\text{tie}) \propto e^{d/2}, e^{-d/2}, \nu, \qquad d \sim N(m, s^2).
+
+Averages over d are sums over nodes. Gauss-Hermite rules with few nodes fail for a large s, where the
+outcome is nearly a step function of d; equidistant nodes do not.
 """
 
 from __future__ import annotations
@@ -14,17 +19,100 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.gpm_quadrature import (
-    MAX_LOG_ODDS,
-    Quadrature,
-    averages,
-    rule_of,
-)
+
+MAX_LOG_ODDS = 60.0
+"""Differences are cut off there."""
+
+_NODES = (5, 9, 23)
+_EQUIDISTANT = 89
+_RANGE = 4.4  # standard deviations
+
+
+class Quadrature(NamedTuple):
+    """Rules one after the other: that of a standard deviation s is the first with ``s <= limit``."""
+
+    node: Floats
+    weight: Floats
+    ptr: Codes
+    limit: Floats
+
+
+def make_quadrature() -> Quadrature:
+    """Return the rules: the mean alone, Gauss-Hermite with 5, 9 and 23 nodes, equidistant nodes."""
+    rules = [(np.zeros(1), np.ones(1))]
+    rules += [np.polynomial.hermite_e.hermegauss(n) for n in _NODES]
+    equidistant = np.linspace(-_RANGE, _RANGE, _EQUIDISTANT)
+    rules.append((equidistant, np.exp(-(equidistant**2) / 2.0)))
+    sizes = [len(node) for node, _ in rules]
+    return Quadrature(
+        np.concatenate([node for node, _ in rules]),
+        np.concatenate([weight / weight.sum() for _, weight in rules]),
+        np.append(0, np.cumsum(sizes)).astype(np.int64),
+        np.array([0.07, 0.5, 1.5, 5.0, np.inf]),
+    )
+
+
+class Averages(NamedTuple):
+    """Of left and right: the mean probability, its slope by d, and the mean of its product with a tie's."""
+
+    left: float
+    right: float
+    left_slope: float
+    right_slope: float
+    left_tie: float
+    right_tie: float
+
+
+@compiled
+def rule_of(sd: float, rules: Quadrature) -> int:
+    """Return the number of the rule for a standard deviation."""
+    rule = 0
+    while sd > rules.limit[rule]:
+        rule += 1
+    return rule
+
+
+@compiled
+def averages(mean: float, sd: float, nu: float, rules: Quadrature) -> Averages:
+    """Return averages over a normal d with this mean and standard deviation."""
+    rule = rule_of(sd, rules)
+    left = right = left_slope = right_slope = left_tie = right_tie = 0.0
+    for i in range(rules.ptr[rule], rules.ptr[rule + 1]):
+        d = min(max(mean + sd * rules.node[i], -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        odds = math.exp(0.5 * d)
+        inverse = 1.0 / odds
+        scale = 1.0 / (odds + inverse + nu)
+        a, b, tie = odds * scale, inverse * scale, nu * scale
+        m, w = 0.5 * (a - b), rules.weight[i]
+        left += w * a
+        right += w * b
+        left_slope += w * a * (0.5 - m)
+        right_slope -= w * b * (0.5 + m)
+        left_tie += w * a * tie
+        right_tie += w * b * tie
+    return Averages(left, right, left_slope, right_slope, left_tie, right_tie)
+
 
 LOST = 5.0
 """How much more a vote against an item says about who favours it than a vote for it."""
 
 MIN_SHOWN = 4.0
+
+
+class Sites(NamedTuple):
+    """The Gaussian site :math:`e^{z D - K D^2 / 2}` of each vote."""
+
+    precision: Floats
+    """K"""
+    shift: Floats
+    """z"""
+
+
+class Differences(NamedTuple):
+    """The mean and variance of each vote's difference."""
+
+    mean: Floats
+    variance: Floats
 
 
 class Outcomes(NamedTuple):
@@ -47,6 +135,15 @@ class HabitPrior(NamedTuple):
     side_sd: float
     tie: float
     tie_sd: float
+
+
+class Habits(NamedTuple):
+    """What `fit_habits` changes: annotators x levels of sharpness."""
+
+    side: Floats
+    tie: Floats  # the log tie rate
+    value: Floats  # log of the marginal likelihood (Laplace), up to constants that levels share
+    side_variance: Floats
 
 
 class Slope(NamedTuple):
@@ -95,35 +192,26 @@ def fit_habits(
     votes: Outcomes,
     lo: int,
     hi: int,
-    mean: Floats,
-    variance: Floats,
+    at: Differences,
     level: Floats,
     active: NDArray[np.bool_],
     prior: HabitPrior,
-    side: Floats,
-    tie: Floats,
-    value: Floats,
-    side_variance: Floats,
+    habits: Habits,
 ) -> None:
-    """Take one step of Fisher scoring on the habits of annotators ``lo:hi`` at each level of sharpness.
-
-    ``mean`` and ``variance`` are those of each vote's difference; ``side`` and ``tie`` (the log tie
-    rate), annotators x levels, are changed. ``value`` becomes the log of the marginal likelihood
-    (Laplace) at the level, up to constants that all levels share.
-    """
+    """Take one step of Fisher scoring on the habits of annotators ``lo:hi`` at each level of sharpness."""
     for s in range(lo, hi):
         for j in range(len(level)):
             if not active[s, j]:
                 continue
-            b, g, h = level[j], side[s, j], tie[s, j]
+            b, g, h = level[j], habits.side[s, j], habits.tie[s, j]
             nu = math.exp(h) if votes.has_ties else 0.0
             total = slope_g = slope_h = gg = gh = hh = 0.0
             for v in range(votes.ptr[s], votes.ptr[s + 1]):
                 w = votes.weight[v]
                 if w == 0.0:
                     continue
-                sd = abs(b) * math.sqrt(variance[v])
-                one = _slope(votes, v, b * mean[v] + g, sd, nu * votes.tie_odds[v])
+                sd = abs(b) * math.sqrt(at.variance[v])
+                one = _slope(votes, v, b * at.mean[v] + g, sd, nu * votes.tie_odds[v])
                 total += w * one.log_p
                 slope_g += w * one.side
                 slope_h += w * one.tie
@@ -148,10 +236,10 @@ def fit_habits(
             move_g = (hh * slope_g - gh * slope_h) / determinant
             move_h = (gg * slope_h - gh * slope_g) / determinant
             rise = 0.5 * (slope_g * move_g + slope_h * move_h)
-            value[s, j] = total + min(rise, 5.0) - 0.5 * math.log(determinant)
-            side_variance[s, j] = hh / determinant
-            side[s, j] = g + min(max(move_g, -1.0), 1.0)
-            tie[s, j] = h + min(max(move_h, -1.0), 1.0)
+            habits.value[s, j] = total + min(rise, 5.0) - 0.5 * math.log(determinant)
+            habits.side_variance[s, j] = hh / determinant
+            habits.side[s, j] = g + min(max(move_g, -1.0), 1.0)
+            habits.tie[s, j] = h + min(max(move_h, -1.0), 1.0)
 
 
 class VoterHabits(NamedTuple):
@@ -168,17 +256,15 @@ def update_sites(
     votes: Outcomes,
     lo: int,
     hi: int,
-    mean: Floats,
-    variance: Floats,
+    at: Differences,
     who: VoterHabits,
     step: float,
-    precision: Floats,
-    shift: Floats,
+    sites: Sites,
 ) -> None:
-    r"""Update the Gaussian site :math:`e^{z D - K D^2 / 2}` of each vote of the annotators ``lo:hi``.
+    """Update the site of each vote of the annotators ``lo:hi``.
 
-    K (``precision``) and z (``shift``) go a part ``step`` of the way to the expected curvature and
-    slope of the vote's log-probability, which are multiplied by its annotator's weight.
+    K and z go a part ``step`` of the way to the expected curvature and slope of the vote's
+    log-probability, which are multiplied by its annotator's weight.
     """
     kept = 1.0 - votes.slip
     chance = votes.slip / (3.0 if votes.has_ties else 2.0)
@@ -187,7 +273,7 @@ def update_sites(
         b, nu_s = who.sharpness[s], math.exp(who.tie[s]) if votes.has_ties else 0.0
         for v in range(votes.ptr[s], votes.ptr[s + 1]):
             nu = nu_s * votes.tie_odds[v]
-            sd, middle = abs(b) * math.sqrt(variance[v]), b * mean[v] + who.side[s]
+            sd, middle = abs(b) * math.sqrt(at.variance[v]), b * at.mean[v] + who.side[s]
             rule = rule_of(sd, rules)
             outcome = votes.outcome[v]
             chosen = 0.5 if outcome == 0 else -0.5 if outcome == 1 else 0.0
@@ -204,8 +290,19 @@ def update_sites(
                 curvature += meant * (0.25 * (left + right) - m * m)
             w = votes.weight[v] * who.weight[s]
             new = w * b * b * curvature
-            precision[v] += step * (new - precision[v])
-            shift[v] += step * (w * b * slope + new * mean[v] - shift[v])
+            sites.precision[v] += step * (new - sites.precision[v])
+            sites.shift[v] += step * (w * b * slope + new * at.mean[v] - sites.shift[v])
+
+
+class Predictions(NamedTuple):
+    """Of each vote: its log-probability, and the slope and information by the pair's log tie rate.
+
+    The latter two are multiplied by the weights of the vote and of its annotator.
+    """
+
+    log_p: Floats
+    tie_slope: Floats
+    tie_information: Floats
 
 
 @compiled
@@ -213,28 +310,21 @@ def predict_votes(
     votes: Outcomes,
     lo: int,
     hi: int,
-    mean: Floats,
-    variance: Floats,
+    at: Differences,
     who: VoterHabits,
-    log_p: Floats,
-    tie_slope: Floats,
-    tie_information: Floats,
+    found: Predictions,
 ) -> None:
-    """Set the log-probability of each vote of the annotators ``lo:hi``.
-
-    Also set its slope by the log tie rate of the pair, and the information on that, both multiplied by
-    the weights of the vote and of its annotator.
-    """
+    """Set the predictions of the votes of the annotators ``lo:hi``."""
     for s in range(lo, hi):
         nu = math.exp(who.tie[s]) if votes.has_ties else 0.0
         for v in range(votes.ptr[s], votes.ptr[s + 1]):
-            sd = abs(who.sharpness[s]) * math.sqrt(variance[v])
-            middle = who.sharpness[s] * mean[v] + who.side[s]
+            sd = abs(who.sharpness[s]) * math.sqrt(at.variance[v])
+            middle = who.sharpness[s] * at.mean[v] + who.side[s]
             one = _slope(votes, v, middle, sd, nu * votes.tie_odds[v])
             w = votes.weight[v] * who.weight[s]
-            log_p[v] = one.log_p
-            tie_slope[v] = w * one.tie
-            tie_information[v] = w * one.tie_tie
+            found.log_p[v] = one.log_p
+            found.tie_slope[v] = w * one.tie
+            found.tie_information[v] = w * one.tie_tie
 
 
 @compiled

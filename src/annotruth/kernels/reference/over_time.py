@@ -5,25 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from annotruth.kernels.arrays import Block, Codes, Floats, Singles
+from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
 from annotruth.kernels.reference.rows import label_rows
 
 
-def label_evidence(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    if_serious: Floats,
-    if_irregular: Floats,
-    ratios: Singles,
-) -> None:
+def label_evidence(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Write the probability of each label if it is serious, and if it is not."""
     labels = label_rows(block, lo, hi)
-    rows = ratios[labels.annotator, labels.category].astype(np.float64)
-    total, serious, irregular = np.einsum("jk,jik->ij", posterior[labels.item], rows)
-    if_serious[labels.place] = serious / total
-    if_irregular[labels.place] = irregular / total
+    rows = a.ratios[labels.annotator, labels.category].astype(np.float64)
+    total, serious, irregular = np.einsum("jk,jik->ij", a.posterior[labels.item], rows)
+    a.if_serious[labels.place] = serious / total
+    a.if_irregular[labels.place] = irregular / total
 
 
 def sort_within(lo: int, hi: int, begin: Codes, end: Codes, key: Floats, order: Codes) -> None:

@@ -5,108 +5,60 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from annotruth.kernels.arrays import Block, Codes, Floats
-from annotruth.kernels.reference.held_out import _log_truth
-from annotruth.kernels.reference.rows import LabelRows, label_rows
+from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
+from annotruth.kernels.reference.rows import LabelRows, label_rows, log_known_truth
 from annotruth.kernels.shared import LEAST_LABEL_PROBABILITY
 
 
-def moments(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    known_truth: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    log_share: Floats,
-    correlation: float,
-    weight: Floats,
-    agreement: Floats,
-    right_labels: Floats,
-    shares: Floats,
-    states: Floats,
-    moments: Floats,
-) -> None:
+def moments(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up each annotator's cavities, and how far their labels agree with them."""
     labels = label_rows(block, lo, hi)
-    tables = (prior, known_truth, counts, pseudo_counts, log_share, correlation, weight)
-    posterior, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
-    right = right_labels.T[labels.category]
+    posterior, cavity, has_cavity = _cavities(block, lo, hi, labels, a)
+    right = a.right_labels.T[labels.category]
     p_right = (posterior * right).sum(axis=1)
-    np.add.at(moments[:, 4], labels.annotator, p_right)
-    np.add.at(moments[:, 5], labels.annotator, p_right * (1.0 - p_right))
+    np.add.at(a.moments[:, 4], labels.annotator, p_right)
+    np.add.at(a.moments[:, 5], labels.annotator, p_right * (1.0 - p_right))
     annotator, category = labels.annotator[has_cavity], labels.category[has_cavity]
-    np.add.at(states, annotator, cavity)
-    _add_moments(moments, annotator, category, cavity @ agreement, shares)
-    np.add.at(moments[:, 6], annotator, (cavity * right[has_cavity]).sum(axis=1))
+    np.add.at(a.states, annotator, cavity)
+    _add_moments(a.moments, annotator, category, cavity @ a.agreement, a.shares)
+    np.add.at(a.moments[:, 6], annotator, (cavity * right[has_cavity]).sum(axis=1))
 
 
-def log_likelihood(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    known_truth: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    log_share: Floats,
-    correlation: float,
-    weight: Floats,
-    serious: Floats,
-    factor: Floats,
-    normaliser: Floats,
-    confused: Codes,
-    careless: Floats,
-    variant: Codes,
-    behavior: Codes,
-    reliability: Floats,
-    log_likelihood: Floats,
-) -> None:
+def log_likelihood(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up each annotator's log-likelihood in every response strategy, given the cavities."""
     labels = label_rows(block, lo, hi)
-    tables = (prior, known_truth, counts, pseudo_counts, log_share, correlation, weight)
-    _, cavity, has_cavity = _cavities(block, lo, hi, labels, *tables)
+    _, cavity, has_cavity = _cavities(block, lo, hi, labels, a)
     s, n = labels.annotator[has_cavity], labels.category[has_cavity]
     p_serious = [
-        (cavity * table[n] * normaliser[s, v]).sum(axis=1) * factor[s, v, n]
-        for v, table in enumerate(serious)
+        (cavity * table[n] * a.normaliser[s, v]).sum(axis=1) * a.factor[s, v, n]
+        for v, table in enumerate(a.serious)
     ]
-    p_serious.append((cavity * serious[0][confused[s, n]]).sum(axis=1))
-    for g, (v, b, eps) in enumerate(zip(variant, behavior, reliability, strict=True)):
-        p = eps * p_serious[v] + (1.0 - eps) * careless[s, b, n]
-        np.add.at(log_likelihood[:, g], s, np.log(np.maximum(p, LEAST_LABEL_PROBABILITY)))
+    p_serious.append((cavity * a.serious[0][a.confused[s, n]]).sum(axis=1))
+    for g, (v, b, eps) in enumerate(zip(a.variant, a.behavior, a.reliability, strict=True)):
+        p = eps * p_serious[v] + (1.0 - eps) * a.careless[s, b, n]
+        np.add.at(a.log_likelihood[:, g], s, np.log(np.maximum(p, LEAST_LABEL_PROBABILITY)))
 
 
-def count_compared(block: Block, lo: int, hi: int, counts: Floats) -> None:
+def count_compared(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Count annotators' labels of items with two or more labels, annotators x categories."""
     labels = label_rows(block, lo, hi)
     compared = np.bincount(labels.item - lo, minlength=hi - lo)[labels.item - lo] > 1
-    np.add.at(counts, (labels.annotator[compared], labels.category[compared]), 1.0)
+    np.add.at(a.counts, (labels.annotator[compared], labels.category[compared]), 1.0)
 
 
-def agreement(
-    block: Block,
-    lo: int,
-    hi: int,
-    member: Floats,
-    table: Floats,
-    shares: Floats,
-    sums: Floats,
-    moments: Floats,
-) -> None:
+def agreement(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up how far annotators' labels agree with those of other members, without a model."""
     labels = label_rows(block, lo, hi)
     item, s, n = labels.item - lo, labels.annotator, labels.category
-    counts = np.zeros((hi - lo, len(table)))
-    np.add.at(counts, (item, n), member[s])
+    counts = np.zeros((hi - lo, len(a.table)))
+    np.add.at(counts, (item, n), a.member[s])
     others = counts[item]
-    others[np.arange(len(n)), n] -= member[s]
+    others[np.arange(len(n)), n] -= a.member[s]
     total = others.sum(axis=1)
     is_seen = total > 0.0
-    cavity = (others[is_seen] / total[is_seen, np.newaxis]) @ table
-    np.add.at(sums, s[is_seen], cavity)
-    _add_moments(moments, s[is_seen], n[is_seen], cavity, shares)
+    cavity = (others[is_seen] / total[is_seen, np.newaxis]) @ a.table
+    np.add.at(a.sums, s[is_seen], cavity)
+    _add_moments(a.moments, s[is_seen], n[is_seen], cavity, a.shares)
 
 
 def _add_moments(
@@ -125,36 +77,25 @@ def _add_moments(
 
 
 def _cavities(
-    block: Block,
-    lo: int,
-    hi: int,
-    labels: LabelRows,
-    prior: Floats,
-    known_truth: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    log_share: Floats,
-    correlation: float,
-    weight: Floats,
+    block: Block, lo: int, hi: int, labels: LabelRows, a: Arrays
 ) -> tuple[Floats, Floats, Codes]:
     """Return each label's item posterior, the cavities of labels that have one, and which do."""
-    item, s = labels.item - lo, labels.annotator
-    log_prior = np.log(prior) + _log_truth(block, lo, hi, known_truth)
-    total = np.zeros((hi - lo, len(prior)))
-    np.add.at(total, item, log_share[s, labels.category] * weight[s, np.newaxis])
+    item, s, weight = labels.item - lo, labels.annotator, a.weight[labels.annotator, np.newaxis]
+    log_prior = np.log(a.prior) + log_known_truth(block, lo, hi, a.known_truth)
+    total = np.zeros((hi - lo, len(a.prior)))
+    np.add.at(total, item, a.log_share[s, labels.category] * weight)
     own = softmax(log_prior + total, axis=1)[item]
     mass, every = (
-        np.maximum(counts[s, n] - own, 0.0) + pseudo_counts[s, n]
-        for n in (labels.category, counts.shape[1] - 1)
+        np.maximum(a.counts[s, n] - own, 0.0) + a.pseudo_counts[s, n]
+        for n in (labels.category, a.counts.shape[1] - 1)
     )
-    logs = np.log(np.maximum(mass / every, LEAST_LABEL_PROBABILITY)) * weight[s, np.newaxis]
-    total = np.zeros((hi - lo, len(prior)))
+    logs = np.log(np.maximum(mass / every, LEAST_LABEL_PROBABILITY)) * weight
+    total = np.zeros((hi - lo, len(a.prior)))
     np.add.at(total, item, logs)
     n_labels = np.bincount(item, minlength=hi - lo)[item, np.newaxis]
-    posterior = softmax(
-        log_prior[item] + total[item] / (1.0 + (n_labels - 1) * correlation), axis=1
-    )
+    tempered = total[item] / (1.0 + (n_labels - 1) * a.correlation)
+    posterior = softmax(log_prior[item] + tempered, axis=1)
     has_cavity = np.flatnonzero(n_labels > 1)
-    without = (total[item] - logs) / (1.0 + np.maximum(n_labels - 2, 0) * correlation)
+    without = (total[item] - logs) / (1.0 + np.maximum(n_labels - 2, 0) * a.correlation)
     cavity: Floats = softmax((log_prior[item] + without)[has_cavity], axis=1)
     return posterior, cavity, has_cavity

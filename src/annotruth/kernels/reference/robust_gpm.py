@@ -4,154 +4,90 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Block, Codes, Floats
-from annotruth.kernels.reference.rows import cell_shares, label_rows
+from annotruth.kernels.arrays import Arrays, Block, Floats
+from annotruth.kernels.reference.rows import LabelRows, cell_shares, class_posteriors, label_rows
 
 
-def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> None:
+def start(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up with the observed shares or known truths as posteriors."""
     labels = label_rows(block, lo, hi)
     item, category, cell_share = cell_shares(block, lo, hi)
     known = block.known[item]
-    shares = np.zeros((hi - lo, len(classes)))
+    shares = np.zeros((hi - lo, len(a.classes)))
     np.add.at(shares, (item - lo, np.where(known < 0, category, known)), cell_share)
-    np.add.at(counts, (labels.annotator, labels.category), shares[labels.item - lo])
-    classes += shares.sum(axis=0)
+    np.add.at(a.counts, (labels.annotator, labels.category), shares[labels.item - lo])
+    a.classes += shares.sum(axis=0)
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, known_truth: Floats, confusion: Floats
-) -> tuple[Floats, float]:
-    """Return the items' posteriors and their log-likelihood."""
-    labels = label_rows(block, lo, hi)
-    known = block.known[lo:hi]
-    with np.errstate(divide="ignore"):
-        log_truth = np.where(known[:, np.newaxis] < 0, 0.0, np.log(known_truth)[known])
-    log_joint = np.log(prior) + log_truth
-    np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.annotator, labels.category])
-    top = log_joint.max(axis=1, keepdims=True)
-    joint = np.exp(log_joint - top)
-    total = joint.sum(axis=1, keepdims=True)
-    return joint / total, float((top + np.log(total)).sum())
+    block: Block, lo: int, hi: int, labels: LabelRows, a: Arrays
+) -> tuple[Floats, Floats]:
+    """Return the items' posteriors, and their log-likelihoods."""
+    p = a.confusion[labels.annotator, labels.category]
+    return class_posteriors(block, lo, hi, labels.item, p, a)
 
 
-def step(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-    counts: Floats,
-    classes: Floats,
-    log_likelihood: Floats,
-) -> None:
+def step(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up posteriors by annotator and label, by class, and the items' log-likelihood."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, known_truth, confusion)
-    np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
-    classes += posteriors.sum(axis=0)
-    log_likelihood[0] += total
+    posteriors, logs = _posterior(block, lo, hi, labels, a)
+    np.add.at(a.counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
+    a.classes += posteriors.sum(axis=0)
+    a.log_likelihood[0] += logs.sum()
 
 
-def leave_one_out(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-    other: Floats,
-    repeated: Floats,
-    repeated_label: Codes,
-    log_likelihood: Floats,
-) -> None:
+def leave_one_out(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up each annotator's leave-one-out log-likelihood under every response strategy."""
     labels = label_rows(block, lo, hi)
-    posteriors, _ = _posterior(block, lo, hi, prior, known_truth, confusion)
-    without = posteriors[labels.item - lo] / confusion[labels.annotator, labels.category]
+    posteriors, _ = _posterior(block, lo, hi, labels, a)
+    without = posteriors[labels.item - lo] / a.confusion[labels.annotator, labels.category]
     without /= without.sum(axis=1, keepdims=True)
-    repeats = repeated_label[labels.annotator] == labels.category
-    for n in range(len(other)):
-        for table, is_given in ((other[n], ~repeats), (repeated[n], repeats)):
+    repeats = a.repeated_label[labels.annotator] == labels.category
+    for n in range(len(a.other)):
+        for table, is_given in ((a.other[n], ~repeats), (a.repeated[n], repeats)):
             given = is_given & (labels.category == n)
-            np.add.at(log_likelihood, labels.annotator[given], np.log(without[given] @ table))
+            np.add.at(a.log_likelihood, labels.annotator[given], np.log(without[given] @ table))
 
 
-def count_agreements(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-    place: Codes,
-    same: Floats,
-    expected: Floats,
-    common: Floats,
-) -> None:
+def count_agreements(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Count, for each pair of annotators, equal labels, those expected, and common items."""
     labels = label_rows(block, lo, hi)
-    posteriors, _ = _posterior(block, lo, hi, prior, known_truth, confusion)
+    posteriors, _ = _posterior(block, lo, hi, labels, a)
     bounds = np.searchsorted(labels.item, np.arange(lo, hi + 1))
     for e, of_item in enumerate(map(slice, bounds[:-1], bounds[1:])):
         annotator, category = labels.annotator[of_item], labels.category[of_item]
         one, other = np.tril_indices(len(annotator), -1)
-        s, t = place[annotator[one]], place[annotator[other]]
+        s, t = a.place[annotator[one]], a.place[annotator[other]]
         pair = np.minimum(s, t), np.maximum(s, t)
-        rows = confusion[annotator]
+        rows = a.confusion[annotator]
         n = len(rows)
         p_equal = (rows * posteriors[e]).reshape(n, -1) @ rows.reshape(n, -1).T
-        np.add.at(same, pair, 1.0 * (category[one] == category[other]))
-        np.add.at(expected, pair, p_equal[one, other])
-        np.add.at(common, pair, 1.0)
+        np.add.at(a.same, pair, 1.0 * (category[one] == category[other]))
+        np.add.at(a.expected, pair, p_equal[one, other])
+        np.add.at(a.common, pair, 1.0)
 
 
-def posterior(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-) -> None:
+def posterior(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Write each item's posterior over the classes."""
-    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, known_truth, confusion)
+    a.posterior[lo:hi], _ = _posterior(block, lo, hi, label_rows(block, lo, hi), a)
 
 
-def summarize(
-    block: Block,
-    lo: int,
-    hi: int,
-    theta: Floats,
-    leading: Floats,
-    spread: Floats,
-    p_serious: Floats,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-    opinions: Floats,
-    modes: Codes,
-    scores: Floats,
-    serious: Floats,
-    log_likelihood: Floats,
-) -> None:
+def summarize(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Summarize each item's posterior, and write how likely each label was serious."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, known_truth, confusion)
-    categories = theta.shape[1]
+    posteriors, logs = _posterior(block, lo, hi, labels, a)
+    categories = a.theta.shape[1]
     known = block.known[lo:hi]
     is_known = known[:, np.newaxis] >= 0
     certain = np.eye(categories)[known]
-    theta[lo:hi] = np.where(is_known, certain, posteriors @ opinions)
-    leading[lo:hi] = np.where(is_known, certain, posteriors @ np.eye(categories)[modes])
-    mean = posteriors @ scores
-    top = theta[lo:hi].argmax(axis=1)
-    deviation = (opinions[:, top] - theta[np.arange(lo, hi), top]).T
-    spread[lo:hi, 0] = mean
-    spread[lo:hi, 1] = (posteriors * (scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    spread[lo:hi, 2] = (posteriors * deviation**2).sum(axis=1)
-    rows = serious[labels.annotator, labels.category]
-    p_serious[labels.place] = (posteriors[labels.item - lo] * rows).sum(axis=1)
-    log_likelihood[0] += total
+    a.theta[lo:hi] = np.where(is_known, certain, posteriors @ a.opinions)
+    a.leading[lo:hi] = np.where(is_known, certain, posteriors @ np.eye(categories)[a.modes])
+    mean = posteriors @ a.scores
+    top = a.theta[lo:hi].argmax(axis=1)
+    deviation = (a.opinions[:, top] - a.theta[np.arange(lo, hi), top]).T
+    a.spread[lo:hi, 0] = mean
+    a.spread[lo:hi, 1] = (posteriors * (a.scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    a.spread[lo:hi, 2] = (posteriors * deviation**2).sum(axis=1)
+    rows = a.serious[labels.annotator, labels.category]
+    a.p_serious[labels.place] = (posteriors[labels.item - lo] * rows).sum(axis=1)
+    a.log_likelihood[0] += logs.sum()

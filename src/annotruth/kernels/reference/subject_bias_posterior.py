@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
@@ -31,23 +31,15 @@ def _sum_by(item: Codes, n: int, values: Floats) -> Floats:
     return total
 
 
-def _at_levels(
-    block: Block,
-    lo: int,
-    hi: int,
-    offset: Floats,
-    values: Floats,
-    b: Floats,
-    variance: Floats,
-    levels: Floats,
-) -> _Votes:
+def _at_levels(block: Block, lo: int, hi: int, variance: Floats, a: Arrays) -> _Votes:
     rows = label_rows(block, lo, hi)
     item, truth = rows.item - lo, block.known[lo:hi]
-    z = (values[rows.category] - b[rows.annotator])[:, np.newaxis]
-    w = 1.0 / ((variance[rows.annotator] + offset[rows.item])[:, np.newaxis] + levels)
+    z = (a.values[rows.category] - a.b[rows.annotator])[:, np.newaxis]
+    w = 1.0 / ((variance[rows.annotator] + a.offset[rows.item])[:, np.newaxis] + a.levels)
     precision = _sum_by(item, hi - lo, w)
     known = (truth >= 0)[:, np.newaxis]
-    score = np.where(known, values[truth][:, np.newaxis], _sum_by(item, hi - lo, w * z) / precision)
+    mean = _sum_by(item, hi - lo, w * z) / precision
+    score = np.where(known, a.values[truth][:, np.newaxis], mean)
     r = z - score[item]
     log_p = 0.5 * (
         _sum_by(item, hi - lo, np.log(w) - w * r**2) - np.where(known, 0.0, np.log(precision))
@@ -62,43 +54,25 @@ def _shares(log_weights: Floats) -> Floats:
     return shares
 
 
-def step(
-    block: Block,
-    lo: int,
-    hi: int,
-    offset: Floats,
-    values: Floats,
-    b: Floats,
-    v2: Floats,
-    variance: Floats,
-    levels: Floats,
-    log_prior: Floats,
-    v2_levels: Floats,
-    log_hyper: Floats,
-    log_likelihood: Floats,
-    information: Floats,
-    moments: Floats,
-    hyper: Floats,
-    coupling: Floats,
-) -> None:
+def step(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up the log-likelihood of every inconsistency, given the other votes on each item."""
-    votes = _at_levels(block, lo, hi, offset, values, b, variance, levels)
+    votes = _at_levels(block, lo, hi, a.variance, a)
     annotator, item = votes.rows.annotator, votes.item
-    hyper += np.logaddexp.reduce(votes.log_p[:, np.newaxis] + log_hyper, axis=2).sum(axis=0)
-    share = _shares(votes.log_p + log_prior)[item]
-    np.add.at(moments[:, 0], annotator, (share * votes.w * votes.r).sum(axis=1))
-    np.add.at(moments[:, 1], annotator, (share * votes.w).sum(axis=1))
+    a.hyper += np.logaddexp.reduce(votes.log_p[:, np.newaxis] + a.log_hyper, axis=2).sum(axis=0)
+    share = _shares(votes.log_p + a.log_prior)[item]
+    np.add.at(a.moments[:, 0], annotator, (share * votes.w * votes.r).sum(axis=1))
+    np.add.at(a.moments[:, 1], annotator, (share * votes.w).sum(axis=1))
 
     is_known = votes.known[item, 0]
-    if len(coupling):
-        a = levels + offset[votes.rows.item][:, np.newaxis]
-        weight = 1.0 / (v2[annotator][:, np.newaxis] + a)
+    if len(a.coupling):
+        ambiguity = a.levels + a.offset[votes.rows.item][:, np.newaxis]
+        weight = 1.0 / (a.v2[annotator][:, np.newaxis] + ambiguity)
         precision = _sum_by(item, hi - lo, weight)
-        np.add.at(coupling, (annotator, annotator), (share * weight).sum(axis=1))
+        np.add.at(a.coupling, (annotator, annotator), (share * weight).sum(axis=1))
         for e in np.flatnonzero(~votes.known[:, 0]):
             mine = np.flatnonzero(item == e)
             product = (share[mine] * weight[mine] / precision[e]) @ weight[mine].T
-            np.add.at(coupling, np.ix_(annotator[mine], annotator[mine]), -product)
+            np.add.at(a.coupling, np.ix_(annotator[mine], annotator[mine]), -product)
     some = is_known | (np.bincount(item)[item] > 1)
     annotator, is_known = annotator[some], is_known[some, np.newaxis]
     w, r, total = votes.w[some], votes.r[some], votes.precision[item][some]
@@ -107,50 +81,34 @@ def step(
     of_score = np.where(is_known, 0.0, 1.0 / others)
     own = 1.0 / w + of_score
     log_own = -0.5 * (np.log(own) + y**2 / own)
-    share = _shares(votes.log_p[item][some] - log_own + log_prior)
-    a2 = 1.0 / w - variance[annotator][:, np.newaxis] + of_score
-    at_level = v2_levels[:, np.newaxis] + a2[:, np.newaxis]  # votes x inconsistencies x levels
+    share = _shares(votes.log_p[item][some] - log_own + a.log_prior)
+    a2 = 1.0 / w - a.variance[annotator][:, np.newaxis] + of_score
+    at_level = a.v2_levels[:, np.newaxis] + a2[:, np.newaxis]  # votes x inconsistencies x levels
     log_p = np.log(share)[:, np.newaxis] - 0.5 * (
         np.log(at_level) + y[:, np.newaxis] ** 2 / at_level
     )
-    np.add.at(log_likelihood, annotator, np.logaddexp.reduce(log_p, axis=2))
-    np.add.at(information, annotator, (_shares(log_p) / at_level).sum(axis=2))
+    np.add.at(a.log_likelihood, annotator, np.logaddexp.reduce(log_p, axis=2))
+    np.add.at(a.information, annotator, (_shares(log_p) / at_level).sum(axis=2))
 
 
-def score_moments(
-    block: Block,
-    lo: int,
-    hi: int,
-    offset: Floats,
-    mean: Floats,
-    variance: Floats,
-    spread: Floats,
-    values: Floats,
-    b: Floats,
-    b_variance: Floats,
-    b_covariance: Floats,
-    v2: Floats,
-    v2_moments: Floats,
-    levels: Floats,
-    log_prior: Floats,
-) -> None:
+def score_moments(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Set the posterior mean and variance of each score, and the variance of that variance."""
     n = hi - lo
-    votes = _at_levels(block, lo, hi, offset, values, b, v2**2 / (v2 + b_variance), levels)
-    share = _shares(votes.log_p + log_prior)
-    votes = _at_levels(block, lo, hi, offset, values, b, v2, levels)
+    votes = _at_levels(block, lo, hi, a.v2**2 / (a.v2 + a.b_variance), a)
+    share = _shares(votes.log_p + a.log_prior)
+    votes = _at_levels(block, lo, hi, a.v2, a)
     item, s = votes.item, votes.rows.annotator
-    of_bias, of_v2 = b_variance[s][:, np.newaxis], v2_moments[s]
+    of_bias, of_v2 = a.b_variance[s][:, np.newaxis], a.v2_moments[s]
     u = votes.w / votes.precision[item]
     m = _sum_by(item, n, u * votes.z)
-    v = v2[s][:, np.newaxis]
+    v = a.v2[s][:, np.newaxis]
     noise = 1.0 / votes.w - v + of_v2[:, :1]
     weights = (u * votes.r * v * votes.w) ** 2 * of_v2[:, 2:]
-    if len(b_covariance):
+    if len(a.b_covariance):
         biases = np.zeros_like(m)
         for e in range(n):
             mine = np.flatnonzero(item == e)
-            covariance = b_covariance[np.ix_(s[mine], s[mine])]
+            covariance = a.b_covariance[np.ix_(s[mine], s[mine])]
             biases[e] = np.maximum((u[mine] * (covariance @ u[mine])).sum(axis=0), 0.0)
     else:
         biases = _sum_by(item, n, u**2 * of_bias)
@@ -161,6 +119,6 @@ def score_moments(
     average, expected = (share * m).sum(axis=1), (share * total).sum(axis=1)
     between = (share * (m - average[:, np.newaxis]) ** 2).sum(axis=1)
     difference = (total - expected[:, np.newaxis]) ** 2
-    mean[lo:hi] = np.where(known, values[truth], average)
-    variance[lo:hi] = np.where(known, 0.0, expected + between)
-    spread[lo:hi] = np.where(known, 0.0, (share * (difference + of_total)).sum(axis=1))
+    a.mean[lo:hi] = np.where(known, a.values[truth], average)
+    a.variance[lo:hi] = np.where(known, 0.0, expected + between)
+    a.spread[lo:hi] = np.where(known, 0.0, (share * (difference + of_total)).sum(axis=1))

@@ -12,7 +12,6 @@ from scipy.special import digamma, gammaln
 from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     ClassEquations,
@@ -26,7 +25,6 @@ from annotruth.models.confusion.estimator import (
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.options import check_positive
 from annotruth.models.squarem import Squarem, numbers_above
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 
 _AXES = (0, 1, 1)  # along which the fields of the parameters are Dirichlet distributions
@@ -40,14 +38,6 @@ class DirichletParameters(NamedTuple):
     labels: Floats  # of the confusion matrices, annotators x labels x classes
 
 
-DIRICHLET_AXES = {
-    "classes": "category",
-    "subtypes": "category subtype",
-    "labels": "annotator category state",
-}
-"""The axes of the parameters."""
-
-
 class DirichletEquations(ClassEquations[DirichletParameters]):
     """The equations of `IBCC` and `EBCC`.
 
@@ -59,6 +49,12 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
     """
 
     objective_name = "the evidence lower bound per label"
+    make = DirichletParameters
+    axes: ClassVar[Mapping[str, str]] = {
+        "classes": "category",
+        "subtypes": "category subtype",
+        "labels": "annotator category state",
+    }
 
     def __init__(
         self,
@@ -79,10 +75,6 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
         )
         # Parameters and their expected logs, kept from `log_prior` to `tables`.
         self._kept_logs: tuple[DirichletParameters, DirichletParameters] | None = None
-
-    def resume(self, old: DirichletParameters, start: DirichletParameters) -> DirichletParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        return old._replace(labels=with_new_rows(old.labels, start.labels))
 
     def m_step(
         self, expected: ExpectedCounts, old: DirichletParameters | None
@@ -114,15 +106,6 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
     def acceleration(self) -> Squarem[DirichletParameters]:
         """Extrapolate the expected counts."""
         return Squarem(DirichletParameters, *map(numbers_above, self.prior, _AXES))
-
-    def parameters_of(self, fit: BaseFit) -> DirichletParameters:
-        """Return the parameters of a fit."""
-        n = self.n_categories
-        return DirichletParameters(
-            fit.parameter("classes", n),
-            fit.parameter("subtypes", n, self.n_subtypes),
-            fit.parameter("labels", fit.data.n_annotators, n, self.n_classes),
-        )
 
     def confusion(self, parameters: DirichletParameters) -> Floats:
         """Return the posterior means of the confusion matrices."""
@@ -210,13 +193,8 @@ class IBCC(LatentClassEstimator):
     diagonal, off_diagonal
         :math:`\beta_{k,k}` and :math:`\beta_{k,l}`, pseudo-counts of labels per annotator and
         class.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -229,7 +207,7 @@ class IBCC(LatentClassEstimator):
     """
 
     name: ClassVar[str] = "ibcc"
-    parameter_axes: ClassVar[Mapping[str, str] | None] = DIRICHLET_AXES
+    parameter_axes: ClassVar[Mapping[str, str] | None] = DirichletEquations.axes
 
     alpha: float = 1.0
     diagonal: float = 4.0
@@ -338,13 +316,8 @@ class EBCC(RestartedEstimator):
         subtype.
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -356,7 +329,7 @@ class EBCC(RestartedEstimator):
     """
 
     name: ClassVar[str] = "ebcc"
-    parameter_axes: ClassVar[Mapping[str, str] | None] = DIRICHLET_AXES
+    parameter_axes: ClassVar[Mapping[str, str] | None] = DirichletEquations.axes
 
     n_subtypes: int = 10
     subtype_prior: float = 0.1

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
 from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.options import check_positive
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
@@ -75,7 +74,7 @@ class BWASteps:
         """Return the parameters that follow from the observed shares."""
         return self._update(self._votes)
 
-    def resume(self, previous: BaseFit) -> BWAParameters:
+    def resume(self, previous: Fit) -> BWAParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         old, start = bwa_parameters(previous), self.start()
         return BWAParameters(with_new_rows(old.weight, start.weight), old.mean)
@@ -119,7 +118,7 @@ class BWASteps:
         return Monitor(log_likelihood, (log_likelihood + log_prior) / self._n_labels)
 
 
-def bwa_parameters(fit: BaseFit) -> BWAParameters:
+def bwa_parameters(fit: Fit) -> BWAParameters:
     """Return the parameters of a fit."""
     n = fit.data.n_categories
     return BWAParameters(
@@ -170,13 +169,8 @@ class BWA(IterativeEstimator[BWASteps]):
         a, the number of labels per annotator that the prior of the weights counts for.
     strength
         :math:`\lambda`, the weight of the class's mean in each score.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate the steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -211,7 +205,7 @@ class BWA(IterativeEstimator[BWASteps]):
         steps: BWASteps,
         parameters: BWAParameters,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         weight = parameters.weight @ parameters.mean / parameters.mean.sum()
         return make_fit(
             labels,

@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
+from annotruth.models.confusion.estimator import check_memory
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor, ProgressCallback
 from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.evidence.classifier import choose_calibration, known_items
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, shares
@@ -78,7 +77,7 @@ class DawidSkeneSteps:
         counts = sums["counts"]
         return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
 
-    def resume(self, previous: BaseFit) -> DawidSkeneParameters:
+    def resume(self, previous: Fit) -> DawidSkeneParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         start, old = self.start(), dawid_skene_parameters(previous)
         confusion = self._session.to_host(start.confusion, 1)
@@ -115,7 +114,7 @@ class DawidSkeneSteps:
         return {**parameters._asdict(), "known_truth": self._known_truth}
 
 
-def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
+def dawid_skene_parameters(fit: Fit) -> DawidSkeneParameters:
     """Return the parameters of a fit."""
     n_annotators, n = fit.data.n_annotators, fit.data.n_categories
     # Stored as "rates", the name that saved fits have.
@@ -135,10 +134,6 @@ def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParam
         counts /= totals
         np.copyto(counts, old, where=is_empty)
     return DawidSkeneParameters(classes / classes.sum(), counts)
-
-
-# Of one copy of the parameters and posteriors; a step holds about three, an extrapolation six.
-_MAX_BYTES = 2e9
 
 
 @dataclass(kw_only=True)
@@ -183,13 +178,8 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
     Parameters
     ----------
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -217,11 +207,9 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     tol: float = 1e-7
 
     def _check(self, labels: LabelSummary) -> None:
-        _check_size(labels)
+        check_memory(self.name, labels, labels.n_categories)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         without = super()._fit(labels, progress, previous)
         if labels.classifier is None:
             return without
@@ -230,10 +218,8 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
     def _fit_with_classifier(
         self, labels: Labels, progress: ProgressCallback | None, without: Fit
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit the labels with a classifier, which a fit without it calibrates."""
-        from annotruth.models.evidence.classifier import choose_calibration, known_items
-
         assert labels.classifier is not None
         assert without.distribution is not None
         # A class that no item has would divide by 0.
@@ -259,7 +245,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         steps: DawidSkeneSteps,
         parameters: DawidSkeneParameters,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         return make_fit(
             labels,
             session,
@@ -329,15 +315,3 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
 def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
     return ItemResults(Distribution.of_dense(arrays["posterior"]))
-
-
-def _check_size(labels: LabelSummary) -> None:
-    n_annotators, n_classes = labels.n_annotators, labels.n_categories
-    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
-    n_bytes = 8 * n_classes * (n_annotators * n_classes + n_items)
-    if n_bytes > _MAX_BYTES:
-        raise InputError(
-            f"dawid-skene needs {n_bytes / 1e9:,.1f} GB for {n_annotators:,} confusion matrices of "
-            f"{n_classes:,} x {n_classes:,} and {n_items:,} x {n_classes:,} probabilities (at most "
-            f"{_MAX_BYTES / 1e9:g} GB): merge rare categories, or use gpm, which needs neither"
-        )

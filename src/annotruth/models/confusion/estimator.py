@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from annotruth.engines import Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor
 from annotruth.models.em_estimator import IterativeEstimator
-from annotruth.models.fits.item_results import ItemResults
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
@@ -29,7 +27,9 @@ from annotruth.models.latent_classes import (
     confusion_log_odds,
     variance_inflation,
 )
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem
+from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.layout import hash_counts
 
@@ -45,22 +45,21 @@ MIN_SHARE = 1e-30
 class EStepTables(NamedTuple):
     """What the posterior of an item is computed from.
 
-    ``likelihood``: of each label given the class: annotators x categories x classes
+    Variational models have geometric means, which sum to less than 1.
     """
 
-    # one number per class. Variational models have geometric means, which sum to less than 1.
-    prior: Floats
-    confusion: Floats
+    prior: Floats  # of each class
+    confusion: Floats  # P(label | class): annotators x categories x classes
 
 
 class ClassEquations(ABC, Generic[P]):
-    """A model's equations; the latent classes are ``n_subtypes`` per category, in their order.
-
-    ``labels``: The summary of the labels.
-    ``n_subtypes``: The number of latent classes per category.
-    """
+    """A model's equations; the latent classes are ``n_subtypes`` per category, in their order."""
 
     objective_name = "the log-likelihood per label"
+    make: Callable[..., P]
+    """Makes parameters of their fields, which are arrays."""
+    axes: ClassVar[Mapping[str, str]]
+    """The axes of each field, in their order, as in `Estimator.parameter_axes`."""
 
     def __init__(self, labels: LabelSummary, *, n_subtypes: int = 1) -> None:
         self.labels = labels
@@ -85,9 +84,14 @@ class ClassEquations(ABC, Generic[P]):
         """
         return self.m_step(votes, None)
 
-    @abstractmethod
     def resume(self, old: P, start: P) -> P:
-        """Return the parameters of a previous fit, extended to new annotators by a first start."""
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        return self.make(
+            *(
+                with_new_rows(before, first) if axes.startswith("annotator") else before
+                for before, first, axes in zip(old, start, self.axes.values(), strict=True)
+            )
+        )
 
     @abstractmethod
     def m_step(self, expected: ExpectedCounts, old: P | None) -> P:
@@ -108,9 +112,21 @@ class ClassEquations(ABC, Generic[P]):
     def acceleration(self) -> Squarem[P]:
         """Return how to extrapolate the steps."""
 
-    @abstractmethod
-    def parameters_of(self, fit: BaseFit) -> P:
-        """Return the parameters of a fit."""
+    def parameters_of(self, fit: Fit) -> P:
+        """Return the parameters of a fit; raise if it has others than expected."""
+        size = {
+            "annotator": fit.data.n_annotators,
+            "category": self.n_categories,
+            "state": self.n_classes,
+            "subtype": self.n_subtypes,
+            "outcome": 2,
+        }
+        return self.make(
+            *(
+                fit.parameter(name, *(size[axis] for axis in axes.split()))
+                for name, axes in self.axes.items()
+            )
+        )
 
     @abstractmethod
     def confusion(self, parameters: P) -> Floats:
@@ -144,10 +160,8 @@ _POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), POSTERIOR_INPUTS)
 class LatentClassSteps(Generic[P]):
     """EM of a model with latent classes over a session; posteriors leave it only at the end.
 
-    ``equations``: The model's equations.
-    ``session``: The session that the labels are open in.
-    ``n_init``, ``seed``: The number of random starts, and their seed. Of several, the one with the
-      highest objective after `STEPS_PER_START` steps is kept.
+    Of ``n_init`` random starts, the one with the highest objective after `STEPS_PER_START` steps is
+    continued.
     """
 
     def __init__(
@@ -156,7 +170,7 @@ class LatentClassSteps(Generic[P]):
         labels = equations.labels
         self.equations = equations
         self.objective_name = equations.objective_name
-        self.final_expected: ExpectedCounts | None = None
+        self.final_counts: ExpectedCounts | None = None
         self._session = session
         self._n_init, self._seed = n_init, seed
         self._n_labels = labels.n_labels
@@ -192,7 +206,7 @@ class LatentClassSteps(Generic[P]):
     def _votes(self) -> ExpectedCounts:
         return count_votes(self.equations.labels, self._session)
 
-    def resume(self, previous: BaseFit) -> P:
+    def resume(self, previous: Fit) -> P:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
 
@@ -246,6 +260,18 @@ def _counts(labels: LabelSummary, n_classes: int) -> tuple[Sum, Sum]:
 _MAX_BYTES = 2e9
 
 
+def check_memory(name: str, labels: LabelSummary, n_classes: int) -> None:
+    """Refuse labels whose confusion matrices and posteriors would take too much memory."""
+    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
+    n_bytes = 8 * n_classes * (labels.n_annotators * labels.n_categories + n_items)
+    if n_bytes > _MAX_BYTES:
+        raise InputError(
+            f"{name} needs {n_bytes / 1e9:,.1f} GB for {labels.n_annotators:,} confusion matrices of "
+            f"{n_classes:,} x {labels.n_categories:,} and {n_items:,} x {n_classes:,} probabilities "
+            f"(at most {_MAX_BYTES / 1e9:g} GB): merge rare categories, or use gpm, which needs neither"
+        )
+
+
 @dataclass(kw_only=True)
 class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """Base of models whose items have a latent class: a subclass supplies its equations.
@@ -262,16 +288,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         """Return the model's equations."""
 
     def _check(self, labels: LabelSummary) -> None:
-        n_classes = self._equations(labels).n_classes
-        n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
-        n_bytes = 8 * n_classes * (labels.n_annotators * labels.n_categories + n_items)
-        if n_bytes > _MAX_BYTES:
-            raise InputError(
-                f"{self.name} needs {n_bytes / 1e9:,.1f} GB for {labels.n_annotators:,} confusion "
-                f"matrices of {n_classes:,} x {labels.n_categories:,} and {n_items:,} x "
-                f"{n_classes:,} probabilities (at most {_MAX_BYTES / 1e9:g} GB): merge rare "
-                "categories, or use gpm, which needs neither"
-            )
+        check_memory(self.name, labels, self._equations(labels).n_classes)
 
     def _steps(self, labels: Labels, session: Session) -> LatentClassSteps[Any]:
         return LatentClassSteps(self._equations(labels), session)
@@ -283,7 +300,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         steps: LatentClassSteps[Any],
         parameters: Any,
         history: History,
-    ) -> BaseFit:
+    ) -> Fit:
         equations, counts = steps.equations, steps.final_counts
         assert counts is not None
         return make_fit(
@@ -370,11 +387,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
 
 @dataclass(kw_only=True)
 class RestartedEstimator(LatentClassEstimator):
-    """Base of models with random starts.
-
-    ``n_init``, ``seed``: The number of random starts, of which the best is continued, and their
-      seed.
-    """
+    """Base of models with ``n_init`` random starts, of which the best is continued."""
 
     n_init: int = 5
     seed: int = 0

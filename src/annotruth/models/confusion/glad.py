@@ -263,15 +263,10 @@ class GLAD(IterativeEstimator[GLADSteps]):
 
     Parameters
     ----------
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels. Abilities then take a Newton step on the log-posterior itself where that is longer,
-        which is replaced by the proven step if the log-posterior falls; each b takes two steps per
-        pass.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, abilities take a
+        Newton step on the log-posterior itself where that is longer, which is replaced by the
+        proven step if the log-posterior falls; each b takes two steps per pass.
 
     Examples
     --------

@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.bcc import divergence, expected_log
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
@@ -19,12 +18,11 @@ from annotruth.models.confusion.estimator import (
     draws_of_annotators,
 )
 from annotruth.models.latent_classes import ExpectedCounts
+from annotruth.models.options import check_positive
 from annotruth.models.squarem import Squarem, numbers_above
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import LabelSummary
 
 _COMPETENCE = (0.3, 0.7)  # the range of competences at random starts
-from annotruth.models.options import check_positive
 
 
 class MACEParameters(NamedTuple):
@@ -42,6 +40,11 @@ class MACEEquations(ClassEquations[MACEParameters]):
     """
 
     objective_name = "the evidence lower bound per label"
+    make = MACEParameters
+    axes: ClassVar[Mapping[str, str]] = {
+        "competence": "annotator outcome",
+        "spam": "annotator category",
+    }
 
     def __init__(
         self, labels: LabelSummary, *, alpha: float, beta: float, spam_prior: float
@@ -60,10 +63,6 @@ class MACEEquations(ClassEquations[MACEParameters]):
             self.prior.competence + n_labels * np.stack([draws, 1.0 - draws], axis=1),
             self.prior.spam + n_labels / self.n_categories,
         )
-
-    def resume(self, old: MACEParameters, start: MACEParameters) -> MACEParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        return MACEParameters(*map(with_new_rows, old, start))
 
     def m_step(self, expected: ExpectedCounts, old: MACEParameters | None) -> MACEParameters:
         """Return the pseudo-counts plus the expected counts of known labels and of spam."""
@@ -92,14 +91,6 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Extrapolate the expected counts."""
         rules = (numbers_above(least, axis=1) for least in self.prior)
         return Squarem(MACEParameters, *rules)
-
-    def parameters_of(self, fit: BaseFit) -> MACEParameters:
-        """Return the parameters of a fit."""
-        n_annotators = fit.data.n_annotators
-        return MACEParameters(
-            fit.parameter("competence", n_annotators, 2),
-            fit.parameter("spam", n_annotators, self.n_categories),
-        )
 
     def confusion(self, parameters: MACEParameters) -> Floats:
         """Return the posterior means of the confusion matrices."""
@@ -182,13 +173,8 @@ class MACE(RestartedEstimator):
         :math:`\gamma`, pseudo-count of each label among an annotator's spam.
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -200,10 +186,7 @@ class MACE(RestartedEstimator):
     """
 
     name: ClassVar[str] = "mace"
-    parameter_axes: ClassVar[Mapping[str, str] | None] = {
-        "competence": "annotator outcome",
-        "spam": "annotator category",
-    }
+    parameter_axes: ClassVar[Mapping[str, str] | None] = MACEEquations.axes
 
     alpha: float = 0.5
     beta: float = 0.5

@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.estimator import (
     MIN_PROBABILITY,
     MIN_SHARE,
@@ -35,6 +34,9 @@ class OneCoinParameters(NamedTuple):
 class OneCoinEquations(ClassEquations[OneCoinParameters]):
     """The equations of `OneCoin`."""
 
+    make = OneCoinParameters
+    axes: ClassVar[Mapping[str, str]] = {"prior": "category", "accuracy": "annotator"}
+
     def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         # Off the bounds: EM would keep a class of share 0 whatever the new labels are.
@@ -57,13 +59,6 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
     def acceleration(self) -> Squarem[OneCoinParameters]:
         """Extrapolate the prior and the accuracies."""
         return Squarem(OneCoinParameters, shares(axis=0), probabilities)
-
-    def parameters_of(self, fit: BaseFit) -> OneCoinParameters:
-        """Return the parameters of a fit."""
-        return OneCoinParameters(
-            fit.parameter("prior", self.n_categories),
-            fit.parameter("accuracy", fit.data.n_annotators),
-        )
 
     def confusion(self, parameters: OneCoinParameters) -> Floats:
         """Return the confusion matrices, annotators x labels x classes."""
@@ -111,13 +106,8 @@ class OneCoin(LatentClassEstimator):
 
     Parameters
     ----------
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------
@@ -129,10 +119,7 @@ class OneCoin(LatentClassEstimator):
     """
 
     name: ClassVar[str] = "one-coin"
-    parameter_axes: ClassVar[Mapping[str, str] | None] = {
-        "prior": "category",
-        "accuracy": "annotator",
-    }
+    parameter_axes: ClassVar[Mapping[str, str] | None] = OneCoinEquations.axes
 
     def _equations(self, labels: LabelSummary) -> OneCoinEquations:
         return OneCoinEquations(labels)

@@ -31,7 +31,7 @@ from scipy.special import entr
 
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.result import Fit
 from annotruth.observations import Labels
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Calibration:
         }
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> Calibration | None:
+    def from_fit(cls, fit: Fit) -> Calibration | None:
         """Return the calibration that a fit holds; None without a classifier."""
         if "classifier_likelihood" not in fit.parameters:
             return None

@@ -1,15 +1,83 @@
-"""The fit of a model on any engine, from the arrays of its session."""
+"""Results per item and per label, as models compute them, and the fit made of them on any engine."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from annotruth.engines import DistributedSession, Session
-from annotruth.models.base_fit import BaseFit
-from annotruth.models.distributed_fit import make_distributed_fit
-from annotruth.models.fits.item_results import BuildItemResults
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.engines import DistributedLabels, DistributedSession, Session
+from annotruth.kernels.arrays import Floats, concatenate, map_slices, reduce_rows
+from annotruth.models.base_fit import Column
+from annotruth.models.distribution import Distribution
+from annotruth.models.em import direct_history
+from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.observations import Labels, LabelSummary
+
+_ITEMS_AT_ONCE = 1 << 16  # temporary arrays stay in the cache
+
+
+class ItemResults(NamedTuple):
+    """Results per item and per label: the fields of `Fit` of the same names."""
+
+    distribution: Distribution
+    p_serious: Floats | None = None
+    item_columns: Mapping[str, Column] = {}
+    other_distribution: Distribution | None = None
+
+
+BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]
+"""Builds item results from labels and the session's arrays: of all items, or of a partition."""
+
+
+ComputeColumns: TypeAlias = Callable[[slice, Floats, Floats], Mapping[str, Column]]
+"""Computes the columns of some items, given their distributions and the other ones."""
+
+
+def summarize_items(
+    table: Floats, other_table: Floats, p_serious: Floats, columns: ComputeColumns
+) -> ItemResults:
+    """Return the results of all items, computed of slices of them on all cores.
+
+    Rows of the tables, items x categories, are divided by their sums, and where rounding has put
+    ``p_serious``, one number per label, above 1, it is set to 1: in place, unless an array is read-only,
+    as files are.
+    """
+    shares, others, at_most_one = (
+        array if array.flags.writeable else np.empty_like(array)
+        for array in (table, other_table, p_serious)
+    )
+
+    def limit(labels: slice) -> None:
+        np.minimum(p_serious[labels], 1.0, out=at_most_one[labels])
+
+    def compute(items: slice) -> Mapping[str, Column]:
+        for values, normalised in (
+            (table[items], shares[items]),
+            (other_table[items], others[items]),
+        ):
+            np.divide(values, reduce_rows(np.add, values)[:, np.newaxis], out=normalised)
+        return columns(items, shares[items], others[items])
+
+    map_slices(limit, len(p_serious))
+    parts = map_slices(compute, len(table), _ITEMS_AT_ONCE)
+    return ItemResults(
+        Distribution.of_dense(shares),
+        at_most_one,
+        {name: _concatenate([part[name] for part in parts]) for name in parts[0]},
+        Distribution.of_dense(others),
+    )
+
+
+def _concatenate(columns: list[Column]) -> Column:
+    if isinstance(columns[0], np.ndarray):
+        return concatenate(columns)
+    return pa.concat_arrays(columns)
 
 
 def make_fit(
@@ -18,10 +86,8 @@ def make_fit(
     arrays: tuple[str, ...],
     build: BuildItemResults,
     **fields: Any,
-) -> BaseFit:
+) -> Fit:
     """Return the fit with the given fields and the item results built from session arrays.
-
-    Labels in memory give a `Fit`, distributed labels a `DistributedFit`.
 
     Parameters
     ----------
@@ -30,13 +96,32 @@ def make_fit(
     arrays, build
         The names of the session's arrays, and what builds item results from them. On a distributed
         engine ``build`` runs on the workers, one partition at a time, so it must not use the
-        items of others.
+        items of others; the tables are written there.
     **fields
-        The fields of `annotruth.models.base_fit.BaseFit`.
+        The fields of `annotruth.models.result.Fit`.
     """
-    if isinstance(labels, Labels):
-        results = build(labels, {name: session.collect(name) for name in arrays})
-        return Fit(data=labels, **results._asdict(), **fields)
-    if not isinstance(session, DistributedSession):
-        raise TypeError(f"{type(session).__name__} has distributed labels but writes no tables")
-    return make_distributed_fit(labels, session, arrays, build, fields)
+    data = cast("Labels", labels)
+    if not isinstance(labels, DistributedLabels):
+        results = build(data, {name: session.collect(name) for name in arrays})
+        return Fit(data=data, **results._asdict(), **fields)
+    on_workers = cast("DistributedSession", session)
+    frames = on_workers.write_tables(partial(build_tables, build), arrays)
+    try:
+        fit = Fit(data=data, frames=frames, **fields)
+        frames.write_annotators(fit.annotator_values())
+    except BaseException:
+        frames.close()
+        raise
+    return fit
+
+
+def build_tables(
+    build: BuildItemResults, labels: Labels, arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, pa.Table]:
+    """Return the tables of a partition's items and labels, made as those of a fit in memory."""
+    results = build(labels, arrays)
+    fit = Fit("", {}, labels, direct_history(), **results._asdict())
+    tables = {"items": fit.item_table(), "labels": fit.label_table()}
+    if labels.n_categories > MOST_COLUMNS:
+        tables["distributions"] = fit.distribution_table()
+    return tables

@@ -21,7 +21,6 @@ from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow
 
 if TYPE_CHECKING:
-    from annotruth.models.base_fit import BaseFit
     from annotruth.models.result import Fit
 
 Severity: TypeAlias = Literal["critical", "warning"]
@@ -197,7 +196,7 @@ class VoteCounts:
         return f"Krippendorff's alpha is {self.alpha:.2f}"
 
 
-def notes_of(fit: BaseFit) -> list[Note]:
+def notes_of(fit: Fit) -> list[Note]:
     """Return what limits the results of a fit, the most severe first; empty if nothing is known."""
     notes = [*_replaced_model(fit), *(_too_little(fit) or _contradictions(fit))]
     return sorted(notes, key=lambda note: note.severity != "critical")
@@ -208,7 +207,7 @@ def to_dicts(notes: Sequence[Note]) -> list[dict[str, Any]]:
     return [note._asdict() for note in notes]
 
 
-def _replaced_model(fit: BaseFit) -> list[Note]:
+def _replaced_model(fit: Fit) -> list[Note]:
     """Return that another model than the default one was fitted, if so."""
     if fit.chosen is None or "instead_of" not in fit.chosen:
         return []
@@ -219,7 +218,7 @@ def _replaced_model(fit: BaseFit) -> list[Note]:
     return [Note("other model", "warning", sentence)]
 
 
-def _too_little(fit: BaseFit) -> list[Note]:
+def _too_little(fit: Fit) -> list[Note]:
     """Return why nothing can be compared, if so."""
     data = fit.data
     if data.n_annotators == 1:
@@ -231,7 +230,7 @@ def _too_little(fit: BaseFit) -> list[Note]:
     return []
 
 
-def _contradictions(fit: BaseFit) -> list[Note]:
+def _contradictions(fit: Fit) -> list[Note]:
     """Return where results contradict plain counts; the counts need items in this process."""
     counts = fit.vote_counts
     if fit.verdict == "chance":
@@ -252,7 +251,7 @@ def _contradictions(fit: BaseFit) -> list[Note]:
     return [*_of_annotators(fit, counts), *_of_items(fit, counts)]
 
 
-def _of_annotators(fit: BaseFit, counts: VoteCounts) -> list[Note]:
+def _of_annotators(fit: Fit, counts: VoteCounts) -> list[Note]:
     """Return that reliabilities are far from agreement, if so."""
     name = "accuracy" if "accuracy" in fit.annotator_columns else "reliability"
     values = fit.annotator_columns[name] if name == "accuracy" else fit.reliability
@@ -272,7 +271,7 @@ def _of_annotators(fit: BaseFit, counts: VoteCounts) -> list[Note]:
     return []
 
 
-def _of_items(fit: BaseFit, counts: VoteCounts) -> list[Note]:
+def _of_items(fit: Fit, counts: VoteCounts) -> list[Note]:
     """Return that items' labels contradict their votes, if so."""
     notes = []
     is_varied = counts.largest < LOW_SAME  # otherwise the shares of the classes make labels certain

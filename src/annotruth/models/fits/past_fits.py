@@ -91,16 +91,6 @@ def last_fit(table: pa.Table) -> pa.Table:
     return table.slice(max(len(table) - table["fit_annotators"][-1].as_py(), 0))
 
 
-def with_new_columns(table: pa.Table) -> pa.Table:
-    """Return a table of past fits with all columns, also if version 0.1.0 saved it: verdicts stand, then."""
-    new = SCHEMA.names[SCHEMA.get_field_index("since") :]
-    if table.column_names != SCHEMA.names[: -len(new)]:
-        return table
-    unknown = [pa.nulls(len(table), pa.float64())] * len(ACCURACY_COLUMNS)
-    columns = [*table.columns, table["n_labels"], table["verdict"], *unknown]
-    return pa.table(columns, schema=SCHEMA)
-
-
 def check_past_fits(table: pa.Table) -> None:
     """Raise a ValueError for a table that is not one of past fits."""
     if not table.schema.equals(SCHEMA):

@@ -11,7 +11,7 @@ from annotruth.errors import InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.options import OptionsBase
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 
 

@@ -27,7 +27,7 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import BOTH_BAD, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 BESIDE = "beside"
 """The kind of results on a column beside the scores, such as the cost."""
@@ -45,7 +45,6 @@ def both_bad_results(fit: RankFit) -> FurtherResults | None:
     is_bad = flags.fill_null(False).to_numpy(zero_copy_only=False).astype(np.float64)
     weight = np.ones(len(is_bad)) if fit.p_serious is None else fit.p_serious
     quality, level, sd = _qualities(data, is_bad, weight)
-    shown = data.comparisons_per_item
     n_bad = np.bincount(data.left, is_bad, data.n_items)
     n_bad += np.bincount(data.right, is_bad, data.n_items)
     p, low, high = (expit(level - quality + z * sd) for z in (0.0, -Z_95, Z_95))
@@ -53,7 +52,7 @@ def both_bad_results(fit: RankFit) -> FurtherResults | None:
     table = table_of(
         {
             "item": data.items,
-            "n_comparisons": shown,
+            "n_comparisons": data.comparisons_per_item,
             "n_both_bad": n_bad.astype(np.int64),
             "p_both_bad": p,
             "low": low,

@@ -21,13 +21,14 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.further import FurtherResults
-from annotruth.models.pairs.bradley_terry import MIN_CLUSTERS
+from annotruth.models.pairs.bradley_terry import MIN_CLUSTERS, BradleyTerry
+from annotruth.models.pairs.graph import net_sums_of_contexts
 from annotruth.observations.encode import encode_column
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 BOARDS = "boards"
 """The kind of these further results."""
@@ -78,26 +79,23 @@ def make_boards(fit: RankFit, by: str) -> FurtherResults:
     data = fit.data
     check_by(data, by, fit.model)
     column = encode_column(pa.chunked_array([data.further[by]]))
-    names = ["" if each is None else str(each) for each in column.values.to_pylist()]
-    kept = [k for k, each in enumerate(column.values.to_pylist()) if each is not None]
-    kept.sort(key=lambda k: names[k])
-    place = np.full(len(names), -1)
+    values = column.values.to_pylist()
+    names = {k: str(each) for k, each in enumerate(values) if each is not None}
+    kept = sorted(names, key=lambda k: names[k])
+    place = np.full(len(values), -1)
     place[kept] = np.arange(len(kept))
-    votes = _add_up(fit, place[column.codes], len(kept))
+    board, boards = place[column.codes], [names[k] for k in kept]
+    votes = _add_up(fit, board, len(kept))
     tried = [(pool(votes, spread), spread) for spread in _SPREADS]
     found, spread = max(tried, key=lambda each: each[0].log_marginal)
-    boards = [names[k] for k in kept]
     differences = _differences(found, data, boards)
-    tables = {
-        "boards": _board_table(found, votes, data, boards),
-        "board_differences": table_of(differences._asdict()),
-    }
+    tables = {"boards": _board_table(found, votes, data, boards), "board_differences": differences}
     facts = {
         "by": by,
         "n_boards": len(boards),
         "spread": spread,
-        "n_without": int(np.count_nonzero(place[column.codes] < 0)),
-        "n_differences": len(differences.board),
+        "n_without": int(np.count_nonzero(board < 0)),
+        "n_differences": len(differences),
     }
     return FurtherResults(tables, facts, _lines(by, boards, found, votes, data, differences))
 
@@ -118,21 +116,13 @@ def _add_up(fit: RankFit, board: Codes, n_boards: int) -> BoardVotes:
     return votes._replace(counts=counts / _design_effect(fit, votes, weight))
 
 
-def _probabilities(difference: Floats, log_tie: float) -> Floats:
-    """Return the probabilities of left, right and tie on the last axis."""
-    logs = np.stack([difference / 2, -difference / 2, np.full_like(difference, log_tie)], -1)
-    odds = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    p: Floats = odds / odds.sum(axis=-1, keepdims=True)
-    return p
-
-
 def _habits(counts: Floats, scores: Floats, *, sides: bool) -> tuple[float, float]:
     """Return the side bias and the log tie rate by which votes are likeliest, given the scores."""
     has_ties = counts[..., TIE].sum() > 0.0
     side_bias, log_tie = 0.0, 0.0 if has_ties else -np.inf
     n_pair = counts.sum(axis=-1)
     for _ in range(_STEPS):
-        p = _probabilities(scores[:, np.newaxis] - scores + side_bias, log_tie)
+        p = BradleyTerry.probabilities(scores[:, np.newaxis] - scores + side_bias, log_tie)
         net = (p[..., LEFT] - p[..., RIGHT]) / 2.0
         if sides:
             slope = (counts[..., LEFT] - counts[..., RIGHT]).sum() / 2.0 - (n_pair * net).sum()
@@ -151,13 +141,14 @@ def _design_effect(fit: RankFit, votes: BoardVotes, weight: Floats) -> float:
     if data.context is None or data.contexts is None or len(data.contexts) < MIN_CLUSTERS:
         return 1.0
     scores = fit.scores.mean
-    p = _probabilities(scores[data.left] - scores[data.right] + votes.side_bias, votes.log_tie)
+    p = BradleyTerry.probabilities(
+        scores[data.left] - scores[data.right] + votes.side_bias, votes.log_tie
+    )
     chosen = np.array([0.5, -0.5, 0.0])[data.outcome]
     slope = weight * (chosen - (p[:, LEFT] - p[:, RIGHT]) / 2.0)
     n_contexts = len(data.contexts)
-    sums = np.zeros((n_contexts, data.n_items))
-    np.add.at(sums, (data.context, data.left), slope)
-    np.add.at(sums, (data.context, data.right), -slope)
+    shape = n_contexts, data.n_items
+    sums = net_sums_of_contexts(data.context, data.left, data.right, slope, shape)
     by_vote = 2.0 * float((slope**2).sum())
     by_context = float((sums**2).sum()) * n_contexts / (n_contexts - 1.0)
     return max(by_context / by_vote, 1.0) if by_vote > 0.0 else 1.0
@@ -198,7 +189,7 @@ def _derivatives(votes: BoardVotes, scores: Floats) -> tuple[Floats, Floats, flo
     counts = votes.counts
     n_pair = counts.sum(axis=-1)
     difference = scores[:, :, np.newaxis] - scores[:, np.newaxis] + votes.side_bias
-    p = _probabilities(difference, votes.log_tie)
+    p = BradleyTerry.probabilities(difference, votes.log_tie)
     net = (p[..., LEFT] - p[..., RIGHT]) / 2.0
     residual = (counts[..., LEFT] - counts[..., RIGHT]) / 2.0 - n_pair * net
     weight = n_pair * ((p[..., LEFT] + p[..., RIGHT]) / 4.0 - net**2)
@@ -237,21 +228,11 @@ def _board_table(
     )
 
 
-class OrderDifferences(NamedTuple):
-    """Pairs of items whose order on a board is the reverse of that over all boards."""
+def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> pa.Table:
+    """Return pairs of items whose order on a board is really the reverse of that over all boards.
 
-    board: list[str]
-    item: pa.Array
-    other: pa.Array
-    difference: Floats
-    low: Floats
-    high: Floats
-    overall: Floats
-    q_value: Floats
-
-
-def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> OrderDifferences:
-    """Return where the order really differs, with 5% of false discoveries, the clearest first."""
+    5% are false discoveries (Benjamini and Hochberg); the clearest come first.
+    """
     i, j = np.triu_indices(data.n_items, 1)
     variance = np.diagonal(found.covariance, axis1=1, axis2=2)
     sd = np.sqrt(
@@ -269,15 +250,17 @@ def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> OrderDi
     first = difference[k, pair] > 0.0
     better, worse = np.where(first, i[pair], j[pair]), np.where(first, j[pair], i[pair])
     value, margin = np.abs(difference[k, pair]), Z_95 * sd[k, pair]
-    return OrderDifferences(
-        [boards[each] for each in k.tolist()],
-        data.items.take(as_arrow(better)),
-        data.items.take(as_arrow(worse)),
-        value,
-        value - margin,
-        value + margin,
-        -np.abs(overall[pair]),
-        q_sorted[q_sorted <= _LEVEL],
+    return table_of(
+        {
+            "board": pa.array([boards[each] for each in k.tolist()], pa.string()),
+            "item": data.items.take(as_arrow(better)),
+            "other": data.items.take(as_arrow(worse)),
+            "difference": value,
+            "low": value - margin,
+            "high": value + margin,
+            "overall": -np.abs(overall[pair]),
+            "q_value": q_sorted[q_sorted <= _LEVEL],
+        }
     )
 
 
@@ -287,7 +270,7 @@ def _lines(
     found: Pooled,
     votes: BoardVotes,
     data: Comparisons,
-    differences: OrderDifferences,
+    differences: pa.Table,
 ) -> list[str]:
     """Return what the summary says: the first items of each board, and where the order differs."""
 
@@ -304,8 +287,8 @@ def _lines(
         )
     if len(boards) > len(largest):
         lines.append(f"  and {counted(len(boards) - len(largest), 'further board')}")
-    if not differences.board:
+    if not len(differences):
         return [*lines, f"  the order of no two items clearly differs by {shorten(by, 40)}"]
-    pairs = zip(differences.board, differences.item, differences.other, strict=True)
+    pairs = (row.values() for row in differences.select(["board", "item", "other"]).to_pylist())
     words = listed((f"{i} before {j} ({board})" for board, i, j in pairs), _MAX_NAMES)
     return [*lines, f"  the order differs from that of all votes: {words}"]

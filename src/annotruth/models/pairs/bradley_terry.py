@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.models.em import History
-from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, PairCounts
-from annotruth.models.pairs.information import Evaluation, Likelihood
-from annotruth.models.pairs.posterior import DeferredScorePosterior
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.pairs.score_model import ScoreModel, ScoreParameters, ScoreSteps
+from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, PairCounts, net_sums_of_contexts
+from annotruth.models.pairs.score_model import (
+    Evaluation,
+    Likelihood,
+    ScoreInformation,
+    ScoreModel,
+    ScoreParameters,
+)
 from annotruth.models.pairs.summary import MIN_CONTEXTS
 from annotruth.observations.pairs.table import LEFT, RIGHT, Comparisons
 
@@ -63,43 +65,34 @@ class BradleyTerry(ScoreModel):
 
         def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
             expected = partition(scores, side_bias, tie)
-            extra = [(net_left, side_bias), (n_ties, tie)]
-            statistics = [(each, value) for each, value in extra if value is not None]
+            others = net_left * (side_bias or 0.0) + n_ties * (tie or 0.0)
             return expected._replace(
-                log_likelihood=expected.log_likelihood
-                + inner(net_wins, scores)
-                + sum(each * value for each, value in statistics),
+                log_likelihood=expected.log_likelihood + inner(net_wins, scores) + others,
                 slope=expected.slope + net_wins,
-                extra_slope=expected.extra_slope + [each for each, _ in statistics],
+                extra_slope=expected.extra_slope + np.array([net_left, n_ties]),
             )
 
         return evaluate
 
-    def _make_fit(
-        self, data: Comparisons, steps: ScoreSteps, parameters: ScoreParameters, history: History
-    ) -> RankFit:
-        """Return the results; with enough contexts, intervals take these as a sample."""
-        fit = super()._make_fit(data, steps, parameters, history)
+    def _covariance(
+        self, data: Comparisons, parameters: ScoreParameters, information: ScoreInformation
+    ) -> Floats:
+        """Return the covariance of the scores; with enough contexts, these are taken as a sample."""
+        independent = super()._covariance(data, parameters, information)
         if not may_cluster(data):
-            return fit
-        independent = fit.scores
-
-        def covariance() -> Floats:
-            difference = parameters.scores[data.left] - parameters.scores[data.right]
-            difference += parameters.side_bias or 0.0
-            p = self.probabilities(difference, parameters.tie)
-            return clustered_covariance(data, p, independent.covariance)
-
-        return replace(fit, scores=DeferredScorePosterior(parameters.scores, covariance))
+            return independent
+        difference = parameters.scores[data.left] - parameters.scores[data.right]
+        p = self.probabilities(difference + (parameters.side_bias or 0.0), parameters.tie)
+        return clustered_covariance(data, p, independent)
 
     @staticmethod
     def probabilities(difference: Floats, tie: float | None) -> Floats:
-        """Return the probabilities of left, right and tie, one row per difference."""
+        """Return the probabilities of left, right and tie, on a further axis."""
         half = difference / 2.0
         log_tie = np.full_like(half, -np.inf if tie is None else tie)
-        logs = np.stack([half, -half, log_tie], axis=1)
-        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-        probabilities: Floats = odds / odds.sum(axis=1, keepdims=True)
+        logs = np.stack([half, -half, log_tie], axis=-1)
+        odds = np.exp(logs - logs.max(axis=-1, keepdims=True))
+        probabilities: Floats = odds / odds.sum(axis=-1, keepdims=True)
         return probabilities
 
     @staticmethod
@@ -118,30 +111,18 @@ class LogPartition:
     .. math:: \sum (s d + t \log \nu) - \sum \log(e^{d/2} + e^{-d/2} + \nu).
 
     This is the second sum with its sign. Its slopes are the expected statistics with the sign
-    changed, and its information is their covariance.
-
-    Parameters
-    ----------
-    n_items
-        The number of items.
-    session
-        The counts of pairs, opened.
+    changed, and its information is their covariance. The session has the counts of pairs, opened.
     """
 
     def __init__(self, n_items: int, session: Session) -> None:
         self._session = session
         session.allocate("information", per="comparisons")
-        items = (n_items,)
+        of_items = (Sum(name, (n_items,)) for name in ("slope", "side_cross", "tie_cross"))
         self._pass = Pass(
-            "pairs.davidson.log_partition",
+            "pairs.bradley_terry.log_partition",
             state=("information",),
             inputs=(Input("strength"), Input("side"), Input("nu")),
-            sums=(
-                Sum("slope", items),
-                Sum("side_cross", items),
-                Sum("tie_cross", items),
-                Sum("totals", (6,)),
-            ),
+            sums=(*of_items, Sum("totals", (6,))),
         )
 
     def __call__(self, scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
@@ -153,14 +134,13 @@ class LogPartition:
             nu=0.0 if tie is None else math.exp(tie),
         )
         total, side_slope, tie_slope, side, mixed, tied = sums["totals"].tolist()
-        has = [side_bias is not None, tie is not None]
         return Evaluation(
             total,
             slope=sums["slope"],
-            extra_slope=np.array([side_slope, tie_slope])[has],
+            extra_slope=np.array([side_slope, tie_slope]),
             information=self._session.collect("information").copy(),
-            cross=np.stack([sums["side_cross"], sums["tie_cross"]], axis=1)[:, has],
-            corner=np.array([[side, mixed], [mixed, tied]])[np.ix_(has, has)],
+            cross=np.stack([sums["side_cross"], sums["tie_cross"]], axis=1),
+            corner=np.array([[side, mixed], [mixed, tied]]),
         )
 
 
@@ -195,9 +175,8 @@ def clustered_covariance(data: Comparisons, probability: Floats, covariance: Flo
     n_contexts = int(data.context.max()) + 1
     chosen = np.array([0.5, -0.5, 0.0])[data.outcome]
     slope = chosen - (probability[:, LEFT] - probability[:, RIGHT]) / 2.0
-    slopes = np.zeros((n_contexts, data.n_items))
-    np.add.at(slopes, (data.context, data.left), slope)
-    np.add.at(slopes, (data.context, data.right), -slope)
+    shape = n_contexts, data.n_items
+    slopes = net_sums_of_contexts(data.context, data.left, data.right, slope, shape)
     projected = slopes @ covariance
     clustered: Floats = projected.T @ projected * (n_contexts / (n_contexts - 1.0))
     return clustered

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, hstack
 
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base_fit import Verdict, is_above
 from annotruth.models.pairs.pair_gpm.votes import standardised_covariates
-from annotruth.observations.pairs.canonical import in_canonical_order
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.observations.pairs.votes import in_canonical_order
 
 _MIN_COMPARISONS = 100
 _MIN_RISE = 1.0  # of the log-likelihood ratio: less is rounding where only one order is possible
@@ -125,7 +124,10 @@ class _ScoreRatios:
             ),
             shape=(n, data.n_items),
         )
-        self._design = _with_columns(sides, standardised_covariates(data)[0])
+        covariates = standardised_covariates(data)[0]
+        self._design = (
+            csr_array(hstack([sides, csr_array(covariates)])) if data.covariates else sides
+        )
         self._transposed = csr_array(self._design.T)
         self._sizes = abs(self._transposed)
 
@@ -165,15 +167,6 @@ class _ScoreRatios:
             scores += slope / (bound + _SCORE_PRECISION)
         ratios: Floats = log_ratio
         return ratios
-
-
-def _with_columns(
-    matrix: csr_array[np.float64], columns: NDArray[np.float64]
-) -> csr_array[np.float64]:
-    """Return a sparse matrix with dense columns after its own."""
-    from scipy.sparse import hstack
-
-    return csr_array(hstack([matrix, csr_array(columns)])) if columns.size else matrix
 
 
 _MIN_OWN_SHARES = 10  # comparisons; annotators with fewer have the shares of all such annotators

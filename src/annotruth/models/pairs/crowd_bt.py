@@ -24,20 +24,20 @@ from annotruth.models.pairs.graph import (
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.information import (
+from annotruth.models.pairs.posterior import ScorePosterior
+from annotruth.models.pairs.score_model import (
     PRIOR_SD,
     Evaluation,
     ScoreInformation,
+    halve_step,
     make_information,
 )
-from annotruth.models.pairs.posterior import ScorePosterior
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
 
-_MAX_HALVINGS = 40
 _LEAST_INFORMATION = 0.05  # of a pair, as a share of what it would be if all annotators agreed
 
 
@@ -100,7 +100,6 @@ class CrowdBT(PairEstimator):
             parameters, history = run_em(
                 steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
             )
-            tie = parameters.tie
             return RankFit(
                 model=self.name,
                 settings=self.settings(),
@@ -109,7 +108,7 @@ class CrowdBT(PairEstimator):
                 scores=steps.posterior(parameters),
                 part=steps.part,
                 reliability=session.collect("eta"),
-                parameters={} if tie is None else {"tie": np.array([tie])},
+                parameters={} if parameters.tie is None else {"tie": np.array([parameters.tie])},
                 fitted_at=now(),
             )
 
@@ -134,8 +133,7 @@ class CrowdBT(PairEstimator):
         eta = np.where(annotator < 0, fit.reliability.mean(), fit.reliability[annotator])
         difference = fit.scores.mean[left] - fit.scores.mean[right]
         agrees = BradleyTerry.probabilities(difference, None if tie is None else float(tie[0]))
-        eta = eta[:, np.newaxis]
-        return eta * agrees + (1.0 - eta) * agrees[:, [1, 0, 2]]
+        return eta[:, np.newaxis] * agrees + (1.0 - eta[:, np.newaxis]) * agrees[:, [1, 0, 2]]
 
 
 class CrowdBTParameters(NamedTuple):
@@ -146,17 +144,7 @@ class CrowdBTParameters(NamedTuple):
 
 
 class CrowdBTSteps:
-    """The EM steps of `CrowdBT`.
-
-    Parameters
-    ----------
-    model
-        The options.
-    data, session
-        The comparisons, and the session they are open in.
-    counts, of_pairs
-        The counts of their pairs, and the session these are open in.
-    """
+    """The EM steps of `CrowdBT`: of comparisons and of the counts of their pairs, each with a session."""
 
     objective_name = "the log posterior"
 
@@ -177,17 +165,11 @@ class CrowdBTSteps:
         self._n_ties = float(self._counts.votes[:, TIE].sum())
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
-        self._step = Pass(
-            "pairs.crowd_bt.step",
-            state=("eta",),
-            inputs=(*inputs, Input("prior")),
-            sums=(Sum("net_wins", (data.n_items,)), Sum("totals", (2,))),
-        )
+        sums = (Sum("net_wins", (data.n_items,)), Sum("totals", (2,)))
+        with_prior = (*inputs, Input("prior"))
+        self._step = Pass("pairs.bradley_terry.crowd_step", ("eta",), with_prior, sums)
         self._posterior = Pass(
-            "pairs.crowd_bt.posterior",
-            state=("eta", "agrees"),
-            inputs=inputs,
-            sums=(Sum("totals", (1,)),),
+            "pairs.bradley_terry.crowd_posterior", ("eta", "agrees"), inputs, (Sum("totals", (1,)),)
         )
 
     def start(self) -> CrowdBTParameters:
@@ -230,16 +212,13 @@ class CrowdBTSteps:
         over agreeing or not: r (1 - r).
         """
         counts, data = self._counts, self._data
-        expected = self._expected(parameters)
-        agrees = self._session.collect("agrees")
+        expected, agrees = self._expected(parameters), self._session.collect("agrees")
         lost = np.where(data.outcome == TIE, 0.0, agrees * (1.0 - agrees))
         key = counts.left * data.n_items + counts.right
         pair = np.searchsorted(key, data.left.astype(np.int64) * data.n_items + data.right)
-        information = np.maximum(
-            expected.information - sums_at(pair, lost, len(key)),
-            _LEAST_INFORMATION * expected.information,
-        )
-        inverse = self._information(expected._replace(information=information))
+        left_over = expected.information - sums_at(pair, lost, len(key))
+        least = _LEAST_INFORMATION * expected.information
+        inverse = self._information(expected._replace(information=np.maximum(left_over, least)))
         scores = center_in_parts(parameters.scores, self.part)
         return ScorePosterior(scores, inverse.score_covariance(scores, np.inf))
 
@@ -249,7 +228,7 @@ class CrowdBTSteps:
         return make_information(self._counts, self.part, expected, variance=variance)
 
     def _expected(self, parameters: CrowdBTParameters) -> Evaluation:
-        return self._partition(parameters.scores, None, parameters.tie)
+        return self._partition(parameters.scores, None, parameters.tie).of(None, parameters.tie)
 
     def _maximized(self, parameters: CrowdBTParameters, net_wins: Floats) -> CrowdBTParameters:
         """Take Newton's step on the expected log posterior, or the largest half that does not lower it."""
@@ -258,14 +237,15 @@ class CrowdBTSteps:
         slopes = net_wins + expected.slope - self._strength * np.tanh(parameters.scores / 2.0)
         of_tie = expected.extra_slope + self._n_ties - (parameters.tie or 0.0) / PRIOR_SD**2
         scores, moves = self._information(expected).solve(slopes, of_tie)
-        size = 1.0
-        for _ in range(_MAX_HALVINGS):
+
+        def moved(size: float) -> CrowdBTParameters:
             tie = None if parameters.tie is None else parameters.tie + size * float(moves[0])
-            new = CrowdBTParameters(parameters.scores + size * scores, tie)
-            if self._bound(new, self._expected(new), net_wins) >= before:
-                return new
-            size /= 2.0
-        return parameters
+            return CrowdBTParameters(parameters.scores + size * scores, tie)
+
+        def bound(new: CrowdBTParameters) -> float:
+            return self._bound(new, self._expected(new), net_wins)
+
+        return halve_step(moved, bound, before, parameters)[0]
 
     def _bound(
         self, parameters: CrowdBTParameters, expected: Evaluation, net_wins: Floats

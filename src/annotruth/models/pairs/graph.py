@@ -38,21 +38,12 @@ class PairCounts:
 
     They are `annotruth.engines.PassData`, so passes over pairs run on the engines as passes over
     comparisons do.
-
-    Attributes
-    ----------
-    n_items
-        The number of items.
-    left, right
-        The codes of the two items; each ordered pair occurs once.
-    votes
-        How often each outcome of a pair occurred: pairs x (left, right, tie).
     """
 
     n_items: int
-    left: Codes
+    left: Codes  # each ordered pair occurs once
     right: Codes
-    votes: Floats
+    votes: Floats  # how often each outcome occurred: pairs x (left, right, tie)
 
     @cached_property
     def n_votes(self) -> Floats:
@@ -105,7 +96,7 @@ def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
         exact = data.n_labels <= _EXACT_SINGLES
         table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
         with closing(engine.open(data)) as session:
-            votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
+            votes = session.run_pass(Pass("pairs.layout.add_votes", sums=(table,)))["votes"]
         of_outcomes = votes.reshape(-1, n_outcomes).T
         pairs = np.flatnonzero(of_outcomes[0] + of_outcomes[1] + of_outcomes[2])
         # By outcome, as sums over pairs are computed.
@@ -156,6 +147,20 @@ def net_sums(left: Codes, right: Codes, values: Floats, n: int) -> Floats:
     return sums_at(left, values, n) - sums_at(right, values, n)
 
 
+def net_sums_of_contexts(
+    context: NDArray[Any],
+    left: NDArray[Any],
+    right: NDArray[Any],
+    values: Floats,
+    shape: tuple[int, int],
+) -> Floats:
+    """Return the sums of votes' values, negative for the right item: contexts x items, the shape."""
+    sums = np.zeros(shape)
+    np.add.at(sums, (context, left), values)
+    np.add.at(sums, (context, right), -values)
+    return sums
+
+
 def center_in_parts(values: Floats, part: NDArray[np.int64]) -> Floats:
     """Return values less the mean of their part.
 
@@ -175,38 +180,23 @@ class LaplacianSystem:
 
     It is the information about items' scores: w is that of a pair about the difference of its two
     scores, and r the precision of the prior. Up to `MAX_DENSE_ITEMS` items, A is factorised
-    (Cholesky); for more, equations are solved by conjugate gradients.
-
-    Parameters
-    ----------
-    left, right, weight
-        The pairs and their weights; a pair may occur several times.
-    ridge
-        The number r > 0.
-    part
-        The connected part that each item is in (`connected_parts`).
+    (Cholesky); for more, equations are solved by conjugate gradients. A pair may occur several times.
     """
 
     def __init__(
-        self,
-        left: Codes,
-        right: Codes,
-        weight: Floats,
-        ridge: float,
-        part: NDArray[np.int64],
+        self, left: Codes, right: Codes, weight: Floats, ridge: float, part: NDArray[np.int64]
     ) -> None:
         self._pairs = left, right, weight
-        self._ridge = ridge
-        self._part = part
-        n_items = len(part)
-        self.is_dense = n_items <= MAX_DENSE_ITEMS
+        self._ridge, self._part = ridge, part
+        n = len(part)
+        self.is_dense = n <= MAX_DENSE_ITEMS
         """Whether the inverse is computed as a matrix."""
         if self.is_dense:
-            self._factor = _cholesky(self._dense(n_items))
+            self._factor = _cholesky(self._dense(n))
         else:
-            degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
-            self.diagonal = degree + ridge
-            self._matrix = self._sparse(n_items)
+            self.diagonal = sums_at(left, weight, n) + sums_at(right, weight, n) + ridge
+            upper = coo_array((-weight, (left, right)), shape=(n, n))
+            self._matrix = csr_array(upper + upper.T + diags_array(self.diagonal))
 
     def solve(self, values: Floats) -> Floats:
         """Return x with A x = values, for one or several columns of values."""
@@ -225,7 +215,8 @@ class LaplacianSystem:
         """
         if not self.is_dense:
             return self._centered_variances(_DRAWS)
-        centered: Floats = self._inverse + self._inverse.T
+        lower = lapack.dlauum(self._inverse_factor, lower=1)[0]  # zeros above it, as in the factor
+        centered: Floats = lower + lower.T
         centered[np.diag_indices_from(centered)] /= 2.0
         # The mean of a part is independent of the differences within it, with a known variance.
         if not self._part.any():
@@ -240,19 +231,8 @@ class LaplacianSystem:
         """Return the sum of the variances of `centered_inverse`, from fewer draws."""
         if not self.is_dense:
             return float(self._centered_variances(_DRAWS_OF_TRACE).sum())
-        return self._trace - len(np.unique(self._part)) / self._ridge
-
-    @cached_property
-    def _inverse(self) -> Floats:
-        """The lower triangle of the inverse; zeros above it, as in the factor."""
-        lower: Floats = lapack.dlauum(self._inverse_factor, lower=1)[0]
-        return lower
-
-    @cached_property
-    def _trace(self) -> float:
-        """The trace of the inverse, which takes half as long as the inverse."""
-        elements = self._inverse_factor.ravel(order="K")
-        return inner(elements, elements)
+        elements = self._inverse_factor.ravel(order="K")  # half as long as the inverse takes
+        return inner(elements, elements) - len(np.unique(self._part)) / self._ridge
 
     @cached_property
     def _inverse_factor(self) -> Floats:
@@ -278,16 +258,11 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         weights = np.zeros((n_items, n_items))
         degree = np.full(n_items, self._ridge)
-        kernels_for(len(left), "pairs.counts").add_pairs(left, right, weight, weights, degree)
+        kernels_for(len(left), "pairs.layout").add_pairs(left, right, weight, weights, degree)
         matrix: Floats = weights + weights.T
         np.negative(matrix, out=matrix)
         matrix[np.diag_indices(n_items)] = degree
         return matrix.T  # the same matrix, in the order of LAPACK
-
-    def _sparse(self, n_items: int) -> csr_array[np.float64]:
-        left, right, weight = self._pairs
-        upper = coo_array((-weight, (left, right)), shape=(n_items, n_items))
-        return csr_array(upper + upper.T + diags_array(self.diagonal))
 
     def _by_conjugate_gradients(self, values: Floats) -> Floats:
         shape = (len(values), len(values))

@@ -21,12 +21,7 @@ _MOST_DRAWN_NUMBERS = 20_000_000
 class ScorePosterior:
     """A normal approximation to the posterior of the items' scores.
 
-    Attributes
-    ----------
-    mean
-        One score per item.
-    covariance
-        Items x items; or one variance per item, where there are too many items for a matrix.
+    The covariance is items x items; or one variance per item, where there are too many for a matrix.
     """
 
     mean: Floats
@@ -85,13 +80,6 @@ class DeferredScorePosterior(ScorePosterior):
     """A posterior of scores whose covariance is computed when it is first needed.
 
     The covariance of many items can take as long as their scores.
-
-    Parameters
-    ----------
-    mean
-        One score per item.
-    compute
-        Returns the covariance.
     """
 
     def __init__(self, mean: Floats, compute: Callable[[], Floats]) -> None:

@@ -13,7 +13,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 PLAIN_SCORES = "plain_scores"
 """The parameter with the scores of all votes counted alike (Bradley and Terry's model)."""
@@ -44,21 +44,18 @@ def contradictions(fit: RankFit) -> list[str]:
             f"are for the left item: {_PLAIN}"
         )
     spammer = fit.spammer
+    doubtful = fit.p_serious is not None and np.mean(fit.p_serious < SPAMMER_BELOW) > 0.5
     if spammer is not None and len(spammer) >= _MIN_ANNOTATORS and 2 * spammer.sum() > len(spammer):
         lines.append(
             f"more than half of the annotators ({int(spammer.sum()):,} of {len(spammer):,}) are called "
             f"spammers: the model may not describe these votes; {_PLAIN}"
         )
-    elif fit.verdict != "chance" and _share_not_serious(fit) > 0.5:
+    elif fit.verdict != "chance" and doubtful:
         lines.append(
             "more than half of the votes are probably not serious: the model may not describe them; "
             f"{_PLAIN}"
         )
     return lines
-
-
-def _share_not_serious(fit: RankFit) -> float:
-    return 0.0 if fit.p_serious is None else float(np.mean(fit.p_serious < SPAMMER_BELOW))
 
 
 def left_share(data: Comparisons) -> float:
@@ -79,11 +76,9 @@ def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None 
         if own.sum() < _MIN_ITEMS:
             continue
         a, b = (rankdata(each[own]) - (own.sum() + 1) / 2.0 for each in (one, other))
-        product, squares, others = (
-            product + inner(a, b),
-            squares + inner(a, a),
-            others + inner(b, b),
-        )
+        product += inner(a, b)
+        squares += inner(a, a)
+        others += inner(b, b)
     if squares * others == 0.0:
         return 1.0
     return round(product / math.sqrt(squares * others), 12)

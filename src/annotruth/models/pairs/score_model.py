@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from annotruth.engines import Session, get_engine
@@ -33,7 +35,6 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
 from annotruth.models.em import (
     ROUNDING,
-    History,
     Monitor,
     ProgressCallback,
     one_blas_thread,
@@ -41,25 +42,24 @@ from annotruth.models.em import (
 )
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.graph import (
+    LaplacianSystem,
     PairCounts,
     center_in_parts,
     connected_parts,
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.information import (
-    PRIOR_SD,
-    Evaluation,
-    Likelihood,
-    ScoreInformation,
-    make_information,
-)
 from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
+
+P = TypeVar("P")
+
+PRIOR_SD = 3.0
+"""The standard deviation of the priors of the side bias and of the tie parameter."""
 
 PRIOR_ITEMS = 1.0
 """nu_0: the prior of the variance of scores counts as much as this many scores of +-1."""
@@ -73,22 +73,112 @@ _OPPONENTS, _GRID_POINTS, _START_UPDATES = 100, 100, 5
 _MOST_TIES = 0.99
 
 
+class Evaluation(NamedTuple):
+    """A log-likelihood of the counts of pairs at some parameters, and its derivatives.
+
+    Parameters other than scores are, in this order, the side bias and the tie parameter. Information is
+    the second derivative with the sign changed.
+    """
+
+    log_likelihood: float
+    slope: Floats  # of each score
+    extra_slope: Floats  # of each other parameter
+    information: Floats  # of each pair about the difference of its scores
+    cross: Floats  # the mixed information: items x other parameters
+    corner: Floats  # the information about the other parameters
+
+    def of(self, side_bias: float | None, tie: float | None) -> Evaluation:
+        """Return the evaluation with those parameters only that are not None."""
+        has = np.array([side_bias is not None, tie is not None])
+        extra, cross, corner = self.extra_slope[has], self.cross[:, has], self.corner
+        return self._replace(extra_slope=extra, cross=cross, corner=corner[np.ix_(has, has)])
+
+
+Likelihood: TypeAlias = Callable[[Floats, float | None, float | None], Evaluation]
+"""Evaluates scores, the side bias and the tie parameter; None where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreInformation:
+    """The information matrix of scores and other parameters, in blocks."""
+
+    system: LaplacianSystem  # of the scores
+    cross: Floats  # scores x other parameters
+    corner: Floats  # other parameters
+    part: NDArray[np.int64]  # the connected part that each item is in
+    variance: float  # of the scores' prior
+
+    def solve(self, scores: Floats, extra: Floats) -> tuple[Floats, Floats]:
+        """Return the solution of the equations with this matrix."""
+        of_scores = self.system.solve(scores)
+        moves: Floats = self.extra_covariance @ (extra - self.cross.T @ of_scores)
+        return of_scores - self._solved_cross @ moves, moves
+
+    @cached_property
+    def extra_covariance(self) -> Floats:
+        """The covariance of the other parameters."""
+        covariance: NDArray[np.floating] = np.linalg.inv(
+            self.corner - self.cross.T @ self._solved_cross
+        )
+        return covariance.astype(np.float64)
+
+    def score_covariance(self, scores: Floats, prior_items: float) -> Floats:
+        r"""Return the covariance of the centred scores; only variances if there are many items.
+
+        It includes the uncertainty of the prior's variance: :math:`\log \sigma^2`, whose variance is
+        2 / (prior_items + n_determined), moves the scores by :math:`A^{-1} \theta / \sigma^2`. Items
+        that were never compared have the variance of the prior.
+        """
+        size = np.bincount(self.part)[self.part]
+        by_extra = self._solved_cross @ self.extra_covariance
+        by_scale = self.solve(scores, np.zeros(len(self.corner)))[0] / self.variance
+        by_scale *= np.sqrt(2.0 / (prior_items + self.n_determined()))
+        if self.system.is_dense:
+            left = np.column_stack([by_extra, by_scale])
+            right = np.column_stack([self._solved_cross, by_scale])
+            covariance: Floats = left @ right.T
+            covariance += self.system.centered_inverse
+            covariance[size == 1, size == 1] = self.variance
+            return covariance
+        by_extra = (by_extra * self._solved_cross).sum(axis=1)
+        variances = self.system.centered_inverse + by_extra + by_scale**2
+        return np.where(size == 1, self.variance, variances)
+
+    def n_determined(self) -> float:
+        """Return how many differences of scores the data determine, rather than the prior."""
+        by_extra = self._solved_cross @ self.extra_covariance
+        trace = self.system.centered_trace() + float((by_extra * self._solved_cross).sum())
+        n_differences = len(self.part) - len(np.unique(self.part))
+        return max(n_differences - trace / self.variance, 0.0)
+
+    @cached_property
+    def _solved_cross(self) -> Floats:
+        return self.system.solve(self.cross) if self.cross.size else self.cross
+
+
+def make_information(
+    counts: PairCounts, part: NDArray[np.int64], evaluation: Evaluation, *, variance: float
+) -> ScoreInformation:
+    """Return the information about the parameters, that of their priors included."""
+    system = LaplacianSystem(
+        counts.left, counts.right, evaluation.information, 1.0 / variance, part
+    )
+    corner = evaluation.corner + np.diag(np.full(len(evaluation.corner), PRIOR_SD**-2))
+    return ScoreInformation(system, evaluation.cross, corner, part, variance)
+
+
 class ScoreParameters(NamedTuple):
     """The parameters of a step, and the log-likelihood there."""
 
     scores: Floats
     side_bias: float | None
-    tie: float | None
-    """The tie parameter a; None if there are no ties."""
+    tie: float | None  # the parameter a; None if there are no ties
+    evaluation: Evaluation
     variance: float
-    n_determined: float
-    """How many differences of scores the data determine, rather than the prior."""
+    n_determined: float  # how many differences of scores the data determine, rather than the prior
     variance_converged: bool = False
-    evaluation: Evaluation | None = None
-    information: ScoreInformation | None = None
-    """The information of the last step."""
-    move: float = math.inf
-    """The largest move of a parameter since the information was computed."""
+    information: ScoreInformation | None = None  # of the last step
+    move: float = math.inf  # the largest of a parameter since the information was computed
 
 
 @dataclass(kw_only=True)
@@ -125,32 +215,30 @@ class ScoreModel(PairEstimator):
             parameters, history = run_em(
                 steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
             )
-        return self._make_fit(data, steps, parameters, history)
-
-    def _make_fit(
-        self, data: Comparisons, steps: ScoreSteps, parameters: ScoreParameters, history: History
-    ) -> RankFit:
         information = steps.information(parameters)
         sd = np.sqrt(np.diag(information.extra_covariance))
-        tie = parameters.tie
+        side_bias, tie = parameters.side_bias, parameters.tie
+        more = {} if tie is None else {"tie": with_interval(tie, sd[-1])}
         return RankFit(
             model=self.name,
             settings=self.settings(),
             data=data,
             history=history,
             scores=DeferredScorePosterior(
-                parameters.scores, partial(_covariance, information, parameters.scores)
+                parameters.scores, partial(self._covariance, data, parameters, information)
             ),
             part=steps.part,
-            side_bias=None
-            if parameters.side_bias is None
-            else with_interval(parameters.side_bias, sd[0]),
-            parameters={
-                "score_variance": np.array([parameters.variance]),
-                **({} if tie is None else {"tie": with_interval(tie, sd[-1])}),
-            },
+            side_bias=None if side_bias is None else with_interval(side_bias, sd[0]),
+            parameters={"score_variance": np.array([parameters.variance]), **more},
             fitted_at=now(),
         )
+
+    def _covariance(
+        self, data: Comparisons, parameters: ScoreParameters, information: ScoreInformation
+    ) -> Floats:
+        """Return the covariance of the scores."""
+        with one_blas_thread():
+            return information.score_covariance(parameters.scores, PRIOR_ITEMS)
 
     def predict_proba(
         self,
@@ -170,7 +258,7 @@ class ScoreModel(PairEstimator):
 
 
 class ScoreSteps:
-    """Newton's steps of a `ScoreModel`."""
+    """Newton's steps of a `ScoreModel`; ``session`` has the counts, opened."""
 
     objective_name = "the log posterior"
 
@@ -178,60 +266,53 @@ class ScoreSteps:
         self, model: ScoreModel, counts: PairCounts, session: Session, *, has_sides: bool
     ) -> None:
         self._model = model
-        self._likelihood = model.likelihood(counts, session)
-        self._n = counts.n_items
         self._counts = counts
-        self._has_sides = has_sides
+        self._likelihood = model.likelihood(counts, session)
+        self._side_bias = 0.0 if has_sides else None
         self._totals = counts.votes.sum(axis=0)
         self.part = connected_parts(counts.n_items, counts.left, counts.right)
-        self._n_differences = self._n - len(np.unique(self.part))
+        self._n_differences = counts.n_items - len(np.unique(self.part))
 
     def start(self) -> ScoreParameters:
         """Return scores that explain each item's wins against any other item, without a side bias."""
         scores, tie = self._explain_wins()
-        return self._evaluated(
-            ScoreParameters(
-                scores=center_in_parts(scores, self.part),
-                side_bias=0.0 if self._has_sides else None,
-                tie=tie,
-                variance=1.0,
-                n_determined=float(self._n_differences),
-            )
-        )
+        return self._at(scores, self._side_bias, tie)
 
     def resume(self, previous: RankFit) -> ScoreParameters:
         """Return the start with the scores of a previous fit, whose items come first."""
         start = self.start()
-        scores = np.zeros(self._n)
-        known = previous.scores.mean[: self._n]
-        scores[: len(known)] = known
+        known = previous.scores.mean[: self._counts.n_items]
+        scores = np.append(known, np.zeros(self._counts.n_items - len(known)))
         (variance,) = previous.parameters.get("score_variance", [start.variance])
-        return self._evaluated(
-            start._replace(scores=center_in_parts(scores, self.part), variance=float(variance))
-        )
+        return self._at(scores, start.side_bias, start.tie)._replace(variance=float(variance))
+
+    def _at(self, scores: Floats, side_bias: float | None, tie: float | None) -> ScoreParameters:
+        """Return these parameters with the variance and the number of a start."""
+        scores = center_in_parts(scores, self.part)
+        evaluation = self._likelihood(scores, side_bias, tie).of(side_bias, tie)
+        n_determined = float(self._n_differences)
+        return ScoreParameters(scores, side_bias, tie, evaluation, 1.0, n_determined)
 
     def step(self, parameters: ScoreParameters) -> tuple[ScoreParameters, Monitor]:
         """Take Newton's step, or the largest half of it that does not lower the posterior."""
         before = self.log_posterior(parameters)
         information = self._information_of_step(parameters)
         scores, extra = information.solve(*self._gradient(parameters))
-        size = 1.0
-        for _ in range(_MAX_HALVINGS):
-            new = self._moved(parameters, size * scores, size * extra)
-            # Written so that NaN counts as a fall.
-            if self.log_posterior(new) >= before - ROUNDING * abs(before):
-                break
-            size /= 2.0
-        else:
-            new = parameters
-        monitor = Monitor(self._evaluation(parameters).log_likelihood, self.log_posterior(new))
+
+        def moved(size: float) -> ScoreParameters:
+            return self._moved(parameters, size * scores, size * extra)
+
+        least = before - ROUNDING * abs(before)
+        new, size = halve_step(moved, self.log_posterior, least, parameters)
+        monitor = Monitor(parameters.evaluation.log_likelihood, self.log_posterior(new))
         # The inverse of a matrix is worth its time near the end, and from then on while the variance
         # changes: with the number of another variance, the variance can rise and fall for ever.
         is_near = monitor.objective - before < _NEAR_THE_END
         was_near = parameters.n_determined < self._n_differences
         if (is_near or was_near) and not parameters.variance_converged:
             new = new._replace(n_determined=information.n_determined())
-        variance = _updated_variance(new)
+        squares = float((new.scores**2).sum())
+        variance = (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + new.n_determined)
         change = abs(variance / parameters.variance - 1.0)
         is_old = information is parameters.information
         move = change + float(np.abs(size * np.append(scores, extra)).max())
@@ -244,7 +325,7 @@ class ScoreSteps:
 
     def finalize(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood of the final parameters."""
-        return self._evaluation(parameters).log_likelihood
+        return parameters.evaluation.log_likelihood
 
     def acceleration(self) -> Squarem[ScoreParameters]:
         """Raise: Newton's steps need no extrapolation."""
@@ -252,12 +333,8 @@ class ScoreSteps:
 
     def information(self, parameters: ScoreParameters) -> ScoreInformation:
         """Return the information about the parameters, that of the priors included."""
-        return make_information(
-            self._counts,
-            self.part,
-            self._evaluation(parameters),
-            variance=parameters.variance,
-        )
+        variance = parameters.variance
+        return make_information(self._counts, self.part, parameters.evaluation, variance=variance)
 
     def _information_of_step(self, parameters: ScoreParameters) -> ScoreInformation:
         """Return the information, or that of the step before if it is nearly the same.
@@ -275,31 +352,30 @@ class ScoreSteps:
 
     def _gradient(self, parameters: ScoreParameters) -> tuple[Floats, Floats]:
         """Return the gradient of the log posterior: that of the scores, and of the others."""
-        evaluation = self._evaluation(parameters)
+        evaluation = parameters.evaluation
         extra = [value for value in (parameters.side_bias, parameters.tie) if value is not None]
         return (
             evaluation.slope - parameters.scores / parameters.variance,
             evaluation.extra_slope - np.array(extra) / PRIOR_SD**2,
         )
 
-    def _moved(self, parameters: ScoreParameters, scores: Floats, extra: Floats) -> ScoreParameters:
+    def _moved(self, old: ScoreParameters, scores: Floats, extra: Floats) -> ScoreParameters:
         moves = iter(extra.tolist())
-        return self._evaluated(
-            parameters._replace(
-                scores=center_in_parts(parameters.scores + scores, self.part),
-                side_bias=None
-                if parameters.side_bias is None
-                else parameters.side_bias + next(moves),
-                tie=None if parameters.tie is None else parameters.tie + next(moves),
-            )
-        )
+        side_bias = None if old.side_bias is None else old.side_bias + next(moves)
+        tie = None if old.tie is None else old.tie + next(moves)
+        new = self._at(old.scores + scores, side_bias, tie)
+        return new._replace(variance=old.variance, n_determined=old.n_determined)
 
     def _explain_wins(self) -> tuple[Floats, float | None]:
         """Return scores and a tie parameter with which wins and ties are as expected.
 
-        Expected against opponents with any of the scores, whoever they were. Ties are half wins.
+        Expected against opponents with any of the scores, whoever they were. Ties are half wins. Each item
+        has one win and one loss more than it had.
         """
-        log_odds = self._log_odds_of_wins()
+        counts, n = self._counts, self._counts.n_items
+        half_votes = counts.n_votes / 2.0
+        half = sums_at(counts.left, half_votes, n) + sums_at(counts.right, half_votes, n)
+        log_odds = np.log((half + counts.net_wins + 1.0) / (half - counts.net_wins + 1.0))
         n_ties, n_votes = self._totals[TIE], self._totals.sum()
         tie_share = (n_ties + 0.5) / (n_votes + 1.0)
         tie = self._model.tie_start(tie_share) if n_ties else None
@@ -318,40 +394,26 @@ class ScoreSteps:
                 tie = self._model.tie_start(share_of_equal)
         return scores, tie
 
-    def _log_odds_of_wins(self) -> Floats:
-        """Return the log odds that an item wins, with one win and one loss more than it had."""
-        counts = self._counts
-        half_votes = counts.n_votes / 2.0
-        expected = sums_at(counts.left, half_votes, self._n)
-        expected += sums_at(counts.right, half_votes, self._n)
-        return np.log((expected + counts.net_wins + 1.0) / (expected - counts.net_wins + 1.0))
-
-    def _evaluated(self, parameters: ScoreParameters) -> ScoreParameters:
-        evaluation = self._likelihood(parameters.scores, parameters.side_bias, parameters.tie)
-        return parameters._replace(evaluation=evaluation)
-
-    def _evaluation(self, parameters: ScoreParameters) -> Evaluation:
-        assert parameters.evaluation is not None
-        return parameters.evaluation
-
     def log_posterior(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood and the logarithm of the priors, up to a constant."""
-        scores, side_bias, tie, variance, *_ = parameters
+        scores, side_bias, tie, _, variance, *_ = parameters
         others = (side_bias or 0.0) ** 2 + (tie or 0.0) ** 2
         return (
-            self._evaluation(parameters).log_likelihood
+            parameters.evaluation.log_likelihood
             - float((scores**2).sum()) / (2.0 * variance)
             - 0.5 * self._n_differences * math.log(variance)
             - others / (2.0 * PRIOR_SD**2)
         )
 
 
-def _covariance(information: ScoreInformation, scores: Floats) -> Floats:
-    with one_blas_thread():
-        return information.score_covariance(scores, PRIOR_ITEMS)
-
-
-def _updated_variance(parameters: ScoreParameters) -> float:
-    """Return the fixed point's next variance of the scores."""
-    squares = float((parameters.scores**2).sum())
-    return (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + parameters.n_determined)
+def halve_step(
+    moved: Callable[[float], P], objective: Callable[[P], float], least: float, old: P
+) -> tuple[P, float]:
+    """Return the parameters after a step, or the largest half of it with which the objective is enough."""
+    size = 1.0
+    for _ in range(_MAX_HALVINGS):
+        new = moved(size)
+        if objective(new) >= least:  # NaN is not
+            return new, size
+        size /= 2.0
+    return old, size

@@ -11,6 +11,7 @@ from annotruth.errors import counted, listed, shorten, shown
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.fits.tables import annotator_line, row_lines
 from annotruth.models.pairs.registry import get_pair_model
 from annotruth.models.pairs.sanity import contradictions
 from annotruth.observations.pairs.table import OUTCOMES, TIE, Comparisons
@@ -19,7 +20,7 @@ from annotruth.observations.validate import find_spelling_variants
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import RankFit
 
 SPREAD = "spread"
 """The parameter of models whose scores differ between contexts: by how much."""
@@ -273,7 +274,7 @@ def annotator_lines(fit: RankFit) -> list[str]:
     """Return the lines on annotators: reliability, spammers with behaviors, too few votes."""
     if fit.reliability is None:
         return [f"annotators: {fit.model} says nothing about them; pair-gpm does"]
-    line, spammer, behavior = fit.annotator_line(), fit.spammer, fit.behavior
+    line, spammer, behavior = annotator_line(fit), fit.spammer, fit.behavior
     assert spammer is not None
     if not behavior or not spammer.any():
         return [line]
@@ -327,14 +328,10 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"read as: {data.read_as}")
     if data.left_out:
         lines.append(data.left_out)
-    if data.n_dropped:
-        rows = counted(data.n_dropped, "row had no outcome and was", "rows had no outcome and were")
-        lines.append(f"{rows} dropped")
-    if data.n_repeated:
-        lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
-    if fit.chosen:
-        lines.append(f"chosen: {fit.chosen}")
-    lines += fit.history_lines(data.n_comparisons, "comparison")
+    lines += row_lines(fit, "outcome")
+    if fit.chosen is not None:
+        lines.append(f"chosen: {fit.chosen['why']}")
+    lines += fit.history.lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
     if line := tie_group_line(fit):
         lines.append(line)

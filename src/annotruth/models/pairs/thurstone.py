@@ -11,8 +11,7 @@ from scipy.special import log_ndtr, ndtri
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.pairs.graph import PairCounts, net_sums
-from annotruth.models.pairs.information import Evaluation, Likelihood
-from annotruth.models.pairs.score_model import ScoreModel
+from annotruth.models.pairs.score_model import Evaluation, Likelihood, ScoreModel
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
 _HALF_LOG_2PI = 0.9189385332046727
@@ -62,7 +61,6 @@ class Thurstone(ScoreModel):
         def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
             difference = scores[counts.left] - scores[counts.right] + (side_bias or 0.0)
             pairs = case_v(difference, tie, counts.votes)
-            has = [side_bias is not None, tie is not None]
             per_item = (
                 net_sums(counts.left, counts.right, values, counts.n_items)
                 for values in (pairs.slope, pairs.information, pairs.mixed)
@@ -73,10 +71,10 @@ class Thurstone(ScoreModel):
             return Evaluation(
                 pairs.log_likelihood,
                 slope,
-                extra_slope=np.array([pairs.slope.sum(), pairs.tie_slope])[has],
+                extra_slope=np.array([pairs.slope.sum(), pairs.tie_slope]),
                 information=pairs.information,
-                cross=np.stack([side_cross, tie_cross], axis=1)[:, has],
-                corner=corner[np.ix_(has, has)],
+                cross=np.stack([side_cross, tie_cross], axis=1),
+                corner=corner,
             )
 
         return evaluate
@@ -97,16 +95,11 @@ class PairDerivatives(NamedTuple):
     """The log-likelihood of pairs' counts, and its derivatives with respect to d and tau."""
 
     log_likelihood: float
-    slope: Floats
-    """By d, of each pair."""
-    information: Floats
-    """Twice by d, of each pair, with the sign changed."""
-    mixed: Floats
-    """By d and tau, of each pair, with the sign changed."""
-    tie_slope: float
-    """By tau, of all pairs."""
-    tie_information: float
-    """Twice by tau, of all pairs, with the sign changed."""
+    slope: Floats  # by d, of each pair
+    information: Floats  # twice by d, of each pair, with the sign changed
+    mixed: Floats  # by d and tau, of each pair, with the sign changed
+    tie_slope: float  # by tau, of all pairs
+    tie_information: float  # twice by tau, of all pairs, with the sign changed
 
 
 class _LogProbabilities(NamedTuple):

@@ -6,7 +6,7 @@ by how well response strategies explain their labels (`annotruth.models.people.p
 rest on both and on plain counts (`annotruth.models.people.verdicts`).
 """
 
-from annotruth.models.people.assess import People, assess_people
 from annotruth.models.people.passes import ItemStates
+from annotruth.models.people.verdicts import People, assess_people
 
 __all__ = ["ItemStates", "People", "assess_people"]

@@ -25,33 +25,20 @@ _STATE_INPUTS = (
 
 
 class ItemStates(NamedTuple):
-    """What a fitted model says about items: all that people are assessed by. All arrays are in memory.
+    """What a fitted model says about items: all that people are assessed by. All arrays are in memory."""
 
-    Attributes
-    ----------
-    prior, known_truth
-        The share of items in each latent state, and the likelihood of a known truth, categories x states.
-    counts, pseudo_counts
-        Annotators' labels in each state and what is added to them, annotators x (categories + 1) x
-        states, with totals after the last category.
-    correlation
-        Of the labels of an item within its state.
-    serious
-        The crowd's distribution of serious labels, categories x states.
-    right_labels
-        The distribution of the label that counts as right, states x categories.
-    class_of
-        The class of each state; None where opinions differ.
-    """
-
+    # the share of items in each latent state, and the likelihood of a known truth, categories x
+    # states
     prior: Floats
     known_truth: Floats
+    # annotators' labels in each state and what is added to them, annotators x (categories + 1) x
+    # states, with totals after the last category
     counts: Floats
     pseudo_counts: Floats
-    correlation: float
-    serious: Floats
-    right_labels: Floats
-    class_of: Codes | None
+    correlation: float  # of the labels of an item within its state
+    serious: Floats  # the crowd's distribution of serious labels, categories x states
+    right_labels: Floats  # the distribution of the label that counts as right, states x categories
+    class_of: Codes | None  # the class of each state; None where opinions differ
 
     @property
     def one_truth(self) -> bool:
@@ -60,50 +47,31 @@ class ItemStates(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How far annotators' labels agree with others', against their own labels shuffled over their items.
+    """How far annotators' labels agree with others', against their own labels shuffled over their items."""
 
-    Attributes
-    ----------
-    n_labels
-        How many labels are compared.
-    z
-        The agreement less its expectation over all permutations of the annotator's labels, in standard
-        deviations; 0 for annotators who gave one label only.
-    excess, variance, chance
-        Numerator and squared denominator of z, and the mean agreement of shuffled labels.
-    corrected
-        1 for labels that the others predict exactly, 0 for shuffled ones: on classes the agreement corrected
-        for chance, on scales the correlation.
-    """
-
-    n_labels: Floats
+    n_labels: Floats  # how many labels are compared
+    # the agreement less its expectation over all permutations of the annotator's labels, in
+    # standard deviations; 0 for annotators who gave one label only
     z: Floats
+    # numerator and squared denominator of z, and the mean agreement of shuffled labels
     excess: Floats
     variance: Floats
     chance: Floats
+    # 1 for labels that the others predict exactly, 0 for shuffled ones: on classes the agreement
+    # corrected for chance, on scales the correlation
     corrected: Floats
 
 
 class Cavities(NamedTuple):
-    """Sums over annotators' labels, given what the others say about the items.
+    """Sums over annotators' labels, given what the others say about the items."""
 
-    Attributes
-    ----------
-    states
-        The sum of the items' posteriors without the own labels, annotators x states.
-    agreement
-        How far the labels agree with these posteriors.
-    accuracy, variance
-        The mean probability that a label is right given all labels of its item, and the variance of the
-        share of right labels.
-    accuracy_by_others
-        The mean probability that a label is right given the labels of others.
-    """
-
-    states: Floats
-    agreement: Agreement
+    states: Floats  # the sum of the items' posteriors without the own labels, annotators x states
+    agreement: Agreement  # how far the labels agree with these posteriors
+    # the mean probability that a label is right given all labels of its item, and the variance of
+    # the share of right labels
     accuracy: Floats
     variance: Floats
+    # the mean probability that a label is right given the labels of others
     accuracy_by_others: Floats
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp
 
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.latent_classes import pool_to_class
 from annotruth.models.people.passes import Cavities, PeoplePasses
 from annotruth.models.people.strategies import (
@@ -50,37 +50,28 @@ _EDGES = np.append((LEVELS[1:] + LEVELS[:-1]) / 2.0, 1.0)
 _TAIL = 0.025
 
 _WITH_LEVEL = STRATEGIES.level >= 0
+_VARIANT, _BEHAVIOR = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.behavior[_WITH_LEVEL]
+_LEVEL, _RELIABILITY = STRATEGIES.level[_WITH_LEVEL], STRATEGIES.reliability[_WITH_LEVEL]
 _BROAD = STRATEGIES.places(variant=len(SKILLS) + 1)
 _EXCHANGED = int(STRATEGIES.places(variant=N_VARIANTS)[0])
 
 
 @dataclass(frozen=True, eq=False)
 class PeoplePosterior:
-    """The posterior of annotators' strategies.
+    """The posterior of annotators' strategies."""
 
-    Attributes
-    ----------
-    levels
-        The probability of each level of reliability, annotators x levels; the rest is consistently wrong.
-    groups
-        The probability of each group: careless, partly careless, serious, consistently wrong.
-    evidence
-        The log10 of the factor by which the labels raised the odds of careless or consistently wrong.
-    item_evidence
-        The log10 of how much better the own shares of labels explain the labels than serious labels with the
-        same shares do: whether the items matter at all.
-    behaviors
-        The probability of each careless behavior, if careless.
-    careless
-        Annotators' careless labels.
-    """
-
+    # the probability of each level of reliability, annotators x levels; the rest is consistently
+    # wrong
     levels: Floats
+    # the probability of each group: careless, partly careless, serious, consistently wrong
     groups: Floats
+    # the log10 of the factor by which the labels raised the odds of careless or consistently wrong
     evidence: Floats
+    # the log10 of how much better the own shares of labels explain the labels than serious labels
+    # with the same shares do: whether the items matter at all
     item_evidence: Floats
-    behaviors: Floats
-    careless: Careless
+    behaviors: Floats  # the probability of each careless behavior, if careless
+    careless: Careless  # annotators' careless labels
 
     @property
     def reliability(self) -> Floats:
@@ -147,26 +138,17 @@ def people_posterior(
                 behavior=STRATEGIES.behavior,
                 reliability=STRATEGIES.reliability,
             )
-        found = _posterior(log_likelihood, log_confused, serious, careless, skills, prior)
+        joint = _joint(log_likelihood, serious, careless, skills)
+        log_wrong = log_likelihood[:, _EXCHANGED] + log_confused
+        found = _posterior(joint, log_wrong, prior, careless)
         reliability = found.reliability
-        by_skill = _skill_posterior(log_likelihood, serious, careless, skills)
+        by_skill = _sums(joint, np.where(GROUP[_LEVEL] == SERIOUS, _VARIANT - 1, -1), len(SKILLS))
         known = follows & (reliability > _MOSTLY_SERIOUS)
-        skills = learn_skills(by_skill[known], skills)
-    own = (counts * np.log(np.maximum(counts, 1.0) / _totals(counts))).sum(axis=1) * tempering
+        skills = learn_skills(_normalised(by_skill[known]), skills)
+    n_labels = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    own = (counts * np.log(np.maximum(counts, 1.0) / n_labels)).sum(axis=1) * tempering
     with_items = logsumexp(log_likelihood[:, _BROAD], axis=1) - np.log(len(_BROAD))
-    return PeoplePosterior(
-        found.levels,
-        found.groups,
-        found.evidence,
-        (own - with_items) / np.log(10.0),
-        found.behaviors,
-        careless,
-    )
-
-
-def _totals(counts: Floats) -> Floats:
-    totals: Floats = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    return totals
+    return replace(found, item_evidence=(own - with_items) / np.log(10.0))
 
 
 def _level_prior(annotator_prior: Floats | None) -> Floats:
@@ -191,97 +173,55 @@ def _crowd_labels(passes: PeoplePasses, reliability: Floats) -> Floats:
     return pool_to_class(mass / mass.sum(axis=0), states.class_of)
 
 
-def _strategy_priors(
-    log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats
-) -> Floats:
+def _joint(log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats) -> Floats:
     """Return the joint log-probability of labels and strategy within each level."""
     joint = log_likelihood[:, _WITH_LEVEL].copy()
-    variant, behavior = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.behavior[_WITH_LEVEL]
-    level, reliability = STRATEGIES.level[_WITH_LEVEL], STRATEGIES.reliability[_WITH_LEVEL]
+    not_careless = GROUP[_LEVEL] != CARELESS
     # Those who are always serious have one behavior only, which has all of the prior.
     partly = logsumexp(careless.log_prior[:N_PARTLY])
-    log_prior = careless.log_prior[behavior] - np.where(GROUP[level] == CARELESS, 0.0, partly)
-    joint += np.where(level < len(LEVELS) - 1, log_prior, 0.0)
-    own = behavior == OWN_SHARES
-    joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - reliability[own])
-    tilted = variant > 0
-    joint[:, tilted] += (serious.log_prior + np.log(skills))[:, variant[tilted] - 1]
-    joint[:, GROUP[level] != CARELESS] += np.log(0.5)  # with a tilt, or without one
+    log_prior = careless.log_prior[_BEHAVIOR] - np.where(not_careless, partly, 0.0)
+    joint += np.where(LEVELS[-1] == _RELIABILITY, 0.0, log_prior)
+    own = _BEHAVIOR == OWN_SHARES
+    joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - _RELIABILITY[own])
+    tilted = _VARIANT > 0
+    joint[:, tilted] += (serious.log_prior + np.log(skills))[:, _VARIANT[tilted] - 1]
+    joint[:, not_careless] += np.log(0.5)  # with a tilt, or without one
     return joint
 
 
+def _sums(joint: Floats, place: Codes, n: int) -> Floats:
+    """Return the logarithms of sums over the strategies of each of n places, annotators x places."""
+    return np.stack([logsumexp(joint[:, place == k], axis=1) for k in range(n)], axis=1)
+
+
 def _posterior(
-    log_likelihood: Floats,
-    log_confused: Floats,
-    serious: Serious,
-    careless: Careless,
-    skills: Floats,
-    level_prior: Floats,
+    joint: Floats, log_wrong: Floats, level_prior: Floats, careless: Careless
 ) -> PeoplePosterior:
-    """Return the posterior, given the log-likelihood in each strategy.
+    """Return the posterior, given the joint log-probabilities and that of the consistently wrong.
 
     The shares of the groups among people are learned, the own labels left out.
     """
-    joint = _strategy_priors(log_likelihood, serious, careless, skills)
-    level = STRATEGIES.level[_WITH_LEVEL]
-    by_level = np.stack(
-        [logsumexp(joint[:, level == place], axis=1) for place in range(len(LEVELS))], axis=1
-    )
-    by_level = by_level + level_prior
+    by_level = _sums(joint, _LEVEL, len(LEVELS)) + level_prior
     groups = [group == GROUP for group in (CARELESS, PARTLY, SERIOUS)]
     prior = np.array([*(LEVEL_PRIOR[group].sum() for group in groups), WRONG_PRIOR])
-    likelihood = np.stack(
-        [
-            *(logsumexp(by_level[:, group], axis=1) for group in groups),
-            log_likelihood[:, _EXCHANGED] + log_confused,
-        ],
-        axis=1,
-    )
-    likelihood -= np.log(prior)
-    shares = _learn_shares(likelihood, prior / prior.sum())
-    posterior = _normalised(likelihood + np.log(shares))
+    likelihood = np.column_stack([_sums(by_level, GROUP, len(groups)), log_wrong]) - np.log(prior)
+    posterior = _normalised(likelihood + np.log(_learn_shares(likelihood, prior / prior.sum())))
     levels = np.zeros_like(by_level)
     for place, group in enumerate(groups):
         levels[:, group] = posterior[:, place, np.newaxis] * _normalised(by_level[:, group])
-    bad = [CARELESS, WRONG]
-    good = [PARTLY, SERIOUS]
-    log_odds = logsumexp(likelihood[:, bad], axis=1, b=prior[bad] / prior[bad].sum())
-    log_odds -= logsumexp(likelihood[:, good], axis=1, b=prior[good] / prior[good].sum())
-    behavior = STRATEGIES.behavior[_WITH_LEVEL]
-    careless_levels = GROUP[level] == CARELESS
-    weights = joint + np.log(LEVEL_PRIOR)[level]
-    behaviors = np.stack(
-        [
-            logsumexp(weights[:, careless_levels & (behavior == b)], axis=1)
-            for b in range(len(careless.log_prior))
-        ],
-        axis=1,
+    bad, good = (
+        logsumexp(likelihood[:, some], axis=1, b=prior[some] / prior[some].sum())
+        for some in ([CARELESS, WRONG], [PARTLY, SERIOUS])
     )
+    of_careless = np.where(GROUP[_LEVEL] == CARELESS, _BEHAVIOR, -1)
+    behaviors = _sums(joint + np.log(LEVEL_PRIOR)[_LEVEL], of_careless, len(careless.log_prior))
     return PeoplePosterior(
         levels,
         posterior,
-        log_odds / np.log(10.0),
-        np.zeros(len(levels)),
-        _normalised(behaviors),
-        careless,
-    )
-
-
-def _skill_posterior(
-    log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats
-) -> Floats:
-    """Return the posterior of annotators' skills if they are serious."""
-    joint = _strategy_priors(log_likelihood, serious, careless, skills)
-    variant, level = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.level[_WITH_LEVEL]
-    is_serious = GROUP[level] == SERIOUS
-    return _normalised(
-        np.stack(
-            [
-                logsumexp(joint[:, is_serious & (variant == v)], axis=1)
-                for v in range(1, len(SKILLS) + 1)
-            ],
-            axis=1,
-        )
+        evidence=(bad - good) / np.log(10.0),
+        item_evidence=np.zeros(len(levels)),
+        behaviors=_normalised(behaviors),
+        careless=careless,
     )
 
 

@@ -112,24 +112,12 @@ STRATEGIES = list_strategies()
 
 
 class Careless(NamedTuple):
-    """Careless labels of each annotator.
+    """Careless labels of each annotator."""
 
-    Attributes
-    ----------
-    distribution
-        Annotators x behaviors x categories.
-    log_prior
-        The log-prior of the behaviors.
-    regret
-        What choosing the own shares of labels after the fact costs, in nats.
-    repeated
-        The label that an annotator repeats, if any.
-    """
-
-    distribution: Floats
-    log_prior: Floats
-    regret: Floats
-    repeated: Codes
+    distribution: Floats  # annotators x behaviors x categories
+    log_prior: Floats  # the log-prior of the behaviors
+    regret: Floats  # what choosing the own shares of labels after the fact costs, in nats
+    repeated: Codes  # the label that an annotator repeats, if any
 
 
 def careless_labels(counts: Floats) -> Careless:
@@ -162,29 +150,22 @@ def careless_labels(counts: Floats) -> Careless:
 
 @dataclass(frozen=True, eq=False)
 class Serious:
-    """Serious labels of each annotator, in the factors that the pass takes.
+    """Serious labels of each annotator, in the factors that the pass takes."""
 
-    Attributes
-    ----------
-    tables
-        Variants x categories x states, before the tilt.
-    factor, normaliser
-        The exponent of the tilt, annotators x variants x categories, and 1 over the sums of tilted
-        distributions, annotators x variants x states.
-    log_prior
-        The log-prior of each annotator's tilt with the volume of its posterior (Laplace), annotators x skills.
-    """
-
-    tables: Floats
+    tables: Floats  # variants x categories x states, before the tilt
+    # the exponent of the tilt, annotators x variants x categories, and 1 over the sums of tilted
+    # distributions, annotators x variants x states
     factor: Floats
     normaliser: Floats
+    # the log-prior of each annotator's tilt with the volume of its posterior (Laplace), annotators
+    # x skills
     log_prior: Floats
 
 
 def serious_labels(theta: Floats, states: Floats, counts: Floats, deviation: float) -> Serious:
     """Return the serious labels of annotators, given the crowd's, their states and counts of labels."""
     theta = bounded(theta)
-    tables = np.stack([theta, *(_power(theta, skill) for skill in SKILLS), theta])
+    tables = np.stack([theta, *(_normalised(theta**skill) for skill in SKILLS), theta])
     n_annotators, n_categories = counts.shape
     factor = np.ones((n_annotators, N_VARIANTS, n_categories))
     normaliser = np.ones((n_annotators, N_VARIANTS, len(theta[0])))
@@ -201,14 +182,11 @@ def serious_labels(theta: Floats, states: Floats, counts: Floats, deviation: flo
 
 def bounded(theta: Floats) -> Floats:
     """Return distributions of labels, categories x states, in which every label has a logarithm."""
-    theta = np.maximum(theta, _LEAST_SERIOUS)
-    normalised: Floats = theta / theta.sum(axis=0)
-    return normalised
+    return _normalised(np.maximum(theta, _LEAST_SERIOUS))
 
 
-def _power(theta: Floats, skill: float) -> Floats:
-    power = theta**skill
-    normalised: Floats = power / power.sum(axis=0)
+def _normalised(weights: Floats) -> Floats:
+    normalised: Floats = weights / weights.sum(axis=0)
     return normalised
 
 

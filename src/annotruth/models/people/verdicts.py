@@ -1,4 +1,4 @@
-r"""Verdicts on people: who is flagged, who is only noticed, and where nobody can be assessed.
+r"""Assess the people behind labels: who is flagged, who is only noticed, and where nobody can be.
 
 A *flag* is an accusation. Annotators are flagged as careless or consistently wrong if all of these hold:
 
@@ -28,10 +28,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats
-from annotruth.models.people.passes import Agreement, Cavities, PeoplePasses
-from annotruth.models.people.posterior import CLEARLY, PeoplePosterior
-from annotruth.models.people.strategies import WRONG
+from annotruth.models.base_fit import (
+    LOW_ACCURACY,
+    NO_VERDICT,
+    OTHER_OPINION,
+    PARTLY_CARELESS,
+    SPAMMER_BELOW,
+    TOO_FEW,
+    UNCLEAR,
+)
+from annotruth.models.people.passes import Agreement, Cavities, ItemStates, PeoplePasses
+from annotruth.models.people.posterior import CLEARLY, PeoplePosterior, people_posterior
+from annotruth.models.people.strategies import BEHAVIORS, WRONG
+from annotruth.observations import LabelSummary
 
 Mask = NDArray[np.bool_]
 
@@ -51,6 +62,9 @@ _LEAST_LABELS = 5
 _LITTLE_EVIDENCE = 0.5
 _Z_95 = 1.96
 _VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
+
+SURE, CLEAR_EVIDENCE = 0.9, 1.0
+"""The probability and the evidence (ten to one) from which what labels say about somebody is clear."""
 
 MANY_LABELS = 30
 """With as many labels, an open question is not one of too few labels."""
@@ -73,34 +87,21 @@ class Camp(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Verdicts on people.
+    """Verdicts on people."""
 
-    Attributes
-    ----------
-    flagged
-        Careless or consistently wrong, by all rules above.
-    other_opinion
-        Members of a camp with an opinion of its own.
-    low_accuracy, partly_careless
-        Notices.
-    too_few
-        Fewer than five labels that can be compared, or fewer than `MANY_LABELS` and it is open whether they are
-        careless: a probability of 0.1 or more, or evidence of less than :math:`10^{1/2}` to one against it.
-    unclear
-        The same with more labels: they follow the items too weakly to tell.
-    undecided
-        Whether nobody can be assessed, since it is open which of two sides is right.
-    agreement
-        Agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled ones.
-    """
-
-    flagged: Mask
-    other_opinion: Mask
+    flagged: Mask  # careless or consistently wrong, by all rules above
+    other_opinion: Mask  # members of a camp with an opinion of its own
+    # notices
     low_accuracy: Mask
     partly_careless: Mask
+    # fewer than five labels that can be compared, or fewer than `MANY_LABELS` and it is open
+    # whether they are careless: a probability of 0.1 or more, or evidence of less than
+    # the square root of ten to one against it
     too_few: Mask
-    unclear: Mask
-    undecided: bool
+    unclear: Mask  # the same with more labels: they follow the items too weakly to tell
+    undecided: bool  # whether nobody can be assessed, since it is open which of two sides is right
+    # agreement with the others' labels: 1 if they predict the own labels exactly, 0 for shuffled
+    # ones
     agreement: Floats
 
 
@@ -239,3 +240,83 @@ def _has_low_accuracy(
     limit = chance + _LOW_SHARE * (typical - chance)
     is_low: Mask = accuracy.mean + _Z_95 * accuracy.error < limit
     return is_low & (cavities.agreement.n_labels >= _FEW_LABELS)
+
+
+class People(NamedTuple):
+    """What labels say about the people who gave them."""
+
+    accuracy: Accuracy  # the probability that a label is right, with its interval
+    posterior: PeoplePosterior  # the posterior of response strategies
+    verdicts: Verdicts  # who is flagged or noticed
+    one_truth: bool  # whether every item has one right label
+
+    def reliability(self, mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return reliabilities and their intervals, given those of a model without own tendencies.
+
+        Where the two disagree about whether most labels are serious, the one that allows for skills and
+        tendencies of the annotator's own is right: it contains the other.
+        """
+        own, (own_low, own_high) = self.posterior.reliability, self.posterior.interval()
+        differ = self.differ(mean)
+        own_low, own_high = np.minimum(own_low, own), np.maximum(own_high, own)
+        return tuple(  # type: ignore[return-value]
+            np.where(differ, new, old)
+            for new, old in ((own, mean), (own_low, low), (own_high, high))
+        )
+
+    def differ(self, reliability: Floats) -> NDArray[np.bool_]:
+        """Return for whom reliabilities of a model without own tendencies say the opposite of clear evidence.
+
+        Where opinions differ, only those who are flagged: that model has shifts of the annotator's own.
+        """
+        p_careless, evidence = self.posterior.p_careless, self.posterior.evidence
+        differ: NDArray[np.bool_] = np.where(
+            reliability < SPAMMER_BELOW,
+            (p_careless < 1.0 - SURE) & (evidence < -CLEAR_EVIDENCE),
+            (p_careless > SURE) & (evidence > CLEAR_EVIDENCE),
+        )
+        return (differ & self.one_truth) | (self.verdicts.flagged & (reliability >= SPAMMER_BELOW))
+
+    def behaviors(
+        self, labels: LabelSummary, lean: NDArray[np.object_], irregular: NDArray[np.object_]
+    ) -> list[str]:
+        """Return a short description of how each annotator labels.
+
+        ``lean`` is that of serious annotators, ``irregular`` that of careless ones, empty where it is open.
+        """
+        verdicts, posterior = self.verdicts, self.posterior
+        if verdicts.undecided:
+            return [NO_VERDICT] * len(lean)
+        names = np.array(labels.scale.names, dtype=object)
+        likeliest = posterior.behaviors.argmax(axis=1)
+        careless = np.array(BEHAVIORS, dtype=object)[likeliest]
+        repeats = likeliest == BEHAVIORS.index("repeated")
+        careless = np.where(repeats, "repeated " + names[posterior.careless.repeated], careless)
+        careless = np.where(irregular != "", irregular, careless)
+        wrong = "consistently wrong" if self.one_truth else "inverted"
+        careless = np.where(posterior.groups[:, WRONG] > 0.5, wrong, careless)
+        found = np.where(verdicts.too_few, TOO_FEW, lean)
+        for mask, name in (
+            (verdicts.unclear, UNCLEAR),
+            (verdicts.partly_careless, PARTLY_CARELESS),
+            (verdicts.low_accuracy, LOW_ACCURACY),
+            (verdicts.other_opinion, OTHER_OPINION),
+        ):
+            found = np.where(mask, name, found)
+        listed: list[str] = np.where(verdicts.flagged, careless, found).tolist()
+        return listed
+
+
+def assess_people(
+    session: Session, labels: LabelSummary, states: ItemStates, reliability: Floats
+) -> People:
+    """Return what labels say about the people who gave them.
+
+    ``reliability`` is a first estimate, by which the crowd's serious labels are weighted.
+    """
+    passes = PeoplePasses(session, labels, states)
+    cavities = passes.cavities()
+    posterior = people_posterior(passes, cavities, reliability)
+    accuracy = accuracy_of(cavities, labels.labels_per_annotator.astype(np.float64))
+    verdicts = judge(passes, cavities, posterior, accuracy)
+    return People(accuracy, posterior, verdicts, states.one_truth)

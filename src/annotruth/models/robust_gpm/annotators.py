@@ -34,7 +34,8 @@ from annotruth.models.base_fit import (
     SPAMMER_BELOW,
     Column,
 )
-from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.states import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     ALWAYS_SERIOUS,
     NO_LABEL,
@@ -160,7 +161,7 @@ def annotator_results(
     people: People | None,
     for_intervals: AnnotatorPosterior | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators.
+    """Return the fields of `annotruth.models.base_fit.Fit` that describe annotators.
 
     ``people`` are what the labels say about the annotators; None where they agree no better than chance:
     then nobody is assessed, and intervals have the prior of the strategies instead of `level_shares`.

@@ -10,13 +10,13 @@ from scipy.special import ndtr, softmax
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import ConvergenceWarning
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.models.em import run_em
 from annotruth.models.evidence.chance import Folds
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import LabelSummary
 
 N_SUBTYPES = 3
@@ -85,9 +85,12 @@ class Alternative(NamedTuple):
 
 
 class HeldOutScores(NamedTuple):
-    """Sums over held-out labels, by which predictors are compared: candidates with each correlation."""
+    """Sums over held-out labels, by which predictors are compared.
 
-    candidates: list[Candidate]  # the candidates
+    Predictor m C + i is candidate m with the i-th of C correlations.
+    """
+
+    candidates: list[Candidate]
     total: Floats  # the number of labels, and the sum of their log-probabilities by each predictor
     products: Floats  # sums of products of the log-probabilities by two predictors
 
@@ -108,64 +111,50 @@ class HeldOutScores(NamedTuple):
 
     def choice(self) -> tuple[HeldOutChoice, Alternative | None]:
         """Return the simplest candidate within one standard error of the best, and its alternative."""
-        compared = self._best_predictors()
-        best = self._best(compared)
-        chosen = next(a for a in compared if self._is_close(best, a, _PREFERRED_WITHIN))
-        candidate = self.candidates[chosen // _N_CORRELATIONS]
-        choice = HeldOutChoice(candidate, self._mean_correlation(chosen // _N_CORRELATIONS))
-        others = [
-            a
-            for a in compared
-            if self.candidates[a // _N_CORRELATIONS].learn_crowd != candidate.learn_crowd
-        ]
-        if not others:
+        chosen = self._close_to_best(_PREFERRED_WITHIN)[0]
+        candidate = self.candidates[chosen]
+        posterior = softmax(np.log(_CORRELATION_PRIOR) + self._log_likelihood()[chosen])
+        choice = HeldOutChoice(candidate, float(posterior @ CORRELATIONS))
+        learned = np.array([one.learn_crowd for one in self.candidates])
+        others = np.flatnonzero(learned != candidate.learn_crowd)
+        if not len(others):
             return choice, None
-        other = self._best(others)
+        other = int(others[self._log_likelihood().max(axis=1)[others].argmax()])
         gap, error = self._difference(chosen, other)
         weight = float(ndtr(-gap / error)) if error > 0.0 else 0.0
-        return choice, Alternative(self.candidates[other // _N_CORRELATIONS], weight)
+        return choice, Alternative(self.candidates[other], weight)
 
     def without_clearly_worse(self) -> HeldOutScores:
         """Return the scores of candidates that further labels may still prove to be the best."""
         if self.n_labels < _MIN_HELD_LABELS:
             return self
-        compared = self._best_predictors()
-        best = self._best(compared)
-        kept = [m for m, a in enumerate(compared) if self._is_close(best, a, _DROPPED_BEYOND)]
-        places = np.concatenate([self._predictors(m) for m in kept])
+        kept = self._close_to_best(_DROPPED_BEYOND)
+        places = np.arange(len(self.total) - 1).reshape(-1, _N_CORRELATIONS)[kept].ravel()
         return HeldOutScores(
             [self.candidates[m] for m in kept],
             self.total[np.append(0, places + 1)],
             self.products[np.ix_(places, places)],
         )
 
-    def _predictors(self, m: int) -> Codes:
-        """Return the predictors of candidate m: with each of the correlations."""
-        return m * _N_CORRELATIONS + np.arange(_N_CORRELATIONS)
+    def _log_likelihood(self) -> Floats:
+        """Return the log-likelihood of the labels, candidates x correlations."""
+        return self.total[1:].reshape(-1, _N_CORRELATIONS)
 
-    def _best_predictors(self) -> list[int]:
-        """Return the predictor of each candidate with the best correlation."""
-        return [self._best(self._predictors(m).tolist()) for m in range(len(self.candidates))]
-
-    def _mean_correlation(self, m: int) -> float:
-        """Return the posterior mean of candidate m's correlation, by the likelihood of held-out labels."""
-        log_likelihood = self.total[self._predictors(m) + 1]
-        return float(softmax(np.log(_CORRELATION_PRIOR) + log_likelihood) @ CORRELATIONS)
-
-    def _best(self, predictors: list[int]) -> int:
-        """Return the predictor with the highest log-likelihood."""
-        return max(predictors, key=lambda a: self.total[a + 1])
-
-    def _is_close(self, best: int, other: int, n_errors: float) -> bool:
-        """Whether one predictor is within some standard errors of another, which is better."""
-        gap, error = self._difference(best, other)
-        return gap <= n_errors * error
+    def _close_to_best(self, n_errors: float) -> list[int]:
+        """Return the candidates that are within some standard errors of the best one."""
+        best = int(self._log_likelihood().max(axis=1).argmax())
+        differences = [self._difference(best, m) for m in range(len(self.candidates))]
+        return [m for m, (gap, error) in enumerate(differences) if gap <= n_errors * error]
 
     def _difference(self, first: int, second: int) -> tuple[float, float]:
-        """Return how far one predictor is ahead of another per label, and the standard error of that."""
+        """Return how far one candidate is ahead of another per label, and the standard error of that.
+
+        Each has its best correlation.
+        """
+        a, b = (m * _N_CORRELATIONS + self._log_likelihood()[m].argmax() for m in (first, second))
         n, products = self.total[0], self.products
-        gap = (self.total[first + 1] - self.total[second + 1]) / n
-        squared = products[first, first] - 2.0 * products[first, second] + products[second, second]
+        gap = (self.total[a + 1] - self.total[b + 1]) / n
+        squared = products[a, a] - 2.0 * products[a, b] + products[b, b]
         return float(gap), float(np.sqrt(max(squared / n - gap**2, 0.0) / n))
 
 
@@ -184,25 +173,16 @@ def choose(
     make items too certain. The alternative is the best candidate with a crowd that is learned, if the chosen one
     has none, or the reverse; None if it is clearly worse.
     """
-    with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
+    numbers = [m for m in (1, N_SUBTYPES) if m == 1 or m * labels.n_categories <= max_states]
     right = Candidate(1, max(CONCENTRATIONS), learn_crowd=False)
-    candidates = [
-        right,
-        *(
-            Candidate(m, c, learn_crowd=True)
-            for m in ((1, N_SUBTYPES) if with_subtypes else (1,))
-            for c in CONCENTRATIONS
-        ),
-    ]
-    scores = HeldOutScores.none(candidates)
+    learned = [Candidate(m, c, learn_crowd=True) for m in numbers for c in CONCENTRATIONS]
+    scores = HeldOutScores.none([right, *learned])
     for held in range(folds.n_folds):
         scores = scores.plus(**_score_fold(labels, session, held, scores.candidates))
         scores = scores.without_clearly_worse()
-    return (
-        scores.choice()
-        if scores.n_labels >= _MIN_HELD_LABELS
-        else (HeldOutChoice(right, 0.0), None)
-    )
+    if scores.n_labels < _MIN_HELD_LABELS:
+        return HeldOutChoice(right, 0.0), None
+    return scores.choice()
 
 
 def _score_fold(

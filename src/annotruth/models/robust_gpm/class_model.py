@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Input, Pass, Session, get_engine
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
-from annotruth.models.base_fit import BaseFit, Column, Verdict
+from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.em_estimator import EMEstimator
@@ -27,8 +27,7 @@ from annotruth.models.evidence.dependent_annotators import (
     find_dependent_pairs,
     n_common_labels,
 )
-from annotruth.models.fits.item_results import ItemResults, summarize_items
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit, summarize_items
 from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.people import assess_people
 from annotruth.models.result import Fit
@@ -115,7 +114,7 @@ class RightLabelModel:
         folds: Folds,
         verdict: Verdict | None,
         progress: ProgressCallback | None,
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit labels that are assigned to folds, given whether they agree better than chance."""
         # A classifier that predicts the labels shows that they are not drawn by chance.
         if verdict == "chance" and labels.classifier is None:
@@ -137,7 +136,7 @@ class RightLabelModel:
 
     def fit_beside(
         self, people: Fit, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit labels of which some count less, given a fit of those that count fully."""
         if people.verdict == "chance":
             return self._fit_chance(labels, session)
@@ -179,7 +178,7 @@ class RightLabelModel:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return self.run_em(steps, start)[0]
 
-    def _fit_chance(self, labels: LabelSummary, session: Session) -> BaseFit:
+    def _fit_chance(self, labels: LabelSummary, session: Session) -> Fit:
         """Fit labels that agree no better than chance: nothing is learned from them.
 
         An item's labels count as one label of an annotator who is right half of the time and guesses
@@ -210,7 +209,7 @@ class RightLabelModel:
         history: History,
         progress: ProgressCallback | None,
         n_rounds: int = _N_ROUNDS,
-    ) -> BaseFit:
+    ) -> Fit:
         """Return the fit with a classifier, given where EM ended without it, or in the last round.
 
         In each round the classifier is calibrated on the last state, and EM continues with it.
@@ -236,7 +235,7 @@ class RightLabelModel:
             after = replace(after, calibration=calibration)
             return self._with_classifier(labels, again, after, history, progress, n_rounds - 1)
 
-    def make_fit(self, steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
+    def make_fit(self, steps: ClassSteps, state: ClassState, history: History) -> Fit:
         """Return the fit of a final state, which is where the steps' engine computes."""
         labels, session = steps.labels, steps.session
         posterior = class_posterior(labels, state, session)

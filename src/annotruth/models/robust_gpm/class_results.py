@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from annotruth.engines import Engine, Input, Pass, Session
 from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
-from annotruth.models.base_fit import BaseFit, Verdict
+from annotruth.models.base_fit import Verdict
 from annotruth.models.evidence.classifier import Calibration, KnownItems, known_items
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.people import ItemStates
@@ -29,7 +29,7 @@ from annotruth.models.robust_gpm.class_steps import (
     ClassParameters,
     ClassSteps,
 )
-from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
 from annotruth.observations import Labels, LabelSummary
 
@@ -108,7 +108,7 @@ class ClassState:
         return known_items(labels, known_truth, self.calibration)
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> ClassState:
+    def from_fit(cls, fit: Fit) -> ClassState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
         choice = HeldOutChoice.from_array(fit.parameter("choice", 4))
@@ -139,7 +139,7 @@ class ClassState:
         )
 
 
-def is_class_fit(fit: BaseFit) -> bool:
+def is_class_fit(fit: Fit) -> bool:
     """Whether every item has one right label in a fit of RobustGPM."""
     return "state_prior" in fit.parameters
 
@@ -162,8 +162,10 @@ def with_annotators(
     verdict: Verdict | None,
 ) -> ClassState:
     """Return the state after a pass for the annotators."""
-    loo_log_likelihood = steps.leave_one_out(
-        parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
+    loo_log_likelihood = steps.left_out(
+        steps.items.strategies(parameters.serious),
+        prior=parameters.state_prior,
+        confusion=parameters.confusion,
     )
     return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
 

@@ -14,14 +14,12 @@ from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, sum
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts, one_coin_confusion
-from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.opinions import leave_one_out, weighted_confusion
+from annotruth.models.robust_gpm.states import StrategySteps, TrueClasses, weighted_confusion
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     NO_LABEL,
     LabelTable,
     ResponseStrategies,
-    find_repeated_labels,
 )
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
@@ -199,7 +197,7 @@ class _StrategyPosterior:
         return expected
 
 
-class ClassSteps:
+class ClassSteps(StrategySteps):
     r"""EM over a session where every item has one right label.
 
     A step computes the items' posteriors over the states, each annotator's posterior over the strategies
@@ -253,32 +251,20 @@ class ClassSteps:
         concentration: float = START_CONCENTRATION,
         held: int = NEVER,
     ) -> None:
-        labels = items.labels
+        super().__init__(items, session, break_ties=False)
         self.items = items
-        self.labels = labels
-        self.session = session
-        self._repeated_label = find_repeated_labels(
-            session.to_engine(labels.labels_per_category),
-            break_ties=False,
-            weight=labels.annotator_weight,
-        )
-        self.repeated_label: Codes = session.to_host(self._repeated_label)
+        labels = items.labels
         prior = labels.annotator_prior
         self._annotator_prior = None if prior is None else session.to_engine(prior)
         self._update = AnnotatorUpdate(session, labels, self._repeated_label, concentration)
         self._final: tuple[ClassParameters, ExpectedCounts] | None = None
-        self._n_labels = labels.counted_labels()
         self._held = held
-        shape = (labels.n_annotators, labels.n_categories, items.n_classes)
-        counts = (
-            Sum("counts", shape, annotator_axis=0),
-            Sum("classes", (items.n_classes,)),
-        )
-        self.count_sums = (*counts, Sum("log_likelihood", (1,)))
         self._agreement = Pass(
             "held_out.agreement", ("fold",), _FOLD_INPUTS, (Sum("items", (AGREEMENT_BINS,)),)
         )
-        self._start = Pass("held_out.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), counts)
+        self._start = Pass(
+            "held_out.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), self.count_sums[:2]
+        )
         if held == NEVER:
             self._step = Pass("robust_gpm.step", (), POSTERIOR_INPUTS, self.count_sums)
         else:
@@ -422,16 +408,3 @@ class ClassSteps:
     def acceleration(self) -> Squarem[ClassParameters]:
         """Raise: few steps are needed, and none is extrapolated."""
         raise NotImplementedError
-
-    def leave_one_out(
-        self, state_prior: Floats, confusion: Floats, strategies: ResponseStrategies
-    ) -> Floats:
-        """Return each annotator's leave-one-out log-likelihood in every strategy."""
-        return leave_one_out(
-            self.session,
-            self.items,
-            strategies,
-            self._repeated_label,
-            prior=state_prior,
-            confusion=confusion,
-        )

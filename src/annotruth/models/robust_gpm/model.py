@@ -10,7 +10,6 @@ from typing import ClassVar, Literal, get_args
 from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit
 from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.em_estimator import EMEstimator
@@ -26,7 +25,6 @@ from annotruth.models.robust_gpm.class_results import (
     is_class_fit,
 )
 from annotruth.models.robust_gpm.class_steps import ClassSteps
-from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.opinion_model import OpinionModel, OpinionState, final_model
 from annotruth.models.robust_gpm.opinions import adjacent_ratio
 from annotruth.models.robust_gpm.pooling import (
@@ -39,6 +37,7 @@ from annotruth.models.robust_gpm.pooling import (
     pooled_labels,
     size_problem,
 )
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.validate import check_choice, check_ordinal
 
@@ -66,41 +65,35 @@ class RobustGPM(EMEstimator):
     r"""GPM for few labels per item, with named irregular behaviors and calibrated certainty.
 
     As in GPM, a label of annotator s is serious with probability :math:`\epsilon_s`, and irregular
-    otherwise. It differs from GPM in three ways:
+    otherwise. Unlike in GPM, an item is in one of a few latent states z, which are summed out, so that a
+    label cannot confirm itself, and an annotator has a posterior over response strategies g:
 
-    - An item is in one of a few latent states, which are summed out, so that a label cannot confirm itself.
-    - Irregular labels follow a behavior: *random*, any label; *repeated*, always the same label (the one
-      whose share the annotator has most above the crowd's); on ordinal scales also *inverted*, a serious
-      label counted from the other end of the scale, and *mixed*, a third of each.
-    - An annotator has a posterior over response strategies: a reliability (0.05, 0.15, ..., 0.95, or 0.995
-      for annotators who are always serious), an irregular behavior and, where opinions differ, a shift of
-      serious labels (`annotruth.models.robust_gpm.strategies`).
+    .. math:: p(r_{e,s} = n \mid z, g) = \epsilon_g \theta_z(n) + (1 - \epsilon_g) b_g(n \mid z),
 
-    **Two models.** If every item has one right label, states are classes with subtypes, and annotators
-    have confusion matrices: `annotruth.models.robust_gpm.class_model.RightLabelModel`. If opinions differ,
-    states are shapes of opinion: `annotruth.models.robust_gpm.opinion_model.OpinionModel`. With
-    ``truth="auto"``, items on scales that are nominal or have two categories have one right label, and
-    opinions differ on ordinal scales of more than 12 categories. On other ordinal scales items have one right label
-    if serious labels next to an item's class are clearly (by two standard errors) fewer than half of those
-    on it, in a fit with one right label; with 3 and 4 categories, fewer than in the shapes of opinion.
+    with a reliability :math:`\epsilon_g` and an irregular behavior :math:`b_g`: *random*, *repeated* (the
+    label whose share the annotator has most above the crowd's) and, on ordinal scales, *inverted* and
+    *mixed* (`annotruth.models.robust_gpm.strategies`).
 
-    **Around them.** With more than 32 classes and few labels per class, and with more than 128 categories,
-    these are merged for the fit (`annotruth.models.robust_gpm.pooling`). ``verdict`` says whether labels
-    agree better than labels drawn by chance, or None if there are too few to tell
-    (`annotruth.models.evidence.chance`). Pairs of annotators whose labels match more often than their items
-    explain are listed by ``dependent_annotators`` (`annotruth.models.evidence.dependent_annotators`).
-    A classifier's probabilities are calibrated on the labels (`annotruth.models.evidence.classifier`). An annotator
-    prior counts as labels that are known to be serious, or not to be.
+    **Two models**, of which one is fitted. If every item has one right label, states are classes with
+    subtypes (`annotruth.models.robust_gpm.class_model.RightLabelModel`). If opinions differ, they are
+    shapes of opinion (`annotruth.models.robust_gpm.opinion_model.OpinionModel`). With ``truth="auto"``,
+    items on scales that are nominal or have two categories have one right label, and opinions differ on
+    ordinal scales of more than 12 categories. On the others items have one right label if serious labels
+    next to an item's class are clearly (by two standard errors) fewer than half of those on it, in a fit
+    with one right label; with 3 and 4 categories, fewer than in the shapes of opinion.
 
-    **Annotators.** ``reliability`` is the mean of a posterior in which the state of each item is inferred
-    without the annotator's own label, ``low`` and ``high`` are the ends of a 95% interval, and ``bias``,
-    where opinions differ, is how far serious labels are above the crowd's
-    (`annotruth.models.robust_gpm.annotators`). A second stage, `annotruth.models.people`, allows annotators
-    skills and tendencies of their own: ``accuracy`` is the probability that a label is right, ``p_spammer``
-    that fewer than half of the labels are serious or that they are consistently wrong, ``evidence`` the
-    log10 of the factor by which the labels raised the odds of that, ``agreement`` that with the others'
-    labels, 0 for the own labels shuffled, and ``spammer`` are those who are flagged: at most 5% of them
-    are expected to be fine.
+    **Around them** are parts that other models may use: the test of labels against labels drawn by chance,
+    whose result is ``verdict`` (`annotruth.models.evidence.chance`); the calibration of a classifier
+    (`annotruth.models.evidence.classifier`); pairs of annotators who depend on one another
+    (`annotruth.models.evidence.dependent_annotators`). Many categories are merged for the fit
+    (`annotruth.models.robust_gpm.pooling`). An annotator prior counts as labels that are known to be
+    serious, or not to be.
+
+    **Annotators.** ``reliability``, its 95% interval and ``bias`` (where opinions differ, how far serious
+    labels are above the crowd's) are leave-one-out (`annotruth.models.robust_gpm.annotators`). A second
+    stage, `annotruth.models.people`, allows annotators skills and tendencies of their own: it has
+    ``accuracy``, ``p_spammer``, ``evidence``, ``agreement`` and ``spammer``, of whom at most 5% are
+    expected to be fine.
 
     **Limitations.** In twenty sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 94 to 97% of the scores and of the reliabilities; of scores 89% where annotators gave a
@@ -113,13 +106,8 @@ class RobustGPM(EMEstimator):
     truth
         "class": every item has one right label. "opinions": serious annotators differ. "auto": the
         labels decide.
-    tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels, where opinions differ.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`; acceleration only where opinions differ.
 
     Examples
     --------
@@ -242,9 +230,7 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return model.predict_proba(fit, item, annotator)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         self._check(labels)
         if labels.annotator_weight is not None:
             raise InputError("labels that count less than others are fitted by fit_beside only")

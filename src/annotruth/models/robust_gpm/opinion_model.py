@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import BaseFit, Column, Verdict
+from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.em_estimator import EMEstimator
@@ -23,8 +23,7 @@ from annotruth.models.evidence.dependent_annotators import (
     dependence_results,
     find_dependent_pairs,
 )
-from annotruth.models.fits.item_results import ItemResults, summarize_items
-from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.fits.make_fit import ItemResults, make_fit, summarize_items
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
 from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
@@ -34,12 +33,8 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
     serious_weights,
 )
-from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
-from annotruth.models.robust_gpm.opinions import (
-    OpinionShapes,
-    leave_one_out,
-    weighted_confusion,
-)
+from annotruth.models.robust_gpm.opinions import OpinionParameters, OpinionShapes, OpinionSteps
+from annotruth.models.robust_gpm.states import weighted_confusion
 from annotruth.observations import Labels, LabelSummary, Scale
 
 _ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
@@ -87,7 +82,7 @@ class OpinionModel:
         verdict: Verdict | None,
         progress: ProgressCallback | None,
         people: Fit | None = None,
-    ) -> BaseFit:
+    ) -> Fit:
         """Fit labels, given whether they agree better than chance; start from a fit of some annotators."""
         if labels.classifier is not None:
             raise InputError(
@@ -134,7 +129,7 @@ class OpinionModel:
 
     def make_fit(
         self, steps: OpinionSteps, state: OpinionState, history: History, verdict: Verdict | None
-    ) -> BaseFit:
+    ) -> Fit:
         """Return the fit of a final state, which is where the steps' engine computes."""
         final = final_model(steps.labels, state, steps.session)
         people = None
@@ -190,16 +185,12 @@ def _leave_out_together(
 
     For each group of independent annotators, all those that any of them depends on are left out.
     """
-    session, items = steps.session, steps.items
-    confusion = steps.confusion(parameters)
+    session, confusion = steps.session, steps.confusion(parameters)
     depends = pairs.depends()
     for group in pairs.independent_groups():
         others = session.to_engine(np.any(depends[group], axis=0))[:, np.newaxis, np.newaxis]
-        without = leave_one_out(
-            session,
-            items,
-            items.strategies,
-            session.to_engine(steps.repeated_label),
+        without = steps.left_out(
+            steps.items.strategies,
             prior=parameters.class_prior,
             confusion=np.where(others, 1.0, confusion),
         )
@@ -236,7 +227,7 @@ class OpinionState:
         }
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> OpinionState:
+    def from_fit(cls, fit: Fit) -> OpinionState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
         items = OpinionShapes(fit.data)

@@ -1,21 +1,28 @@
-"""Latent classes of RobustGPM's items: what both kinds share, and the shapes of opinion."""
+"""RobustGPM where opinions differ: shapes of opinion, and variational EM over them.
+
+The equations are in the docstring of `annotruth.models.robust_gpm.opinion_model.OpinionModel`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import betainc
 
-from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.latent_classes import POSTERIOR_INPUTS
+from annotruth.engines import Pass, Session
+from annotruth.kernels.arrays import Floats
+from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
+from annotruth.models.robust_gpm.states import ItemModel, StrategySteps
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
-    ResponseStrategies,
+    normalise_log_weights,
     tabulate_strategies,
 )
+from annotruth.models.squarem import Squarem, probabilities, shares
+from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
@@ -53,77 +60,14 @@ _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
 # Of the second differences of log-shares, along the means of the broad shapes.
 _SHARE_DEVIATION = 0.5
 
+_ALWAYS_START = 0.65  # the share of annotators who are always serious, before the first step
+
+# Pseudo-counts of annotators who are always serious, and of others.
+_ALWAYS_PSEUDO_COUNT, _NOT_ALWAYS_PSEUDO_COUNT = 2.0, 1.0
+
 _MAX_NEWTON_STEPS = 50
 # Twice the rise of the log-posterior in a Newton step, per item: near the solution, and there.
 _NEWTON_NEAR, _NEWTON_TOL = 1e-6, 1e-14
-
-STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
-"""Further inputs of passes that compute leave-one-out log-likelihoods."""
-
-
-class ItemModel:
-    """The latent classes of items, and the likelihood of a known truth, categories x classes."""
-
-    def __init__(self, labels: LabelSummary, known_truth: Floats) -> None:
-        self.labels = labels
-        self.known_truth = known_truth
-
-    @property
-    def n_classes(self) -> int:
-        """How many latent classes there are."""
-        return len(self.known_truth[0])
-
-
-def leave_one_out(
-    session: Session,
-    items: ItemModel,
-    strategies: ResponseStrategies,
-    repeated_label: Codes,
-    *,
-    prior: Floats,
-    confusion: Floats,
-) -> Floats:
-    """Return each annotator's log-likelihood in every strategy, annotators x strategies.
-
-    The posterior of an item is computed from the labels of the other annotators. Annotators whose labels
-    count less than others' depend on one another: they are left out together.
-    """
-    shape = (items.labels.n_annotators, strategies.n_strategies)
-    one = Pass(
-        "robust_gpm.leave_one_out",
-        inputs=(*POSTERIOR_INPUTS, *STRATEGY_INPUTS),
-        sums=(Sum("log_likelihood", shape, annotator_axis=0),),
-    )
-    other, repeated = (
-        np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
-    )
-
-    def run(confusion: Floats) -> Floats:
-        return session.run_pass(
-            one,
-            prior=prior,
-            known_truth=items.known_truth,
-            confusion=confusion,
-            other=other,
-            repeated=repeated,
-            repeated_label=repeated_label,
-        )["log_likelihood"]
-
-    weight = items.labels.annotator_weight
-    log_likelihood = run(confusion)
-    if weight is not None and (weight < 1.0).any():
-        dependent = (weight < 1.0)[:, np.newaxis]
-        without = np.where(dependent[:, :, np.newaxis], 1.0, confusion)
-        log_likelihood = np.where(dependent, run(without), log_likelihood)
-    return log_likelihood
-
-
-def weighted_confusion(labels: LabelSummary, confusion: Floats) -> Floats:
-    """Return probabilities of labels, annotators x categories x classes, to the power of their weight."""
-    if labels.annotator_weight is None:
-        return confusion
-    powers: Floats = confusion ** labels.annotator_weight[:, np.newaxis, np.newaxis]
-    return powers
 
 
 class ShapeShares:
@@ -347,3 +291,143 @@ def _discretised_betas(
 def _means(n_means: list[int]) -> Floats:
     """Return the means of all shapes, given how many there are of each concentration."""
     return np.concatenate([(np.arange(n) + 0.5) / n for n in n_means])
+
+
+class OpinionParameters(NamedTuple):
+    """The parameters where opinions differ."""
+
+    strategy_weights: Floats  # q[s, g]: the posterior of each annotator's response strategies
+    class_prior: Floats  # p[z]: the share of items in each latent class
+    always_share: float  # the share of annotators who are always serious
+
+
+class EStepResult(NamedTuple):
+    """What an E-step returns: expected counts, and the terms of the evidence lower bound."""
+
+    expected: ExpectedCounts
+    log_likelihood: float
+    divergence: float  # of the strategies' weights from their prior, over all annotators
+
+
+class OpinionSteps(StrategySteps):
+    """Variational EM over a session: shapes of opinion of items, response strategies of annotators."""
+
+    objective_name = "the bound per label"
+
+    def __init__(self, items: OpinionShapes, session: Session) -> None:
+        super().__init__(items, session, break_ties=True)
+        self.items = items
+        self._n_annotators = self.labels.weighted(np.ones(self.labels.n_annotators)).sum()
+        self._count = Pass("robust_gpm.step", inputs=POSTERIOR_INPUTS, sums=self.count_sums)
+
+    def start(self) -> OpinionParameters:
+        """Return the prior of the strategies, and all classes alike."""
+        n_annotators, _, n_classes = self.counts_shape
+        prior = normalise_log_weights(self._log_prior(_ALWAYS_START))
+        weights = np.broadcast_to(self._to_engine(prior), (n_annotators, prior.shape[1]))
+        return OpinionParameters(weights, np.full(n_classes, 1.0 / n_classes), _ALWAYS_START)
+
+    def start_beside(self, people: OpinionParameters) -> OpinionParameters:
+        """Return the parameters of a fit of some annotators; the others have the weights of a start."""
+        start = self.session.to_host(self.start().strategy_weights)
+        weights = with_new_rows(people.strategy_weights, start)
+        return people._replace(strategy_weights=self.session.to_engine(weights))
+
+    def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:
+        """Pass over the labels once and update all parameters."""
+        result = self.e_step(old)
+        bound = self.lower_bound(old, result.log_likelihood, result.divergence)
+        monitor = Monitor(result.log_likelihood, bound / self._n_labels)
+        return self.m_step(old, result.expected), monitor
+
+    def e_step(self, parameters: OpinionParameters) -> EStepResult:
+        """Compute the items' posteriors and return their sums."""
+        sums = self.session.run_pass(
+            self._count,
+            prior=parameters.class_prior,
+            known_truth=self._known_truth,
+            confusion=self.confusion(parameters),
+        )
+        return EStepResult(
+            ExpectedCounts(sums["counts"], sums["classes"]),
+            float(sums["log_likelihood"][0]),
+            self.divergence(parameters),
+        )
+
+    def divergence(self, parameters: OpinionParameters) -> float:
+        """Return the divergence of the strategies' weights from their prior, over all annotators."""
+        weights = parameters.strategy_weights
+        log_prior = self._to_engine(self._log_prior(parameters.always_share))
+        log_ratio = np.log(np.maximum(weights, 1e-300)) - log_prior
+        return float(self.labels.weighted(weights * log_ratio).sum())
+
+    def m_step(self, old: OpinionParameters, expected: ExpectedCounts) -> OpinionParameters:
+        """Update the strategies' weights, the share of the always serious, and the classes."""
+        weights = self._strategy_weights(expected.counts, self._log_prior(old.always_share))
+        n_always = self._count_always_serious(weights)
+        n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
+        always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
+        class_prior = self.items.shares.estimate(expected.classes, old.class_prior)
+        return OpinionParameters(weights, class_prior, float(always_share))
+
+    def _count_always_serious(self, weights: Floats) -> float:
+        """Return the expected number of annotators who are always serious."""
+        is_always = np.asarray(self.items.strategies.always_serious, like=weights)
+        always = self.labels.weighted(weights[:, is_always])
+        # Added up in memory: the order of the sum must not depend on the engine's hardware.
+        return float(self.session.to_host(always).sum(dtype=np.float64))
+
+    def confusion(self, parameters: OpinionParameters) -> Floats:
+        """Return P(label | class) of each annotator: the geometric mean over strategies."""
+        table = self.items.strategies.log_probability
+        mean = table.average(parameters.strategy_weights, self._repeated_label)
+        confusion: Floats = np.exp(self.labels.weighted(mean))
+        return confusion
+
+    def finalize(self, parameters: OpinionParameters) -> float:
+        """Return the log-likelihood: latent classes summed out, strategies averaged."""
+        return self.e_step(parameters).log_likelihood
+
+    def acceleration(self) -> Squarem[OpinionParameters]:
+        """Return how to extrapolate the steps."""
+        return Squarem(OpinionParameters, shares(axis=1), shares(axis=0), extrapolate_probability)
+
+    def leave_one_out(self, parameters: OpinionParameters) -> Floats:
+        """Return each annotator's leave-one-out log-likelihood in every strategy."""
+        return self.left_out(
+            self.items.strategies,
+            prior=parameters.class_prior,
+            confusion=self.confusion(parameters),
+        )
+
+    def _strategy_weights(self, counts: Floats, log_prior: Floats) -> Floats:
+        """Return the posterior of each annotator's strategies, given the expected counts."""
+        total = self.items.strategies.log_probability.total(counts, self._repeated_label)
+        return normalise_log_weights(total + self._to_engine(log_prior))
+
+    def _to_engine(self, prior: Floats) -> Floats:
+        """Return one row for all annotators, or one each, where the engine computes."""
+        rows: Floats = prior if len(prior) == 1 else self.session.to_engine(prior)
+        return np.asarray(rows, like=self._repeated_label)
+
+    def _log_prior(self, always_share: float) -> Floats:
+        """Return the log-prior of strategies: one row per annotator, or one for all of them."""
+        strategies = self.items.strategies
+        return strategies.annotator_log_prior(
+            strategies.log_prior(always_share), self.labels.annotator_prior
+        )
+
+    def lower_bound(
+        self, parameters: OpinionParameters, log_likelihood: float, divergence: float
+    ) -> float:
+        """Return the lower bound of the log-posterior."""
+        always = parameters.always_share
+        of_classes = self.items.shares.log_prior(parameters.class_prior)
+        of_always = _ALWAYS_PSEUDO_COUNT * np.log(always)
+        of_always += _NOT_ALWAYS_PSEUDO_COUNT * np.log1p(-always)
+        return float(log_likelihood - divergence + of_classes + of_always)
+
+
+def extrapolate_probability(x0: float, x1: float, x2: float, limit: float) -> float:
+    """Extrapolate a probability."""
+    return float(probabilities(np.array(x0), np.array(x1), np.array(x2), limit))

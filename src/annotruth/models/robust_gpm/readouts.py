@@ -34,8 +34,7 @@ from annotruth.models.robust_gpm.opinion_model import (
     final_model,
     shape_posterior,
 )
-from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 from annotruth.models.robust_gpm.strategies import LabelTable, ResponseStrategies
 from annotruth.observations import Labels
 
@@ -61,34 +60,22 @@ class LatentStates(NamedTuple):
 
 def latent_states(fit: Fit, engine: Engine) -> LatentStates:
     """Return the latent states of a fit of RobustGPM."""
+    labels = fit.data
     with one_blas_thread():
-        return _of_classes(fit, engine) if is_class_fit(fit) else _of_opinions(fit, engine)
-
-
-def _of_classes(fit: Fit, engine: Engine) -> LatentStates:
-    state = ClassState.from_fit(fit)
-    annotators = class_posterior(fit.data, state)
-    items = state.choice.candidate.items(fit.data)
-    posterior = item_posterior(fit.data, engine, state)
-    return LatentStates(
-        _tempered(posterior, state.parameters.state_prior, fit.data, _CLASS_FACTOR),
-        items.right_labels(state.parameters.serious),
-        state.counts.confusion(),
-        annotators.strategies,
-        annotators.log_prior,
-    )
-
-
-def _of_opinions(fit: Fit, engine: Engine) -> LatentStates:
-    final = final_model(fit.data, OpinionState.from_fit(fit))
-    classes = final.classes
-    posterior = shape_posterior(fit.data, engine, classes, classes.confusion)
-    leading = np.eye(fit.data.n_categories)[classes.opinions.argmax(axis=1)]
-    posterior = _tempered(posterior, classes.prior, fit.data, _OPINION_FACTOR)
-    annotators = final.posterior
-    return LatentStates(
-        posterior, leading, classes.confusion, annotators.strategies, annotators.log_prior
-    )
+        if is_class_fit(fit):
+            state = ClassState.from_fit(fit)
+            annotators = class_posterior(labels, state)
+            right = state.choice.candidate.items(labels).right_labels(state.parameters.serious)
+            prior, confusion = state.parameters.state_prior, state.counts.confusion()
+            posterior, factor = item_posterior(labels, engine, state), _CLASS_FACTOR
+        else:
+            final = final_model(labels, OpinionState.from_fit(fit))
+            annotators, classes = final.posterior, final.classes
+            right = np.eye(labels.n_categories)[classes.opinions.argmax(axis=1)]
+            prior, confusion = classes.prior, classes.confusion
+            posterior, factor = shape_posterior(labels, engine, classes, confusion), _OPINION_FACTOR
+        tempered = _tempered(posterior, prior, labels, factor)
+    return LatentStates(tempered, right, confusion, annotators.strategies, annotators.log_prior)
 
 
 def _tempered(posterior: Floats, prior: Floats, labels: Labels, factor: float) -> Floats:
@@ -106,62 +93,52 @@ def _tempered(posterior: Floats, prior: Floats, labels: Labels, factor: float) -
 def label_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
     """Return how probable each label is if it is serious and if it is not."""
     with one_blas_thread():
-        return (_class_evidence if is_class_fit(fit) else _opinion_evidence)(fit, engine)
-
-
-def _opinion_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
-    """Return the evidence of labels where opinions differ."""
-    final = final_model(fit.data, OpinionState.from_fit(fit))
-    shares = _shift_shares(final.posterior, len(final.items.shifts))
-    serious = np.tensordot(shares, final.items.serious, axes=1)
-    return _evidence(
-        fit.data,
-        engine,
-        prior=final.classes.prior,
-        known_truth=final.classes.known_truth,
-        confusion=final.classes.confusion,
-        serious=serious,
-        irregular=_irregular(final.posterior, final.state.repeated_label),
-        posterior=final.posterior,
-    )
-
-
-def _class_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
-    """Return the evidence of labels where every item has one right label."""
-    state = ClassState.from_fit(fit)
-    posterior = class_posterior(fit.data, state)
-    known = state.known_items(fit.data)
-    return _evidence(
-        known.labels,
-        engine,
-        prior=state.parameters.state_prior,
-        known_truth=known.table,
-        confusion=state.parameters.confusion,
-        serious=state.parameters.serious,  # of all annotators
-        irregular=_irregular(posterior, state.repeated_label),
-        posterior=posterior,
-    )
+        if is_class_fit(fit):
+            state = ClassState.from_fit(fit)
+            known = state.known_items(fit.data)
+            return _evidence(
+                known.labels,
+                engine,
+                class_posterior(fit.data, state),
+                state.repeated_label,
+                serious=state.parameters.serious,  # of all annotators
+                prior=state.parameters.state_prior,
+                known_truth=known.table,
+                confusion=state.parameters.confusion,
+            )
+        final = final_model(fit.data, OpinionState.from_fit(fit))
+        shares = _shift_shares(final.posterior, len(final.items.shifts))
+        return _evidence(
+            fit.data,
+            engine,
+            final.posterior,
+            final.state.repeated_label,
+            serious=np.tensordot(shares, final.items.serious, axes=1),
+            prior=final.classes.prior,
+            known_truth=final.classes.known_truth,
+            confusion=final.classes.confusion,
+        )
 
 
 def _evidence(
     labels: Labels,
     engine: Engine,
-    *,
-    prior: Floats,
-    known_truth: Floats,
-    confusion: Floats,
-    serious: Floats,
-    irregular: Floats,
     posterior: AnnotatorPosterior,
+    repeated_label: Codes,
+    *,
+    serious: Floats,
+    **tables: Floats,
 ) -> LabelEvidence:
-    """Pass over the labels twice: for the items' posteriors, and without each label."""
+    """Pass over the labels twice: for the items' posteriors, and without each label.
+
+    ``serious`` is P(label | state) of serious labels, of all annotators or of each; ``tables`` are the
+    inputs of the items' posteriors.
+    """
+    irregular = _irregular(posterior, repeated_label)
     with closing(engine.open(labels)) as session:
-        session.allocate("posterior", per="items", shape=prior.shape)
+        session.allocate("posterior", per="items", shape=tables["prior"].shape)
         session.run_pass(
-            Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
-            prior=prior,
-            known_truth=known_truth,
-            confusion=confusion,
+            Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS), **tables
         )
         for name in ("if_serious", "if_irregular"):
             session.allocate(name, per="labels")
@@ -171,7 +148,7 @@ def _evidence(
                 state=("posterior", "if_serious", "if_irregular"),
                 inputs=(Input("ratios", annotator_axis=0),),
             ),
-            ratios=_ratios(confusion, serious, irregular),
+            ratios=_ratios(tables["confusion"], serious, irregular),
         )
         levels, is_level = posterior.strategies.by_reliability()
         return LabelEvidence(
@@ -206,20 +183,18 @@ def _irregular(posterior: AnnotatorPosterior, repeated_label: Codes) -> Floats:
     Behaviors are mixed as in the irregular labels that the annotator's strategies expect.
     """
     strategies = posterior.strategies
-    weights = posterior.weights * (1.0 - strategies.reliability)
+    share = 1.0 - strategies.reliability
+    weights = posterior.weights * share
     weights /= weights.sum(axis=1, keepdims=True)
-    table = _irregular_table(strategies)
-    return np.maximum(table.average(weights, repeated_label), _MIN_IRREGULAR)
-
-
-def _irregular_table(strategies: ResponseStrategies) -> LabelTable:
-    """Return P(label | class) of irregular labels in each strategy."""
-    share = (1.0 - strategies.reliability)[:, np.newaxis, np.newaxis]
-    tables = (
-        probability * (1.0 - p_serious) / share
-        for probability, p_serious in zip(strategies.probability, strategies.p_serious, strict=True)
+    table = LabelTable(
+        *(
+            probability * (1.0 - p_serious) / share[:, np.newaxis, np.newaxis]
+            for probability, p_serious in zip(
+                strategies.probability, strategies.p_serious, strict=True
+            )
+        )
     )
-    return LabelTable(*tables)
+    return np.maximum(table.average(weights, repeated_label), _MIN_IRREGULAR)
 
 
 def fit_parts(estimator: EMEstimator, fit: Fit, parts: Parts) -> PartedFit:

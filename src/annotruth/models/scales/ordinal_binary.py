@@ -110,13 +110,8 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
         maximum likelihood, someone with two correct labels is considered infallible. 1 was better
         on five of eight real crowds, by up to 1.7% of the items, worse on three, by up to 1.3%, and
         better on every simulated one.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------

@@ -365,14 +365,10 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     expertise_shape, difficulty_shape
         Shapes of the Gamma priors of :math:`\lambda_s` and :math:`\gamma_e`: the higher, the more
         similar annotators and items are.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels. :math:`\lambda_s` then takes longer steps, up or down, that would raise the
-        log-posterior if no other parameter changed; they are rolled back if it falls.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, :math:`\lambda_s`
+        takes longer steps, up or down, that would raise the log-posterior if no other parameter
+        changed; they are rolled back if it falls.
 
     Examples
     --------

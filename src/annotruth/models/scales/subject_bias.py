@@ -25,7 +25,7 @@ from annotruth.models.scales.subject_bias_posterior import (
 from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.covariates import match_groups
+from annotruth.observations.truth import match_groups
 from annotruth.observations.validate import check_ordinal
 
 if TYPE_CHECKING:
@@ -345,14 +345,10 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         What has an ambiguity: each "item"; all items together, "shared"; or groups of items, such
         as the versions of one source video, given as a mapping or a pandas Series from item to
         group, such as ``df.set_index("item")["content"]``. Every item must have one group.
-    tol, max_iter
-        The stopping rule and the maximum number of iterations; reaching it warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels. Scoring steps are then not tested first, which takes a second pass, but rolled back
-        if the log-likelihood falls; except where groups share an ambiguity.
-    engine
-        Where the passes over the labels run.
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, scoring steps are not
+        tested first, which takes a second pass, but rolled back if the log-likelihood falls; except
+        where groups share an ambiguity.
 
     Examples
     --------

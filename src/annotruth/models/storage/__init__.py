@@ -4,6 +4,6 @@ Both are open formats that hold data only, so loading a fit never runs code from
 the files, columns and entries are part of the format (`FORMAT`) and do not change with the code.
 """
 
-from annotruth.models.storage.folder import load, load_fit, locked, refuse_sets, save
+from annotruth.models.storage.folder import load, load_fit, locked, save
 
-__all__ = ["load", "load_fit", "locked", "refuse_sets", "save"]
+__all__ = ["load", "load_fit", "locked", "save"]

@@ -98,15 +98,13 @@ class ModelColumns(dict[str, Column]):
 
 
 def read_parameter(
-    name: str, tensor: pa.Tensor, types: Mapping[str, tuple[pa.DataType, ...]]
+    name: str, tensor: pa.Tensor, types: tuple[pa.DataType, ...] = (pa.float64(), pa.float32())
 ) -> NDArray[Any]:
-    """Return a parameter; `BaseFit.parameter` checks its shape.
+    """Return a parameter of one of the types; `Fit.parameter` checks its shape.
 
-    ``types`` are the types of parameters that are not numbers.
+    Engines hold large parameters in single precision.
     """
-    # Engines hold large parameters in single precision.
-    known = types.get(name, (pa.float64(), pa.float32()))
-    check(tensor.type in known, f"parameter {name} is not of type {known[0]}")
+    check(tensor.type in types, f"parameter {name} is not of type {types[0]}")
     values = np.array(tensor.to_numpy(), order="C")
     check(np.isfinite(values).all(), f"parameter {name} has a value that is not finite")
     return values

@@ -13,8 +13,8 @@ from annotruth.errors import InputError, shown
 from annotruth.models.base_fit import SETS, Readout, Verdict
 from annotruth.models.fits.further import FURTHER_TABLES
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
-from annotruth.models.pairs.result import RANKING
 from annotruth.models.registry import MODELS, get_model
+from annotruth.models.storage.tables import RANKING
 from annotruth.observations.validate import check_option
 
 if TYPE_CHECKING:
@@ -25,23 +25,17 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
 _MAX_DEPTH = 8
 _OPTIONAL = {"chosen", "n_repeated", "left_out", "fitted_at", "scale_reason", "further"}
-_OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
 """Returns whether the value of an entry is right."""
 
 
-def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
-    """Raise a ValueError for entries that are missing, unexpected, or of a wrong type.
-
-    With ``old``, they are of format 1, in which some were added later.
-    """
+def check_entries(entries: Mapping[str, Any]) -> None:
+    """Raise a ValueError for entries that are missing, unexpected, or of a wrong type."""
     kind = entries.get("kind")
-    others = {RANKING: _rank_checks, SETS: _set_checks}
-    checks = others[kind]() if kind in (RANKING, SETS) else _checks(old=old)
-    optional = _OPTIONAL_IN_OLD if old else _OPTIONAL
-    if kind == RANKING:
-        optional = optional | {"verdict"}  # not in fits saved before comparisons were tested
+    checks = {**_COMMON_CHECKS, **_KIND_CHECKS.get(kind, _LABEL_CHECKS)}
+    # Fits that were saved before comparisons were tested have no verdict.
+    optional = _OPTIONAL | ({"verdict"} if kind == RANKING else set())
     for name in entries.keys() - checks.keys():
         raise ValueError(f"unexpected entry {shown(name)} in fit.json")
     for name in checks.keys() - entries.keys() - optional:
@@ -51,14 +45,13 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
             raise ValueError(f"the entry {name} in fit.json is {shown(value)}")
     if entries["n_iter"] != len(entries["history"]["objective"]):
         raise ValueError("n_iter is not the length of the history")
-    if not old:  # else an option may have gone
-        _check_settings(_model_class(kind, entries["model"]), entries["settings"])
+    _check_settings(_model_class(kind, entries["model"]), entries["settings"])
 
 
 def _model_class(kind: str | None, model: str) -> type[OptionsBase]:
     """Return the class of a model that fits of the kind have."""
     if kind == SETS:
-        return cast("type[OptionsBase]", bound("SetFit.model"))
+        return cast("type[OptionsBase]", bound("sets.model"))
     return get_pair_model(model) if kind == RANKING else get_model(model)
 
 
@@ -169,60 +162,42 @@ def _is_estimate(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(_is_finite, value))
 
 
-def _common_checks() -> dict[str, Check]:
-    """Return the checks of the entries that all fits have."""
-    return {
-        "format": _is_count,
-        "settings": _dict_of(_is_scalar),
-        "n_items": _is_count,
-        "n_annotators": _is_count,
-        "n_dropped": _is_count,
-        "n_repeated": _is_count,
-        "read_as": _or_none(_is_text),
-        "left_out": _or_none(_is_text),
-        "fitted_at": _is_time,
-        "frame": _is_one_of(*_FRAMES),
-        "n_iter": _is_count,
-        "converged": _is_one_of(True, False),
-        "stop_reason": _is_text,
-        "log_likelihood": _or_none(_is_number),
-        "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
-        "versions": _dict_of(_is_text),
-        "further": _is_further,
-    }
-
-
-_FILE_CHECKS: Mapping[str, Check] = {
+_COMMON_CHECKS: Mapping[str, Check] = {
+    "format": _is_count,
+    "settings": _dict_of(_is_scalar),
+    "n_items": _is_count,
+    "n_annotators": _is_count,
+    "n_dropped": _is_count,
+    "n_repeated": _is_count,
+    "read_as": _or_none(_is_text),
+    "left_out": _or_none(_is_text),
+    "fitted_at": _is_time,
+    "frame": _is_one_of(*_FRAMES),
+    "n_iter": _is_count,
+    "converged": _is_one_of(True, False),
+    "stop_reason": _is_text,
+    "log_likelihood": _or_none(_is_number),
+    "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
+    "versions": _dict_of(_is_text),
+    "further": _is_further,
     "data": _is_text,
     "files": _dict_of(_is_file),
     "checksum": _is_text,
 }
-
-
-def _checks(*, old: bool) -> dict[str, Check]:
-    """Return the check of each entry of a fit of labels."""
-    checks: dict[str, Check] = {
-        **_common_checks(),
-        "model": _is_one_of(*MODELS),
-        "n_labels": _is_count,
-        "n_categories": _is_count,
-        "scale": _is_one_of("nominal", "ordinal"),
-        "scale_reason": _or_none(_is_text),
-        "bins": _or_none(_list_of(_is_finite)),
-        "readout": _is_one_of(*get_args(Readout)),
-        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
-        "chosen": _or_none(_is_chosen),
-    }
-    if old:
-        return {**checks, "parameters": _list_of(_is_text)}
-    return {**checks, **_FILE_CHECKS}
-
-
-def _rank_checks() -> dict[str, Check]:
-    """Return the check of each entry of a fit of comparisons."""
-    return {
-        **_common_checks(),
-        **_FILE_CHECKS,
+_is_verdict = _or_none(_is_one_of(*get_args(Verdict)))
+_LABEL_CHECKS: Mapping[str, Check] = {
+    "model": _is_one_of(*MODELS),
+    "n_labels": _is_count,
+    "n_categories": _is_count,
+    "scale": _is_one_of("nominal", "ordinal"),
+    "scale_reason": _or_none(_is_text),
+    "bins": _or_none(_list_of(_is_finite)),
+    "readout": _is_one_of(*get_args(Readout)),
+    "verdict": _is_verdict,
+    "chosen": _or_none(_is_chosen),
+}
+_KIND_CHECKS: Mapping[Any, Mapping[str, Check]] = {
+    RANKING: {
         "kind": _is_one_of(RANKING),
         "model": _is_one_of(*PAIR_MODELS),
         "n_comparisons": _is_count,
@@ -230,16 +205,10 @@ def _rank_checks() -> dict[str, Check]:
         "parts": _is_count,
         "side_bias": _or_none(_is_estimate),
         "coefficients": _dict_of(_is_estimate),
-        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
+        "verdict": _is_verdict,
         "chosen": _or_none(_is_text),
-    }
-
-
-def _set_checks() -> dict[str, Check]:
-    """Return the check of each entry of a fit of sets of labels."""
-    return {
-        **_common_checks(),
-        **_FILE_CHECKS,
+    },
+    SETS: {
         "kind": _is_one_of(SETS),
         "model": _is_one_of(SETS),
         "n_answers": _is_count,
@@ -248,4 +217,5 @@ def _set_checks() -> dict[str, Check]:
         "labels": _list_of(_is_text),
         "separator": _is_text,
         "chosen": _or_none(_is_text),
-    }
+    },
+}

@@ -4,8 +4,6 @@
 writes a new folder of files and then replaces ``fit.json`` in one step, so there is always one
 complete fit, the old one or the new one. Readers need no lock. Those who save hold the lock of the
 file ``.lock``.
-
-In format 1, the Arrow files were beside ``fit.json``, without checksums.
 """
 
 from __future__ import annotations
@@ -25,14 +23,20 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
-from annotruth.bindings import bound
-from annotruth.errors import InputError, check_path, shown, system_errors_reported
+from annotruth.errors import (
+    ComparisonsError,
+    InputError,
+    LabelsError,
+    check_path,
+    shown,
+    system_errors_reported,
+)
 from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
 from annotruth.io.atomic.workspace import remove_leftovers
 from annotruth.io.atomic.write import (
@@ -42,30 +46,20 @@ from annotruth.io.atomic.write import (
     path_behind_links,
 )
 from annotruth.models import base_fit
-from annotruth.models.base_fit import FORMAT, SETS
+from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
-from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.columns import check_table
 from annotruth.models.storage.entries import check_entries
-from annotruth.models.storage.rank_tables import (
+from annotruth.models.storage.tables import (
     CONTEXTS,
     COVARIANCE,
-    RANK_TABLES,
-    make_rank_fit,
-    make_rank_tables,
-)
-from annotruth.models.storage.tables import (
     OTHER_TABLE,
     PAST_FITS,
     TABLES,
-    has_other_table,
     make_fit,
     make_tables,
 )
-
-if TYPE_CHECKING:
-    from annotruth.sets.fit import SetFit
 
 MANIFEST = "fit.json"
 WAIT_SECONDS = 600.0
@@ -75,9 +69,9 @@ _LOCK = ".lock"
 _DATA = re.compile(r"data-[0-9a-f]{16}")
 _PARAMETER = "parameter-"
 _FURTHER = "further-"  # prefix of the tables of further results
-_NAMES = (*TABLES, OTHER_TABLE, PAST_FITS, *RANK_TABLES, CONTEXTS, COVARIANCE)
-_FILE = re.compile(rf"({'|'.join(_NAMES)}|{_PARAMETER}[a-z_]+|{_FURTHER}[a-z_]+)\.arrow")
-_OLD_FORMAT = 1
+_OPTIONAL_TABLES = {OTHER_TABLE, PAST_FITS, CONTEXTS}
+_NAMES = {name for names in TABLES.values() for name in names} | _OPTIONAL_TABLES | {COVARIANCE}
+_FILE = re.compile(rf"({'|'.join(sorted(_NAMES))}|{_PARAMETER}[a-z_]+|{_FURTHER}[a-z_]+)\.arrow")
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What reading a damaged file can raise.
 _DAMAGE = (
@@ -92,7 +86,7 @@ _DAMAGE = (
 )
 
 
-def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
+def save(fit: Fit[Any], path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
     folder = path_behind_links(path)
     if (folder / QUESTIONS_MANIFEST).exists():
@@ -131,19 +125,14 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
             raise
         if sync_folder(folder):
             _remove_unused(folder, folder.iterdir())
-            _remove_old_format(folder)
 
 
-def _write_files(fit: Fit | RankFit | SetFit, folder: Path) -> dict[str, dict[str, Any]]:
+def _write_files(fit: Fit[Any], folder: Path) -> dict[str, dict[str, Any]]:
     """Write tables and arrays; return the size and the checksum of each file."""
-    if not isinstance(fit, Fit | RankFit):
-        fit = fit.stored()
-    arrays = {f"{_PARAMETER}{name}": values for name, values in fit.parameters.items()}
-    if isinstance(fit, RankFit):
-        tables = make_rank_tables(fit)
+    tables, parameters = make_tables(fit)
+    arrays = {f"{_PARAMETER}{name}": values for name, values in parameters.items()}
+    if fit.kind == "comparisons":
         arrays[COVARIANCE] = fit.scores.covariance
-    else:
-        tables = make_tables(fit)
     tables |= {f"{_FURTHER}{name}": table for name, table in fit.further_tables().items()}
     for name, table in tables.items():
         feather.write_feather(table, str(folder / f"{name}.arrow"))
@@ -174,17 +163,6 @@ def _remove_unused(folder: Path, paths: Iterable[Path]) -> None:
         for path in paths:
             if _DATA.fullmatch(path.name) and path.name != used:
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _remove_old_format(folder: Path) -> None:
-    """Remove the files of a fit that was saved in format 1."""
-    last = folder / "cells.arrow"  # as long as it is there, others may be
-    if last.exists():
-        with suppress(OSError):
-            for path in folder.iterdir():
-                if _FILE.fullmatch(path.name) and path != last:
-                    path.unlink()
-            last.unlink()
 
 
 @contextmanager
@@ -226,11 +204,8 @@ def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Ite
             _HELD.reset(token)
 
 
-def load(path: str | Path) -> Fit | RankFit | SetFit:
-    """Read a fit from its folder; `annotruth.load` also reads those of several questions.
-
-    It is a `Fit`, of comparisons a `RankFit`, and of sets of labels a `SetFit`.
-    """
+def load(path: str | Path) -> Fit[Any]:
+    """Read a fit from its folder; `annotruth.load` also reads those of several questions."""
     check_path(path, "the folder of a saved fit")
     folder = Path(path)
     try:
@@ -251,19 +226,38 @@ def load(path: str | Path) -> Fit | RankFit | SetFit:
         ) from None
 
 
-def load_fit(path: str | Path) -> Fit | RankFit:
-    """Read a fit of labels or of comparisons; refuse one that cannot be updated or advised on."""
-    fit = load(path)
-    if not isinstance(fit, Fit | RankFit):
+def load_fit(fit: Any, kind: str = "") -> Fit[Any]:
+    """Return a fit, or the one that is saved in a folder, of labels or of comparisons.
+
+    Raise for sets, which cannot be updated or advised on, and for another ``kind`` than the given one.
+    """
+    found: Fit[Any] = fit if hasattr(fit, "kind") else load(fit)
+    if found.kind == "sets":
         refuse_sets()
-    return fit
+    if found.kind == "distributed":
+        refuse_distributed()
+    if kind == "labels" != found.kind:
+        raise ComparisonsError(
+            "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"
+        )
+    if kind == "comparisons" != found.kind:
+        raise LabelsError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
+    return found
 
 
-def refuse_sets() -> NoReturn:
+def refuse_sets(*_: object, **__: object) -> NoReturn:
     """Refuse a fit of sets where one of labels or of comparisons is needed."""
     raise InputError(
         "this is a fit of sets of labels, which can be reported and evaluated, but takes no more "
         "answers and has no advice: to add answers, fit all of them again (`annotruth fit`)"
+    )
+
+
+def refuse_distributed(*_: object, **__: object) -> NoReturn:
+    """Refuse to update or evaluate a fit whose results are not on this machine."""
+    raise InputError(
+        "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
+        "frames, and fit takes all labels again"
     )
 
 
@@ -294,42 +288,32 @@ def _first_question(folder: Path) -> Path:
     return next(names, folder / "q1")
 
 
-def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit | SetFit:
+def _read_fit(folder: Path, manifest: bytes) -> Fit[Any]:
     """Return the fit that a manifest describes; files that are missing raise FileNotFoundError."""
     entries = json.loads(manifest)
     if not isinstance(entries, dict):
         raise TypeError("fit.json is not an object")
-    if entries.get("format") not in (_OLD_FORMAT, FORMAT):
+    if entries.get("format") != FORMAT:
         raise InputError(
             f"the fit in {folder} was saved in format {shown(entries['format'])}, which this "
             f"version of annotruth cannot read (it reads format {FORMAT}): fit the labels again "
             "and save the fit, or use the version that saved it"
         )
-    old = entries["format"] == _OLD_FORMAT
-    if not old and "files" not in entries:
+    if "files" not in entries:
         raise FileNotFoundError(errno.ENOENT, "missing", str(folder / "items.arrow"))
-    check_entries(entries, old=old)
-    contents = _read_old_files(folder, entries) if old else _read_files(folder, entries)
+    check_entries(entries)
+    contents = _read_files(folder, entries)
     entries = {"fitted_at": _saved_at(folder), **entries}
-    parameters = {
+    arrays = {
         name.removeprefix(_PARAMETER): _read_array(content)
         for name, content in contents.items()
-        if name.startswith(_PARAMETER)
+        if name.startswith(_PARAMETER) or name == COVARIANCE
     }
-    further = _read_further(entries, contents)
-    if entries.get("kind") == RANKING:
-        names = [*RANK_TABLES, *({CONTEXTS} & contents.keys())]
-        tables = {name: _read_table(contents[name]) for name in names}
-        covariance = _read_array(contents[COVARIANCE])
-        return replace(make_rank_fit(entries, tables, parameters, covariance), further=further)
-    tables = {name: _read_table(contents[name]) for name in TABLES}
-    if entries.get("kind") == SETS:
-        made: SetFit = bound("SetFit.load")(entries, tables, parameters)
-        return made
-    more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
-    for name in [*more, *({PAST_FITS} & contents.keys())]:
-        tables[name] = _read_table(contents[name])
-    return replace(make_fit(entries, tables, parameters), further=further)
+    needed = TABLES.get(entries.get("kind"), TABLES[None])
+    names = [*needed, *(_OPTIONAL_TABLES & contents.keys())]
+    tables = {name: _read_table(contents[name]) for name in names}
+    fit = make_fit(entries, tables, arrays)
+    return replace(fit, further=_read_further(entries, contents))
 
 
 def _read_further(
@@ -378,24 +362,10 @@ def _read_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer
         return {Path(name).stem: each for name, each in zip(files, contents, strict=True)}
 
 
-def _read_old_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer]:
-    """Return the contents of the files of a fit in format 1, by names without suffix."""
-    names = [*TABLES, *(f"{_PARAMETER}{name}" for name in entries.get("parameters", ()))]
-    names.append(OTHER_TABLE)
-    contents = {}
-    for name in names:
-        path = folder / f"{name}.arrow"
-        if not _FILE.fullmatch(path.name):
-            raise ValueError("fit.json names other files than those of a fit")
-        if name in TABLES or path.exists():  # that of a fit saved here before may be there too
-            contents[name] = _read_regular_file(path)
-    return contents
-
-
-def _read_regular_file(path: Path, size: int | None = None) -> pa.Buffer:
+def _read_regular_file(path: Path, size: int) -> pa.Buffer:
     """Return the content of a file; raise if it is of another size, or a pipe or a device."""
     status = path.stat()
-    if not stat.S_ISREG(status.st_mode) or size not in (None, status.st_size):
+    if not stat.S_ISREG(status.st_mode) or size != status.st_size:
         raise ValueError(f"{path.name} was changed after it was saved")
     with pa.OSFile(str(path), "rb") as file:
         return file.read_buffer(status.st_size)

@@ -15,20 +15,13 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.observations import validate
-from annotruth.observations.build import ParsedSource
+from annotruth.observations.build import ParsedSource, TableBuilder
 from annotruth.observations.covariates import to_array, to_numbers
-from annotruth.observations.disk import Disk, Memory
-from annotruth.observations.encode import (
-    BatchEncoder,
-    EncodedColumn,
-    encode_column,
-    restore_text,
-    to_integers,
-    to_text,
-)
+from annotruth.observations.disk import Disk
+from annotruth.observations.encode import EncodedColumn, encode_column, to_text
 from annotruth.observations.frames import as_arrow, as_numpy, default_frame
 from annotruth.observations.pairs.columns import FURTHER, PairColumns
-from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad
+from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad, rankings_to_pairs
 from annotruth.observations.pairs.table import (
     BOTH_BAD,
     RANKING,
@@ -74,8 +67,6 @@ def parse_table(
 
     ``first_row`` is the position of its first row in the input.
     """
-    from annotruth.observations.pairs import ranks
-
     alone = ""
     by_role = {role: to_plain(table.column(name)) for role, name in columns.by_role.items()}
     if "annotator" not in by_role:
@@ -86,7 +77,7 @@ def parse_table(
                 "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
             )
         ranked = [table.column(name) for name in columns.ranked]
-        by_role, alone = ranks.to_pairs(by_role, ranked)
+        by_role, alone = rankings_to_pairs(by_role, ranked)
     elif columns.shape == "winners":
         by_role = _sides_of_winners(by_role, table.num_rows, first_row)
     covariates = {name: table.column(name) for name in columns.covariates}
@@ -131,23 +122,16 @@ def _is_tie(column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
 
 
 class FoundRows(NamedTuple):
-    """The rows of a table that have a winner, in codes; what the winners mean is still open.
-
-    Attributes
-    ----------
-    n_rows, rows
-        How many rows there are, and the positions of those with a winner.
-    columns
-        The columns of those.
-    winner, item, annotator, context
-        The same in codes; items are the left ones, then the right ones.
-    """
+    """The rows of a table that have a winner, in codes; what the winners mean is still open."""
 
     n_rows: int
+    """How many rows there are, without a winner as well."""
     rows: NDArray[np.int64]
+    """The positions of those with a winner."""
     columns: Mapping[str, pa.ChunkedArray]
     winner: EncodedColumn
     item: EncodedColumn
+    """The left items, then the right ones."""
     annotator: EncodedColumn
     context: EncodedColumn | None
 
@@ -172,54 +156,31 @@ def find_rows(parsed: ParsedComparisons, first_row: int = 0) -> FoundRows:
     if len(rows) < n_rows:
         columns = {role: column.filter(as_arrow(kept)) for role, column in columns.items()}
         winner = winner.take(kept)
-    item, annotator = _encode_ids(columns, parsed.sides, rows + first_row)
-    context = encode_column(columns["context"]) if "context" in columns else None
-    found = FoundRows(n_rows, rows, columns, winner, item, annotator, context)
-    _refuse_self(found.pairs, rows + first_row)
-    return found
-
-
-def check_any(n_rows: int, n_kept: int) -> None:
-    """Refuse a source without comparisons."""
-    if n_rows == 0:
-        raise InputError("there are no rows, only column names: nothing to rank")
-    if n_kept == 0:
-        raise InputError(f"every row has an empty winner ({n_rows:,} in all): nothing to rank")
-
-
-def _encode_ids(
-    columns: Mapping[str, pa.ChunkedArray], sides: tuple[str, str], rows: NDArray[np.int64]
-) -> tuple[EncodedColumn, EncodedColumn]:
-    """Return the codes of the items, left ones first, and of the annotators.
-
-    ``sides`` is what the two items are called in messages.
-    """
     left, right = columns["left"], columns["right"]
     if left.type != right.type:
         left, right = to_text(left), to_text(right)
-    both = pa.chunked_array([*left.chunks, *right.chunks], left.type)
-    item = encode_column(both)
+    item = encode_column(pa.chunked_array([*left.chunks, *right.chunks], left.type))
     annotator = encode_column(columns["annotator"])
-    left_codes, right_codes = np.split(item.codes, 2)
+    context = encode_column(columns["context"]) if "context" in columns else None
+    found = FoundRows(n_rows, rows, columns, winner, item, annotator, context)
+    pairs = found.pairs
     for who, codes, values in (
-        (sides[0], left_codes, item.values),
-        (sides[1], right_codes, item.values),
+        (parsed.sides[0], pairs.left, pairs.ids),
+        (parsed.sides[1], pairs.right, pairs.ids),
         ("annotator", annotator.codes, annotator.values),
     ):
         unnamed = validate.unnamed_rows(codes, values, None)
         if len(unnamed):
-            validate.refuse_unnamed(int(rows[unnamed[0]]), len(unnamed), who, "an outcome")
-    return item, annotator
-
-
-def _refuse_self(pairs: Pairs, rows: NDArray[np.int64]) -> None:
+            row = first_row + int(rows[unnamed[0]])
+            validate.refuse_unnamed(row, len(unnamed), who, "an outcome")
     same = np.flatnonzero(pairs.left == pairs.right)
     if len(same):
-        item = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
+        name = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
         raise InputError(
-            f"row {rows[same[0]] + 1} compares item {item} with itself ({len(same):,} in all): "
-            "remove the row, or correct one of its items"
+            f"row {first_row + rows[same[0]] + 1} compares item {name} with itself ({len(same):,} in "
+            "all): remove the row, or correct one of its items"
         )
+    return found
 
 
 def _further(found: FoundRows) -> dict[str, pa.Array]:
@@ -267,30 +228,24 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
     return floats
 
 
-class ComparisonBuilder:
+class ComparisonBuilder(TableBuilder):
     """Builds comparisons from batches of rows; a source in memory is one batch.
 
     On ``disk``, covariates are not kept and rows that were written twice are not looked for.
     """
 
     def __init__(self, disk: Disk | None = None) -> None:
-        self._disk = disk
-        self._store = disk or Memory()
-        self._ids = {
-            role: BatchEncoder(role, mixed_as_text=True)
-            for role in ("item", "annotator", "context")
-        }
-        self._columns = {name: self._store.column(np.int32) for name in _CODES}
+        super().__init__(("item", "annotator", "context"), disk, mixed_as_text=True)
+        self._codes = {name: self._store.column(np.int32) for name in _CODES}
         self._outcome = self._store.column(np.int8)
         self._covariates: dict[str, list[Floats]] = {}
-        self._further: list[
-            tuple[int, dict[str, pa.Array]]
-        ] = []  # per batch: its size, and columns
+        # Per batch: its size, and columns.
+        self._further: list[tuple[int, dict[str, pa.Array]]] = []
         self._first: ParsedComparisons | None = None
         self._sides_known = True
         self._notes: dict[str, None] = {}
         self._ends = [0]  # of the comparisons of each source
-        self._n_rows = self._n_repeated = 0
+        self._n_repeated = 0
         self._start_source()
 
     def _start_source(self) -> None:
@@ -301,6 +256,7 @@ class ComparisonBuilder:
     def add(self, parsed: ParsedComparisons) -> None:
         """Add the next rows of a source."""
         self._first = self._first or parsed
+        self._from_text = self._first.from_text
         self._sides_known &= parsed.sides_known
         first_row = self._n_rows_here
         found = find_rows(parsed, first_row)
@@ -312,21 +268,21 @@ class ComparisonBuilder:
         for name, column in parsed.covariates.items():
             parts = self._covariates.setdefault(name, [])
             parts.append(_numbers(name, column, found.rows))
-        left, right = np.split(self._ids["item"].add(found.item), 2)
+        left, right = np.split(self._encoders["item"].add(found.item), 2)
         codes = {"left": left, "right": right}
-        codes["annotator"] = self._ids["annotator"].add(found.annotator)
+        codes["annotator"] = self._encoders["annotator"].add(found.annotator)
         if found.context is not None:
-            codes["context"] = self._ids["context"].add(found.context)
+            codes["context"] = self._encoders["context"].add(found.context)
         kept = slice(None) if self._disk else self._without_repeats(found, codes, outcomes)
         for name, values in codes.items():
-            self._columns[name].append(values[kept])
+            self._codes[name].append(values[kept])
         for column, outcome in zip((self._by_word, self._by_id), outcomes, strict=True):
             column.append(outcome[kept])
         if self._disk is None:
             rows_kept = as_arrow(np.arange(len(found.rows))[kept])
             further = {name: each.take(rows_kept) for name, each in _further(found).items()}
             self._further.append((len(rows_kept), further))
-        self._store.check_room(sum(each.n_bytes for each in self._ids.values()), "ids")
+        self._check_room()
 
     def _without_repeats(
         self,
@@ -354,7 +310,12 @@ class ComparisonBuilder:
     def end_source(self) -> None:
         """Decide what the winners of a source mean; refuse one without comparisons."""
         n = len(self._by_word)
-        check_any(self._n_rows_here, n)
+        if self._n_rows_here == 0:
+            raise InputError("there are no rows, only column names: nothing to rank")
+        if n == 0:
+            raise InputError(
+                f"every row has an empty winner ({self._n_rows_here:,} in all): nothing to rank"
+            )
         outcome = (self._by_id if self._readings.are_ids() else self._by_word).to_array()
         for at in slices(n):
             self._outcome.append(outcome[at])
@@ -368,14 +329,10 @@ class ComparisonBuilder:
         first = self._first
         assert first is not None
         outcome = self._outcome.to_array()
-        left, right, annotator, context = (self._columns[name].to_array() for name in _CODES)
+        left, right, annotator, context = (column.to_array() for column in self._codes.values())
         has_context = len(context) == len(outcome)
         rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
-        ids = {
-            role: self._ids_of(encoder)
-            for role, encoder in self._ids.items()
-            if role != "context" or has_context
-        }
+        ids = {role: self._ids(role) for role in ("item", "annotator")}
         if self._disk is not None:
             order = _as_in_memory(rows, self._ends, len(ids["item"]))
             ids["item"] = ids["item"].take(as_arrow(order))
@@ -387,7 +344,7 @@ class ComparisonBuilder:
                     left[at], right[at], outcome[at]
                 )
         about: dict[str, Any] = {
-            "contexts": ids.get("context"),
+            "contexts": self._ids("context") if has_context else None,
             "n_dropped": self._n_rows - self._ends[-1] - self._n_repeated,
             "n_repeated": self._n_repeated,
             "read_as": replace(first, notes=(*first.notes, *self._notes)).read_as,
@@ -411,12 +368,6 @@ class ComparisonBuilder:
                 as_arrow(made.row)
             )
         return replace(made, **about)
-
-    def _ids_of(self, encoder: BatchEncoder) -> pa.Array:
-        """Return the ids behind codes; those of a table without types are numbers where they can be."""
-        values = encoder.values()
-        assert self._first is not None
-        return to_integers(restore_text(values)) if self._first.from_text else values
 
 
 def _as_in_memory(rows: RowVotes, ends: Sequence[int], n_items: int) -> NDArray[np.int64]:

@@ -42,10 +42,8 @@ class Comparisons:
     ----------
     items, annotators
         The ids behind the codes, in order of first appearance.
-    left, right
-        The codes of the two items of each comparison.
-    outcome
-        Which of them was preferred: `LEFT`, `RIGHT` or `TIE`.
+    left, right, outcome
+        The codes of the two items of each comparison, and which was preferred: `LEFT`, `RIGHT` or `TIE`.
     annotator_ptr
         Annotator s made the comparisons ``annotator_ptr[s]:annotator_ptr[s + 1]``.
     row
@@ -95,24 +93,25 @@ class Comparisons:
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    kind: ClassVar[str] = "comparisons"
+    """What annotators gave, as `annotruth.models.result.Fit.kind`."""
+
     on_disk: ClassVar[bool] = False
     """Whether the arrays are on disk."""
+    noun: ClassVar[str] = "comparison"
+    """What annotators gave, in messages."""
 
     @classmethod
     def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
         """Return the comparisons in a frame or plain Python data.
 
-        Parameters
-        ----------
-        data
-            A pandas, polars or pyarrow frame, one row per comparison (left, right, annotator,
-            winner; or winner, loser, annotator) or per rank (annotator, item, rank); a list of
-            (left, right, annotator, winner) tuples, or of dicts; or Comparisons (returned as they
-            are). The winner is left, right, tie, or the id of the item.
-        read, **options
-            Which columns to take: `ReadOptions`, or its fields ``columns`` and ``covariates``.
+        ``data`` is a pandas, polars or pyarrow frame, one row per comparison (left, right, annotator,
+        winner; or winner, loser, annotator) or per rank (annotator, item, rank); a list of (left,
+        right, annotator, winner) tuples, or of dicts; or Comparisons (returned as they are). The
+        winner is left, right, tie, or the id of the item. ``read`` says which columns to take; or
+        its fields ``columns`` and ``covariates`` as keywords.
         """
-        made: Comparisons = bound("Comparisons.of")(data, read, **options)
+        made: Comparisons = bound("comparisons.read")(data, read, **options)
         return made
 
     @classmethod
@@ -250,12 +249,6 @@ class Comparisons:
         weight = self.annotator_weight
         return float(self.n_annotators if weight is None else weight.sum())
 
-    def counted_comparisons(self) -> float:
-        """Return the number of comparisons, each with what its annotator's votes count."""
-        weight = self.annotator_weight
-        counts = self.comparisons_per_annotator
-        return float(self.n_comparisons if weight is None else weight @ counts)
-
     def without_gaps(self) -> Comparisons:
         """Return the comparisons without items, annotators and contexts that have none."""
         item, items = _renumber(np.concatenate([self.left, self.right]), self.items)
@@ -273,6 +266,10 @@ class Comparisons:
             annotator_ptr=np.append(0, self.annotator_ptr[1:][has_any]),
             **further,
         )
+
+    def without_annotators(self, dropped: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons without those of the marked annotators, and items of theirs alone."""
+        return self.of_annotators(~dropped).without_gaps()
 
     def annotator_of_comparison(self) -> Codes:
         """Return the code of each comparison's annotator."""
@@ -410,14 +407,8 @@ def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
 class MappedComparisons(Comparisons):
     """Comparisons whose arrays, and whatever models put beside them, are on disk.
 
-    What has one entry per item or annotator is in memory.
-
-    Attributes
-    ----------
-    disk
-        Where the arrays are.
-    rows
-        The codes of the comparisons in the order of the input.
+    What has one entry per item or annotator is in memory. ``rows`` are the codes of the comparisons
+    in the order of the input.
     """
 
     on_disk: ClassVar[bool] = True

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.analyses.advice.annotators import verdicts
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags, verdicts
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
-from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import (
@@ -308,7 +306,7 @@ def matrix_chart(
     )
 
 
-def history_chart(fit: HasHistory, unit: str) -> Chart:
+def history_chart(fit: Fit[Any], unit: str) -> Chart:
     """Chart the log-likelihood of all units by iteration."""
     history = fit.history.log_likelihood
     if len(history) < 2:

@@ -11,8 +11,8 @@ from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import score_line
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
+from annotruth.io.formats.text_tools import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     UNKNOWN,
@@ -19,11 +19,12 @@ from annotruth.serve.hooks.message import (
     Platform,
     event_id,
     object_of,
+    standard_key,
     state_id,
     text_of,
     time_of,
+    verify_standard,
 )
-from annotruth.serve.hooks.signatures import standard_key, verify_standard
 from annotruth.serve.store.tables import LabelEvent
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from annotruth.errors import InputError, shown
 from annotruth.io.formats.votes import category_of
-from annotruth.serve.hooks.client import PlatformClient, PlatformError, TokenAuth
 from annotruth.serve.hooks.message import (
     API,
     Fields,
@@ -29,8 +28,9 @@ from annotruth.serve.hooks.message import (
     state_id,
     text_of,
     time_of,
+    verify_hex,
 )
-from annotruth.serve.hooks.signatures import verify_hex
+from annotruth.serve.outgoing import PlatformClient, PlatformError, TokenAuth
 from annotruth.serve.store.tables import LabelEvent
 
 SIGNATURE_HEADER = "X-Signature-256"

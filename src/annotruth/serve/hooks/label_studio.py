@@ -20,7 +20,6 @@ from annotruth.io.formats.label_studio import (
     item_of,
     label_of,
 )
-from annotruth.serve.hooks.client import PlatformClient, PlatformError, TokenAuth
 from annotruth.serve.hooks.message import (
     API,
     Fields,
@@ -37,8 +36,9 @@ from annotruth.serve.hooks.message import (
     state_id,
     text_of,
     time_of,
+    verify_secret,
 )
-from annotruth.serve.hooks.signatures import verify_secret
+from annotruth.serve.outgoing import PlatformClient, PlatformError, TokenAuth
 from annotruth.serve.store.tables import LabelEvent
 
 _TITLE = "Label Studio"

@@ -1,18 +1,83 @@
-"""The platforms whose webhooks are understood, by the kind of their connections, and its settings."""
+"""The platforms whose webhooks are understood, by the kind of their connections, and its settings.
+
+Any other sender sends the JSON of the API, with one of these headers instead of a token:
+``X-Annotruth-Secret`` (the secret itself), ``X-Signature-256`` (HMAC-SHA256 of the body), or those of
+Standard Webhooks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from annotruth.errors import InputError, listed, shown
 from annotruth.serve.hooks.argilla import Argilla
-from annotruth.serve.hooks.client import checked_url
-from annotruth.serve.hooks.cvat import Cvat
-from annotruth.serve.hooks.generic import Generic
-from annotruth.serve.hooks.label_studio import LabelStudio
-from annotruth.serve.hooks.message import API, Fields, Platform
+from annotruth.serve.hooks.cvat import SIGNATURE_HEADER, Cvat
+from annotruth.serve.hooks.label_studio import SECRET_HEADER, LabelStudio
+from annotruth.serve.hooks.message import (
+    API,
+    Fields,
+    HookEvents,
+    HookMessage,
+    HookProject,
+    Platform,
+    event_id,
+    standard_key,
+    verify_hex,
+    verify_secret,
+    verify_standard,
+)
 from annotruth.serve.hooks.potato import Potato
+from annotruth.serve.outgoing import checked_url
+from annotruth.serve.store.tables import LabelEvent
+from annotruth.serve.web.guard import message_of
+from annotruth.serve.web.schemas import NewComparison, NewLabel
+
+_LABELS: TypeAdapter[Any] = TypeAdapter(list[NewLabel])
+_COMPARISONS: TypeAdapter[Any] = TypeAdapter(list[NewComparison])
+
+_HIDDEN = "***"
+_SECRET = "token"
+_MAX_LENGTH = 2_000
+_MAX_DIGITS = 15
+
+
+class Generic(Platform):
+    """Any other program."""
+
+    title = "another program"
+
+    def verify(self, secret: str, message: HookMessage) -> None:
+        """Refuse a message with neither the secret nor a right signature."""
+        if message.header("webhook-signature"):
+            verify_standard(standard_key(secret), message.headers, message.body, message.received)
+        elif message.header(SIGNATURE_HEADER):
+            verify_hex(secret, message.header(SIGNATURE_HEADER), message.body)
+        else:
+            verify_secret(message.header(SECRET_HEADER), secret)
+
+    def read(self, payload: Any, project: HookProject) -> HookEvents:
+        """Return the labels or comparisons of a message: one object, or a list of them."""
+        given = payload if isinstance(payload, list) else [payload]
+        model = _LABELS if project.kind == "labels" else _COMPARISONS
+        try:
+            sent = model.validate_python(given)
+        except ValidationError as error:
+            raise InputError(message_of(error)) from None
+        return HookEvents([_identified(one.to_event()) for one in sent])
+
+
+def _identified(event: LabelEvent) -> LabelEvent:
+    """Return an event with an id, so that a message which is sent again is known.
+
+    Without the time at which it was submitted, the same label may have been given once more.
+    """
+    if event.event_id is not None or event.submitted is None:
+        return event
+    return event._replace(event_id=event_id(*event))
+
 
 PLATFORMS: Mapping[str, Platform] = {
     "label-studio": LabelStudio(),
@@ -21,11 +86,6 @@ PLATFORMS: Mapping[str, Platform] = {
     "cvat": Cvat(),
     "generic": Generic(),
 }
-
-_HIDDEN = "***"
-_SECRET = "token"
-_MAX_LENGTH = 2_000
-_MAX_DIGITS = 15
 
 
 def check_settings(kind: str, settings: Fields) -> dict[str, Any]:

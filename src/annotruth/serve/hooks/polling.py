@@ -1,7 +1,8 @@
 """Polling: what a platform says now, compared with what is known of it; and predictions for it.
 
 It finds the annotations that webhooks have lost: missing, changed and deleted ones. Labels have the
-ids that the webhooks' events would have had, so that nothing counts twice.
+ids that the webhooks' events would have had, so that nothing counts twice. Predictions are each task's
+label in a project of Label Studio, with its confidence as the score, by which the Data Manager sorts tasks.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from annotruth.errors import AnnotruthError, InputError, counted
+import pyarrow as pa
+
+from annotruth.errors import AnnotruthError, InputError, counted, listed
+from annotruth.io.formats.label_studio import item_of
+from annotruth.io.tasks import ControlType, LabelControl, make_predictions
 from annotruth.models.result import Fit
 from annotruth.models.storage.folder import load_fit
+from annotruth.observations.scale import Scale
 from annotruth.serve.hooks.label_studio import LabelStudioProject
 from annotruth.serve.hooks.message import (
     Fields,
@@ -28,8 +34,6 @@ from annotruth.serve.hooks.message import (
     time_of,
 )
 from annotruth.serve.hooks.platforms import PLATFORMS, can_poll
-from annotruth.serve.hooks.write_back import WrittenBack, write_back
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import (
     AnnotationState,
@@ -37,10 +41,22 @@ from annotruth.serve.store.events import (
     append_events,
     check_event,
 )
-from annotruth.serve.store.projects import check_gold, keep_contact, list_projects, set_gold
-from annotruth.serve.store.rows import find
-from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
+from annotruth.serve.store.projects import (
+    check_gold,
+    keep_contact,
+    latest_snapshot,
+    list_projects,
+    set_gold,
+    snapshots_folder,
+)
+from annotruth.serve.store.rows import find, utc_now
 from annotruth.serve.store.tables import LabelEvent, PlatformConnection, Project, ProjectKind
+
+MODEL_VERSION = "annotruth"
+"""The name under which Label Studio shows the predictions."""
+_AT_ONCE = 500
+_SCORE_STEP = 0.005  # a smaller change of the confidence is not sent
+_TYPES: Mapping[str, ControlType] = {"choices": "choices", "rating": "rating", "number": "number"}
 
 POLL_EVERY = timedelta(minutes=10)
 """How often a platform is polled, unless one of its messages asks for it."""
@@ -51,6 +67,116 @@ POLLED, REQUESTED, PREDICT_AFTER, VERSION = "polled", "requested", "predict_afte
 _REST = 20  # predictions are written back in this part of the time at most
 _LOGGER = logging.getLogger(__name__)
 _MAX_DELETIONS = 1_000  # that are looked up one by one in a poll; more are found by the next ones
+
+
+class WrittenBack(NamedTuple):
+    """How many predictions were added, changed, left as they were, and refused by Label Studio."""
+
+    n_added: int
+    n_changed: int
+    n_unchanged: int
+    n_refused: int
+
+    @property
+    def summary(self) -> str:
+        """The counts in words."""
+        refused = f", {self.n_refused:,} refused" if self.n_refused else ""
+        return (
+            f"{self.n_added:,} added, {self.n_changed:,} changed, {self.n_unchanged:,} unchanged"
+            + refused
+        )
+
+
+class _Existing(NamedTuple):
+    """A task, and the predictions that were written to it before."""
+
+    task: int
+    predictions: Sequence[Fields]
+
+
+def write_back(
+    client: LabelStudioProject, items: pa.Table, scale: Scale, *, question: str | None = None
+) -> WrittenBack:
+    """Write predictions to Label Studio, for the items that are tasks there.
+
+    Where the project shows the predictions of no model, it shows these from now on. Otherwise the
+    Data Manager has no score of them. ``question`` is the tag that takes the labels; by default the
+    only one.
+    """
+    settings = client.project()
+    control = find_control(settings, question)
+    tasks = _tasks_by_item(client.tasks())
+    new: list[dict[str, Any]] = []
+    n_changed = n_unchanged = 0
+    names = map(str, items["item"].to_pylist())
+    predictions = make_predictions(items, scale, version=MODEL_VERSION, control=control)
+    for name, prediction in zip(names, predictions, strict=True):
+        for task, before in tasks.get(name, ()):
+            if not before:
+                new.append({"task": task, **prediction})
+            elif _is_same(before[0], prediction):
+                n_unchanged += 1
+            else:
+                client.change_prediction(before[0]["id"], prediction)
+                n_changed += 1
+            for repeated in before[1:]:  # of an attempt whose answer was lost
+                client.delete_prediction(repeated["id"])
+    starts = range(0, len(new), _AT_ONCE)
+    n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
+    if not settings.get("model_version") and n_added + n_changed + n_unchanged:
+        client.choose_model(MODEL_VERSION)
+    return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
+
+
+def find_control(settings: Fields, question: str | None) -> LabelControl:
+    """Return the tag of a project that takes the labels, from its labelling interface."""
+    tags = settings.get("parsed_label_config")
+    controls = {
+        name: LabelControl(
+            name=name, to_name=tag["to_name"][0], type=_TYPES[str(tag["type"]).lower()]
+        )
+        for name, tag in (tags if isinstance(tags, dict) else {}).items()
+        if isinstance(tag, dict) and str(tag.get("type")).lower() in _TYPES and tag.get("to_name")
+    }
+    if question is not None and question in controls:
+        return controls[question]
+    if question is None and len(controls) == 1:
+        return next(iter(controls.values()))
+    wanted = "one tag" if question is None else f"a tag {question!r}"
+    raise InputError(
+        f"the labelling interface needs {wanted} of type Choices, Rating or Number (found: "
+        f"{listed(controls)}): set the question of the connection"
+    )
+
+
+def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
+    found: dict[str, list[_Existing]] = {}
+    for task in tasks:
+        predictions = task.get("predictions")
+        ours = [
+            each
+            for each in (predictions if isinstance(predictions, list) else ())
+            if isinstance(each, dict) and each.get("model_version") == MODEL_VERSION
+        ]
+        found.setdefault(str(item_of(dict(task))), []).append(_Existing(task["id"], ours))
+    return found
+
+
+def _is_same(before: Fields, prediction: Fields) -> bool:
+    """Return whether a prediction has the label and, nearly, the score that it had before."""
+    old, new = before.get("score"), prediction["score"]
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        is_near = abs(old - new) < _SCORE_STEP
+    else:
+        is_near = old is new
+    return is_near and _value(before) == _value(prediction)
+
+
+def _value(prediction: Fields) -> Any:
+    """Return the value of a prediction's result; Label Studio may add further entries to it."""
+    result = prediction.get("result")
+    first = result[0] if isinstance(result, list) and result else {}
+    return (first.get("from_name"), first.get("value")) if isinstance(first, dict) else None
 
 
 class Polled(NamedTuple):
@@ -178,7 +304,7 @@ def _predict_if_due(
     error, began = "", time.monotonic()
     try:
         fit = load_fit(snapshots_folder(data_dir) / latest.folder)
-        if isinstance(fit, Fit):
+        if fit.kind == "labels":
             written = write_predictions_back(fit, to.settings, **options)
             error = f"predictions: {written.summary}" if written.n_refused else ""
         cursor[VERSION] = latest.version

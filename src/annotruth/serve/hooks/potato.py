@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotruth.io.formats.potato import BETWEEN, choice_of
+from annotruth.io.formats.text_tools import BETWEEN, choice_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     Fields,
@@ -19,8 +19,8 @@ from annotruth.serve.hooks.message import (
     object_of,
     text_of,
     time_of,
+    verify_standard,
 )
-from annotruth.serve.hooks.signatures import verify_standard
 from annotruth.serve.store.tables import LabelEvent
 
 _TICKED = "on"  # what a form sends for an option without a value of its own

@@ -16,17 +16,14 @@ from prometheus_client import Counter
 from starlette.concurrency import run_in_threadpool
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject
+from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject, SignatureError
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.polling import REQUESTED
-from annotruth.serve.hooks.signatures import SignatureError
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.projects import keep_contact, list_projects, set_gold
-from annotruth.serve.store.rows import find_one
+from annotruth.serve.store.rows import find_one, utc_now
 from annotruth.serve.store.tables import PlatformConnection, Project
-from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.guard import RateLimit, too_many
-from annotruth.serve.web.parameters import ERRORS
+from annotruth.serve.web.parameters import ERRORS, ServeContext
 
 _CONTACT_EVERY = timedelta(minutes=1)
 _REFUSALS_PER_SECOND, _REFUSALS_AT_ONCE = 5.0, 50.0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from markupsafe import Markup, escape
 
-from annotruth.analyses.advice.flags import has_flags
+from annotruth.analyses.advice.annotators import has_flags
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.observations.frames import as_arrow
@@ -19,24 +18,19 @@ from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.over_time import TimeLine, draw_time_lines
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
-from annotruth.report.render import Beside, Fact, Facts, Part, Section, SideBySide, Text
+from annotruth.report.render import Fact, Facts
+from annotruth.serve.pages.frame import Frame, estimate, number, percent, render
 from annotruth.serve.pages.lists import category
 from annotruth.serve.pages.overview import MAX_POINTS
-from annotruth.serve.pages.parts import (
-    Contents,
-    First,
-    Frame,
-    Media,
-    Moment,
-    Quiet,
-    Tasks,
-    estimate,
-    number,
-    percent,
-    render,
+from annotruth.serve.pages.tables import (
+    Column,
+    LabelTables,
+    PagedTable,
+    RankTables,
+    SnapshotTables,
+    TableQuery,
+    chosen_rows,
 )
-from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
-from annotruth.serve.pages.table import Column, TableQuery, chosen_rows, paged_table
 from annotruth.serve.store.tables import AnnotatorHistory, StoredEvent
 
 MAX_LABELS = 500
@@ -47,6 +41,9 @@ MAX_OPPONENTS = 200
 
 _MAX_TEXT = 20_000
 _CHOSEN = {LEFT: "left", RIGHT: "right"}
+_SERIOUS = Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True)
+_SECONDS = Column("seconds", "Seconds", "from start to submission", True, False, 1)
+_SUBMITTED = Column("submitted", "Submitted", "time in UTC", sorts=False, rank=1)
 _OPPONENT_COLUMNS = [
     Column("item", "Compared with", sorts=False),
     Column("place", "Rank", "its rank", right=True, sorts=False),
@@ -56,59 +53,75 @@ _OPPONENT_COLUMNS = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ItemData:
-    """What the page of an item shows."""
-
-    item: str
-    tables: LabelTables | None = None  # of the snapshot; None if there is none yet
-    labels: Sequence[StoredEvent] = ()  # its current labels, as the store has them now
-    past: Sequence[StoredEvent] = ()  # labels that were changed or deleted since, the latest first
-    content: Mapping[str, Any] | None = None
-    gold: str | None = None
-    leases: Sequence[str] = ()  # who was given it and has not answered yet
-
-
-def item_page(frame: Frame, data: ItemData) -> str:
-    """Return the page of an item of a project of labels."""
-    code = None if data.tables is None else data.tables.item_code(data.item)
-    parts = [content_section(data.content)]
-    if data.tables is not None and code is not None:
-        row = data.tables.items.slice(code, 1).to_pylist()[0]
-        chart = data.tables.charts.item(data.tables.fit.data.items[code].as_py())
-        about = Beside([Text(row["why"], "lead"), Facts(_item_facts(data, row))])
-        parts.append(First([SideBySide([chart, about])]))
-    else:
-        parts.append(First([Text("It is in no snapshot yet.")]))
-    parts.append(Section("labels", "Who said what", [_labels_of_item(frame, data, code)]))
-    if data.past:
-        past = [
-            [
-                *(Moment(event.submitted), " ", frame.annotator(event.annotator, "", 60), ": "),
-                f"{'deleted' if event.deleted else event.label} ",
-                Quiet(f"({event.source})"),
-            ]
-            for event in data.past
-        ]
-        parts.append(Section("past", "Changed or deleted since", [Tasks(past)]))
-    return render(frame, data.item, *parts, tab="items", under="Item", live=True)
+def _page(frame: Frame, title: str, tab: str, **values: Any) -> str:
+    empty: dict[str, Any] = {
+        "content": [],
+        "charts": [],
+        "lead": "",
+        "over_time": None,
+        "table": None,
+        "past": (),
+    }
+    values = {"waiting": "", "tab": tab, "live": True, **empty, **values}
+    return render(frame, "details.html", title, **values)
 
 
-def content_section(content: Mapping[str, Any] | None) -> Part:
-    """Return what an item is: texts, links, and images, audio and video by URL."""
-    known = {name: value for name, value in (content or {}).items() if value is not None}
-    rows = [(name, _content(str(value))) for name, value in known.items()]
-    return First([Contents(rows)]) if content else ""
+def item_page(
+    frame: Frame,
+    item: str,
+    tables: LabelTables | None = None,
+    *,
+    labels: Sequence[StoredEvent] = (),
+    past: Sequence[StoredEvent] = (),
+    content: Mapping[str, Any] | None = None,
+    gold: str | None = None,
+    leases: Sequence[str] = (),
+) -> str:
+    """Return the page of an item of a project of labels.
+
+    ``labels`` are its current ones, as the store has them now, and ``past`` those that were changed
+    or deleted since, the latest first; ``leases`` are those who were given it and have not labelled it
+    yet.
+    """
+    code = None if tables is None else tables.item_code(item)
+    values: dict[str, Any] = {"waiting": "It is in no snapshot yet."}
+    if tables is not None and code is not None:
+        row = tables.items.slice(code, 1).to_pylist()[0]
+        values = {
+            "charts": [tables.charts.item(tables.fit.data.items[code].as_py())],
+            "lead": row["why"],
+            "facts": Facts(_item_facts(tables, row, gold, leases)),
+        }
+    return _page(
+        frame,
+        item,
+        "items",
+        under="Item",
+        content=_contents(content),
+        section="labels",
+        heading="Who said what",
+        table=_labels_of_item(frame, item, labels, tables, code),
+        past=past,
+        **values,
+    )
 
 
-def _content(value: str) -> Part:
-    kind, url = content_type(value.strip()), value.strip()
-    # A path would be one of this server's.
-    can_load = url.lower().startswith(("http://", "https://", "data:"))
-    if kind == "link" or (kind in ("image", "audio", "video") and can_load):
-        return Media(kind, url)
-    cut = value[:_MAX_TEXT] + ("…" if len(value) > _MAX_TEXT else "")
-    return Text(Markup("\n").join(map(escape, cut.splitlines())), "content")
+def _contents(content: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """Return what an item is: names and values, and whether these are images, links or text."""
+    found: list[tuple[str, str, str]] = []
+    for name, value in (content or {}).items():
+        if value is None:
+            continue
+        text = str(value)
+        kind, url = content_type(text.strip()), text.strip()
+        # A path would be one of this server's.
+        can_load = url.lower().startswith(("http://", "https://", "data:"))
+        if kind == "link" or (kind in ("image", "audio", "video") and can_load):
+            found.append((name, kind, url))
+        else:
+            cut = text[:_MAX_TEXT] + ("…" if len(text) > _MAX_TEXT else "")
+            found.append((name, "text", Markup("\n").join(map(escape, cut.splitlines()))))
+    return found
 
 
 def content_sources(content: Mapping[str, Any] | None) -> dict[str, str]:
@@ -123,42 +136,53 @@ def content_sources(content: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: " ".join(sorted(values)) for name, values in sources.items()}
 
 
-def _item_facts(data: ItemData, row: Mapping[str, Any]) -> list[Fact]:
-    assert data.tables is not None
+def _item_facts(
+    tables: LabelTables, row: Mapping[str, Any], gold: str | None, leases: Sequence[str]
+) -> list[Fact]:
     rows: list[Fact] = []
     if row.get("label") is not None:
         note = f"confidence {percent(row.get('confidence'))}"
-        rows.append(("Label", data.tables.names[row["label"]], note))
+        rows.append(("Label", tables.names[row["label"]], note))
         if row["disputed"]:
             rows.append(("Disputed", "yes", DISPUTED_RULE))
     if row.get("expectation") is not None:
         rows.append(("Score", number(row["expectation"]), ""))
-    if data.gold is not None:
-        rows.append(("Known truth", data.gold, ""))
+    if gold is not None:
+        rows.append(("Known truth", gold, ""))
     rows.append(("Status", row["status"], f"add {row['add']:,}" if row["add"] else ""))
     rows.append(("Difficulty", number(row["entropy"]), "entropy"))
-    if data.leases:
-        rows.append(("Being labelled by", ", ".join(data.leases), ""))
+    if leases:
+        rows.append(("Being labelled by", ", ".join(leases), ""))
     return rows
 
 
-def _labels_of_item(frame: Frame, data: ItemData, code: int | None) -> Part:
+def _labels_of_item(
+    frame: Frame,
+    item: str,
+    labels: Sequence[StoredEvent],
+    tables: LabelTables | None,
+    code: int | None,
+) -> PagedTable:
     """Return the table of who said what, with what the snapshot says about it."""
-    tables = data.tables
     has_accuracy = tables is not None and tables.fit.accuracy is not None
     name = "accuracy" if has_accuracy else "reliability"
     columns = [
         Column("annotator", "Annotator", sorts=False),
         Column("label", "Label", sorts=False),
         Column("estimate", name.capitalize(), "of the annotator", sorts=False, rank=1),
-        Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True, sorts=False),
-        Column("seconds", "Seconds", "from start to submission", right=True, sorts=False, rank=1),
-        Column("submitted", "Submitted", "time in UTC", sorts=False, rank=1),
+        _SERIOUS._replace(sorts=False),
+        _SECONDS,
+        _SUBMITTED,
     ]
     said = {} if tables is None or code is None else _said(tables, code, name)
-    rows = [_label_row(event, said) for event in data.labels[:MAX_LABELS]]
-    query = TableQuery(path=frame.address("item", id=data.item), sort="")
-    return paged_table(frame, "Who said what", columns, rows, query, len(rows))
+    rows = []
+    for event in labels[:MAX_LABELS]:
+        known = dict(said.get(event.annotator, {}))
+        if known and known["label"].name != event.label:  # it was edited since the snapshot
+            del known["p_serious"], known["label"]
+        rows.append({"annotator": event.annotator, "label": event.label, **_times(event), **known})
+    query = TableQuery(path=frame.address("item", id=item))
+    return PagedTable("Who said what", columns, rows, query, len(rows))
 
 
 def _said(tables: LabelTables, code: int, name: str) -> dict[str, dict[str, Any]]:
@@ -166,25 +190,18 @@ def _said(tables: LabelTables, code: int, name: str) -> dict[str, dict[str, Any]
     data, said = tables.fit.data, {}
     for at in tables.labels_of_item(code).tolist():
         row = tables.annotators.slice(int(data.annotator[at]), 1).to_pylist()[0]
-        serious = None if tables.fit.p_serious is None else float(tables.fit.p_serious[at])
-        given = category(tables, int(tables.consensus.category[at]))
-        shown = "" if row.get(name) is None else estimate(row, name)
-        said[row["annotator"]] = {"estimate": shown, "label": given, "p_serious": serious}
+        said[row["annotator"]] = {
+            "estimate": None if row.get(name) is None else estimate(row, name),
+            "label": category(tables, int(tables.consensus.category[at])),
+            "p_serious": None if tables.fit.p_serious is None else float(tables.fit.p_serious[at]),
+        }
     return said
-
-
-def _label_row(event: StoredEvent, said: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"annotator": event.annotator, **_times(event)}
-    known = dict(said.get(event.annotator, {}))
-    if known and known["label"].name != event.label:  # it was edited since the snapshot
-        del known["p_serious"], known["label"]
-    return {**row, "label": event.label, **known}
 
 
 def _times(event: StoredEvent) -> dict[str, Any]:
     """Return how long an annotator took, if that is known, and when they ended."""
     took = None if event.started is None else (event.submitted - event.started).total_seconds()
-    return {"seconds": took, "submitted": Moment(event.submitted)}
+    return {"seconds": took, "submitted": event.submitted}
 
 
 def ranked_item_page(
@@ -192,10 +209,9 @@ def ranked_item_page(
 ) -> str:
     """Return the page of an item of a project of comparisons."""
     code = None if tables is None else tables.item_code(item)
-    parts = [content_section(content)]
+    values: dict[str, Any] = {"under": "Item", "content": _contents(content)}
     if tables is None or code is None:
-        parts.append(First([Text("It is in no snapshot yet.")]))
-        return render(frame, item, *parts, tab="items", under="Item", live=True)
+        return _page(frame, item, "items", waiting="It is in no snapshot yet.", **values)
     row = tables.items.slice(code, 1).to_pylist()[0]
     votes = f"{row['won']:,} won, {row['lost']:,} lost, {row['tied']:,} tied"
     known: list[Fact] = [
@@ -204,14 +220,11 @@ def ranked_item_page(
         ("P best", percent(row["p_best"]), "probability that its score is the highest"),
         ("Votes", f"{row['n_comparisons']:,}", votes),
     ]
-    parts.append(First([Facts(known)]))
-    query = TableQuery(path=frame.address("item", id=item), sort="")
+    query = TableQuery(path=frame.address("item", id=item))
     rows = _opponents(tables, code)
-    table = paged_table(
-        frame, "Opponents", _OPPONENT_COLUMNS, rows[:MAX_OPPONENTS], query, len(rows)
-    )
-    parts.append(Section("opponents", "Against whom, best first", [table]))
-    return render(frame, item, *parts, tab="items", under="Item", live=True)
+    table = PagedTable("Opponents", _OPPONENT_COLUMNS, rows[:MAX_OPPONENTS], query, len(rows))
+    values |= {"facts": Facts(known), "section": "opponents", "heading": "Against whom, best first"}
+    return _page(frame, item, "items", table=table, **values)
 
 
 def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
@@ -228,61 +241,80 @@ def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
     won, lost, tied = count(LEFT, RIGHT), count(RIGHT, LEFT), count(TIE, TIE)
     rank, ids = tables.fit.ranking.rank, tables.items["item"]
     others = np.flatnonzero(won + lost + tied)
+    others = others[np.argsort(rank[others], kind="stable")]
+    columns = {"place": rank, "won": won, "lost": lost, "tied": tied}
     return [
-        {
-            "item": ids[k].as_py(),
-            "place": int(rank[k]),
-            "won": int(won[k]),
-            "lost": int(lost[k]),
-            "tied": int(tied[k]),
-        }
-        for k in others[np.argsort(rank[others], kind="stable")].tolist()
+        {"item": ids[k].as_py(), **{name: int(values[k]) for name, values in columns.items()}}
+        for k in others.tolist()
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnnotatorData:
-    """What the page of an annotator shows."""
+def annotator_page(
+    frame: Frame,
+    annotator: str,
+    tables: SnapshotTables | None = None,
+    asked: Mapping[str, str] | None = None,
+    *,
+    history: Sequence[AnnotatorHistory] = (),
+    traits: Mapping[str, Any] | None = None,
+    seconds: float | None = None,
+    events: Callable[[Sequence[str]], Mapping[str, StoredEvent]] = lambda items: {},
+) -> str:
+    """Return the page of an annotator, the most doubtful labels first.
 
-    annotator: str
-    tables: SnapshotTables | None = None  # of the snapshot; None if there is none yet
-    history: Sequence[AnnotatorHistory] = ()  # what past snapshots said about them
-    traits: Mapping[str, Any] | None = None
-    seconds: float | None = None  # the median time of their recent labels
-    events: Mapping[str, StoredEvent] | None = None  # their labels by item, for the times
+    ``history`` is what past snapshots said about them, ``seconds`` the median time of their recent
+    labels, and ``events`` returns their labels of some items, for the times.
+    """
+    code = None if tables is None else tables.annotator_code(annotator)
+    if tables is None or code is None:
+        return _page(frame, annotator, "annotators", waiting="They are in no snapshot yet.")
+    row = tables.annotators.slice(code, 1).to_pylist()[0]
+    charts = _history_charts(annotator, history, tables)
+    if isinstance(tables, LabelTables):
+        charts.append(tables.charts.annotator(tables.fit.data.annotators[code].as_py()))
+    return _page(
+        frame,
+        annotator,
+        "annotators",
+        under="Annotator",
+        lead=row["reason"],
+        facts=Facts(_annotator_facts(frame, row, seconds, traits or {})),
+        over_time=charts,
+        section="labels",
+        heading=f"{frame.unit}s".capitalize(),
+        table=_labels_of_annotator(frame, tables, code, asked or {}, events),
+    )
 
 
-def label_columns(tables: SnapshotTables) -> list[Column]:
-    """Return the columns of the table of an annotator's labels."""
-    serious = Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True)
-    times = [
-        Column("seconds", "Seconds", "from start to submission", True, False, 1),
-        Column("submitted", "Submitted", "time in UTC", sorts=False, rank=1),
-    ]
+def _labels_of_annotator(
+    frame: Frame,
+    tables: SnapshotTables,
+    code: int,
+    asked: Mapping[str, str],
+    events: Callable[[Sequence[str]], Mapping[str, StoredEvent]],
+) -> PagedTable:
+    serious = [] if tables.fit.p_serious is None else [_SERIOUS]
     if isinstance(tables, RankTables):
-        names = [Column("left", "Left"), Column("right", "Right"), Column("chosen", "Chosen")]
-        return [*names, *([serious] if tables.fit.p_serious is not None else [])]
-    names = [
-        Column("item", "Item"),
-        Column("label", "Label given"),
-        Column("recovered", "Recovered", "the recovered label of the item"),
-    ]
-    return [*names, *([serious] if tables.fit.p_serious is not None else []), *times]
-
-
-def label_query(path: str, query: Mapping[str, str], tables: SnapshotTables) -> TableQuery:
-    """Return which labels are asked for; the most doubtful first, if nothing else."""
-    keys = [column.key for column in label_columns(tables) if column.sorts]
-    return TableQuery.parse(path, query, keys, "p_serious" if "p_serious" in keys else keys[0])
-
-
-def shown_labels(
-    tables: SnapshotTables, code: int, query: TableQuery
-) -> tuple[list[dict[str, Any]], int]:
-    """Return the labels of an annotator on a page of the table, and how many there are in all."""
-    table = _comparisons(tables, code) if isinstance(tables, RankTables) else _labels(tables, code)
-    rows, total = chosen_rows(table, query, ids=table.column_names[0])
-    return rows.to_pylist(), total
+        sides = [Column("left", "Left"), Column("right", "Right"), Column("chosen", "Chosen")]
+        columns, given = [*sides, *serious], _comparisons(tables, code)
+    else:
+        names = [
+            Column("item", "Item"),
+            Column("label", "Label given"),
+            Column("recovered", "Recovered", "the recovered label of the item"),
+        ]
+        columns, given = [*names, *serious, _SECONDS, _SUBMITTED], _labels(tables, code)
+    default = "p_serious" if serious else columns[0].key
+    query = TableQuery.parse(frame.address("annotator"), asked, columns, default)
+    rows, total = chosen_rows(given, query, ids=columns[0].key)
+    if isinstance(tables, LabelTables):
+        stored = events([row["item"] for row in rows])
+        for row in rows:
+            if row["item"] in stored:
+                row |= _times(stored[row["item"]])
+            for key in ("label", "recovered"):
+                row[key] = category(tables, row[f"{key}_code"])
+    return PagedTable("Labels", columns, rows, query, total)
 
 
 def _labels(tables: LabelTables, code: int) -> pa.Table:
@@ -291,12 +323,13 @@ def _labels(tables: LabelTables, code: int) -> pa.Table:
     at = np.flatnonzero(data.annotator == code)
     item = consensus.item[at]
     names = pa.array(tables.names)
+    given, recovered = as_arrow(consensus.category[at]), as_arrow(consensus.recovered[item])
     columns = {
         "item": tables.items["item"].take(as_arrow(item)),
-        "label": names.take(as_arrow(consensus.category[at])),
-        "recovered": names.take(as_arrow(consensus.recovered[item])),
-        "label_code": as_arrow(consensus.category[at]),
-        "recovered_code": as_arrow(consensus.recovered[item]),
+        "label": names.take(given),
+        "recovered": names.take(recovered),
+        "label_code": given,
+        "recovered_code": recovered,
     }
     if tables.fit.p_serious is not None:
         columns["p_serious"] = as_arrow(tables.fit.p_serious[at])
@@ -317,38 +350,9 @@ def _comparisons(tables: RankTables, code: int) -> pa.Table:
     return pa.table(columns)
 
 
-def annotator_page(
-    frame: Frame,
-    data: AnnotatorData,
-    query: TableQuery | None = None,
-    shown: tuple[Sequence[Mapping[str, Any]], int] = ((), 0),
-) -> str:
-    """Return the page of an annotator; without a query, there is no snapshot of them yet."""
-    code = None if data.tables is None else data.tables.annotator_code(data.annotator)
-    if data.tables is None or code is None or query is None:
-        wait = First([Text("They are in no snapshot yet.")])
-        return render(frame, data.annotator, wait, tab="annotators", live=True)
-    row = data.tables.annotators.slice(code, 1).to_pylist()[0]
-    rows = [_annotator_row(data, each) for each in shown[0]]
-    table = paged_table(frame, "Labels", label_columns(data.tables), rows, query, shown[1])
-    parts = [
-        First([Text(row["reason"], "lead"), Facts(_annotator_facts(frame, data, row))]),
-        Section("time", "Over time", [SideBySide(_annotator_charts(data, code))]),
-        Section("labels", f"{frame.unit}s".capitalize(), [table]),
-    ]
-    return render(frame, data.annotator, *parts, tab="annotators", under="Annotator", live=True)
-
-
-def _annotator_row(data: AnnotatorData, row: Mapping[str, Any]) -> dict[str, Any]:
-    event = (data.events or {}).get(row.get("item", ""))
-    shown = {**row, **({} if event is None else _times(event))}
-    if isinstance(data.tables, LabelTables):
-        for key in ("label", "recovered"):
-            shown[key] = category(data.tables, row[f"{key}_code"])
-    return shown
-
-
-def _annotator_facts(frame: Frame, data: AnnotatorData, row: Mapping[str, Any]) -> list[Fact]:
+def _annotator_facts(
+    frame: Frame, row: Mapping[str, Any], seconds: float | None, traits: Mapping[str, Any]
+) -> list[Fact]:
     rows: list[Fact] = [
         ("Verdict", row["verdict"], "ask them" if row["ask"] else "do not ask them"),
     ]
@@ -365,43 +369,34 @@ def _annotator_facts(frame: Frame, data: AnnotatorData, row: Mapping[str, Any]) 
     if row.get("matches") is not None:
         note = "of their labels are the recovered ones"
         rows.append(("Matches", percent(row["matches"]), note))
-    if data.seconds is not None:
+    if seconds is not None:
         note = f"median per {frame.unit}, of the last 100"
-        rows.append(("Speed", f"{data.seconds:,.1f} s", note))
-    rows += [(str(name), str(value), "") for name, value in (data.traits or {}).items()]
-    return rows
+        rows.append(("Speed", f"{seconds:,.1f} s", note))
+    return [*rows, *((str(name), str(value), "") for name, value in traits.items())]
 
 
-def _annotator_charts(data: AnnotatorData, code: int) -> list[Chart]:
-    charts = []
-    step = max(-(-len(data.history) // MAX_POINTS), 1)
-    past = [each for each in data.history[::-1][::step] if each.reliability is not None][::-1]
-    if past:
-        line = TimeLine(
-            [each.created for each in past],
-            *(
-                np.array([np.nan if v is None else v for v in values], dtype=float)
-                for values in zip(*((e.reliability, e.low, e.high) for e in past), strict=True)
-            ),
-        )
-        has_limit = data.tables is None or not has_flags(data.tables.fit)
-        charts.append(_history_chart(data.annotator, line, SPAMMER_BELOW if has_limit else None))
-    if isinstance(data.tables, LabelTables):
-        charts.append(data.tables.charts.annotator(data.tables.fit.data.annotators[code].as_py()))
-    return charts
-
-
-def _history_chart(annotator: str, line: TimeLine, limit: float | None) -> Chart:
+def _history_charts(
+    annotator: str, history: Sequence[AnnotatorHistory], tables: SnapshotTables
+) -> list[Chart]:
+    step = max(-(-len(history) // MAX_POINTS), 1)
+    past = [each for each in history[::-1][::step] if each.reliability is not None][::-1]
+    if not past:
+        return []
+    columns = zip(*((each.reliability, each.low, each.high) for each in past), strict=True)
+    line = TimeLine([each.created for each in past], *(np.array(c, dtype=float) for c in columns))
+    limit = None if has_flags(tables.fit) else SPAMMER_BELOW
     dashed = "" if limit is None else f"; dashed: {limit}"
-    return Chart(
-        name="reliability-over-time",
-        title="Reliability over time",
-        caption=f"Lines are 95% intervals{dashed}. Points are where it changed.",
-        data={
-            "time": [time.isoformat() for time in line.time],
-            "reliability": line.value.tolist(),
-            "low": line.low.tolist(),
-            "high": line.high.tolist(),
-        },
-        draw=lambda width: draw_time_lines({annotator: line}, width, limit=limit),
-    )
+    return [
+        Chart(
+            name="reliability-over-time",
+            title="Reliability over time",
+            caption=f"Lines are 95% intervals{dashed}. Points are where it changed.",
+            data={
+                "time": [time.isoformat() for time in line.time],
+                "reliability": line.value.tolist(),
+                "low": line.low.tolist(),
+                "high": line.high.tolist(),
+            },
+            draw=lambda width: draw_time_lines({annotator: line}, width, limit=limit),
+        )
+    ]

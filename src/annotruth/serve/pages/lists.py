@@ -1,8 +1,9 @@
-"""Pages with one large table: annotators, items, the ranking, and the queue."""
+"""Pages with one large table: annotators, items, the ranking, the queue, alerts and the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,65 +11,80 @@ import pyarrow.compute as pc
 
 from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.analyses.advice.items import ITEM_STATUS
-from annotruth.errors import AnnotruthError, counted
+from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.report.charts.chart import Chart
 from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, RANK_HEADINGS, READOUT_TIPS
-from annotruth.report.render import Part, Section, Text
-from annotruth.serve.pages.parts import (
-    Category,
-    First,
-    Frame,
-    Joined,
-    Rules,
-    Tag,
-    Tasks,
-    bars,
-    render,
-    trend,
-)
-from annotruth.serve.pages.snapshot_tables import CODE, LabelTables, RankTables, SnapshotTables
-from annotruth.serve.pages.table import (
+from annotruth.serve.pages.frame import Category, Frame, Link, Mark, bars, list_page, trend
+from annotruth.serve.pages.tables import (
+    CODE,
     ROWS_PER_PAGE,
     Column,
+    LabelTables,
     PagedTable,
-    SearchForm,
+    RankTables,
+    SnapshotTables,
     TableQuery,
     chosen_rows,
-    paged_table,
 )
-from annotruth.serve.store.tables import Lease
+from annotruth.serve.store.tables import Alert, AuditEntry, Lease
+from annotruth.serve.web.schemas import AlertKind
 from annotruth.serve.web.work_queue import LabelTask
 
-DEFAULT_SORT = ("accuracy", "reliability", "n_labels")
-"""By what annotators are sorted if nothing else is asked for: the first that the model estimates."""
+FINISHED: AlertKind = "finished"
+"""What chooses the pages of finished items, which is also their kind of alerts."""
 
 _MAX_ASKED = 12
+_DEFAULT_SORT = ("accuracy", "reliability", "n_labels")  # the first that the model estimates
+
+
+_ALERT_COLUMNS = [
+    Column("created", "Time", "in UTC", sorts=False),
+    Column("text", "Alert", sorts=False),
+    Column("kind", "Kind", sorts=False, rank=1),
+    Column("seen", "Seen", sorts=False),
+]
+_AUDIT_COLUMNS = [
+    Column("time", "Time", "in UTC", sorts=False),
+    Column("actor", "Who", "the token's name", sorts=False),
+    Column("action", "Action", sorts=False),
+    Column("detail", "Detail", sorts=False, rank=1),
+]
+_MAX_DETAIL = 300
+
+
+def _headed(key: str, headings: Mapping[str, tuple[str, str]] = HEADINGS, **more: Any) -> Column:
+    """Return a column with the heading and the tip that the report has for it."""
+    title, tip = headings[key]
+    return Column(key, title, **{"tip": tip, **more})
+
+
 _RANKING_COLUMNS = [
     Column("item", "Item"),
-    Column("rank", "Rank", RANK_HEADINGS["rank"][1]),
-    Column("score", "Score", RANK_HEADINGS["score"][1], right=True),
-    Column("p_best", "P best", RANK_HEADINGS["p_best"][1], right=True, rank=1),
-    Column("n_comparisons", "Votes", RANK_HEADINGS["n_comparisons"][1], right=True, rank=1),
+    _headed("rank", RANK_HEADINGS),
+    _headed("score", RANK_HEADINGS, right=True),
+    _headed("p_best", RANK_HEADINGS, right=True, rank=1),
+    _headed("n_comparisons", RANK_HEADINGS, right=True, rank=1),
     Column("won", "Won", RANK_HEADINGS["won"][1], right=True, rank=1),
     Column("lost", "Lost", RANK_HEADINGS["lost"][1], right=True, rank=1),
     Column("tied", "Tied", RANK_HEADINGS["tied"][1], right=True, rank=2),
-    Column("part", "Part", RANK_HEADINGS["part"][1], right=True, rank=2),
+    _headed("part", RANK_HEADINGS, right=True, rank=2),
 ]
 _QUEUE_COLUMNS = [
     Column("item", "Item"),
-    Column("add", "Add", HEADINGS["add"][1], right=True),
-    Column("n_labels", "Labels", HEADINGS["n_labels"][1], right=True),
+    _headed("add", right=True),
+    _headed("n_labels", right=True),
     Column("gain", "Gain", "what one more label is expected to gain", right=True, rank=1),
     Column("status", "Status", rank=1),
     Column("leases", "Being labelled by", "who was given it", sorts=False, rank=1),
-    Column("why", "Why", HEADINGS["why"][1], sorts=False, rank=2),
+    _headed("why", sorts=False, rank=2),
 ]
 _PAIR_COLUMNS = [
     Column("left", "Left", sorts=False),
     Column("right", "Right", sorts=False),
     Column("annotator", "Ask", "who should compare them", sorts=False),
     Column("gain", "Gain", "by how much it makes the order more certain", True, False, 1),
-    Column("reason", "Why", sorts=False, rank=2),
+    # A sentence on a pair is as wide as the table, unlike that on an item.
+    Column("why_pair", "Why", sorts=False, rank=2),
 ]
 
 
@@ -79,69 +95,59 @@ class Activity(NamedTuple):
     reliability: Sequence[float | None] = ()  # in the past, oldest first
 
 
-def annotator_columns(tables: SnapshotTables) -> list[Column]:
+def annotators_page(
+    frame: Frame,
+    tables: SnapshotTables,
+    asked: Mapping[str, str],
+    activity: Callable[[Sequence[str]], Mapping[str, Activity]],
+) -> str:
+    """Return the page of annotators; ``activity`` returns what the store knows about some of them."""
+    columns = _annotator_columns(tables)
+    keys = {column.key for column in columns}
+    default = next(name for name in _DEFAULT_SORT if name in keys)
+    query = TableQuery.parse(frame.address("annotators"), asked, columns, default)
+    rows, total = chosen_rows(tables.annotators, query, ids="annotator", picked="verdict")
+    known = activity([row["annotator"] for row in rows])
+    for row in rows:
+        seconds, past = known.get(row["annotator"], Activity())
+        row["seconds"] = seconds
+        row["over_time"] = trend([*past, row["reliability"]]) if "reliability" in row else None
+    return list_page(
+        frame,
+        "Annotators",
+        tab="annotators",
+        under="It advises; it never blocks a person by itself.",
+        live=True,
+        table=PagedTable("Annotators", columns, rows, query, total),
+        searched="annotators",
+        words=verdict_rules(tables.fit),
+        all_text="all verdicts",
+        rules="Rules of the verdicts",
+        charts=_annotator_charts(tables),
+    )
+
+
+def _annotator_columns(tables: SnapshotTables) -> list[Column]:
     """Return the columns of the table of annotators: what the model estimates."""
-    readout = tables.fit.readout if isinstance(tables, LabelTables) else "right"
+    is_ranking = isinstance(tables, RankTables)
+    readout = "right" if isinstance(tables, RankTables) else tables.fit.readout
     wanted = [
         Column("annotator", "Annotator"),
-        Column(
-            "n_labels", "Votes" if isinstance(tables, RankTables) else "Labels", right=True, rank=1
-        ),
-        Column("accuracy", "Accuracy", ACCURACY_TIPS[readout]),
-        Column("reliability", "Reliability", HEADINGS["reliability"][1]),
+        Column("n_labels", "Votes" if is_ranking else "Labels", right=True, rank=1),
+        _headed("accuracy", tip=ACCURACY_TIPS[readout]),
+        _headed("reliability"),
         Column("over_time", "Over time", "reliability in past snapshots", sorts=False, rank=1),
-        Column("behavior", "Behavior", HEADINGS["behavior"][1], rank=1),
-        Column("matches", "Matches", HEADINGS["matches"][1], right=True, rank=2),
+        _headed("behavior", rank=1),
+        _headed("matches", right=True, rank=2),
         Column("seconds", "Seconds", "median seconds per label, of the last 100", True, False, 2),
         Column("verdict", "Verdict", "what the advice is, by the rules below the table"),
-        Column("ask", "Ask", HEADINGS["ask"][1], rank=2),
-        Column("reason", "Reason", HEADINGS["reason"][1], sorts=False, rank=2),
+        _headed("ask", rank=2),
+        _headed("reason", sorts=False, rank=2),
     ]
     known = {*tables.annotators.column_names, "seconds"}
     if "reliability" in known:
         known.add("over_time")
     return [column for column in wanted if column.key in known]
-
-
-def annotator_query(path: str, query: Mapping[str, str], tables: SnapshotTables) -> TableQuery:
-    """Return which annotators are asked for; the least accurate first, if nothing else."""
-    keys = [column.key for column in annotator_columns(tables) if column.sorts]
-    default = next(name for name in DEFAULT_SORT if name in keys)
-    return TableQuery.parse(path, query, keys, default)
-
-
-def shown_annotators(tables: SnapshotTables, query: TableQuery) -> tuple[list[dict[str, Any]], int]:
-    """Return the rows of annotators on a page of the table, and how many there are in all."""
-    rows, total = chosen_rows(tables.annotators, query, ids="annotator", picked="verdict")
-    return rows.to_pylist(), total
-
-
-def annotators_page(
-    frame: Frame,
-    tables: SnapshotTables,
-    query: TableQuery,
-    shown: tuple[Sequence[Mapping[str, Any]], int],
-    activity: Mapping[str, Activity],
-) -> str:
-    """Return the page of annotators."""
-    rows = [_with_activity(row, activity.get(row["annotator"], Activity())) for row in shown[0]]
-    rules = verdict_rules(tables.fit)
-    columns = annotator_columns(tables)
-    first = [
-        SearchForm(query, "annotators", rules, "all verdicts"),
-        paged_table(frame, "Annotators", columns, rows, query, shown[1]),
-        Rules("Rules of the verdicts", {Tag(word): text for word, text in rules.items()}),
-    ]
-    charts = [First([chart], style="") for chart in _annotator_charts(tables)]
-    under = "It advises; it never blocks a person by itself."
-    return render(
-        frame, "Annotators", First(first), *charts, tab="annotators", under=under, live=True
-    )
-
-
-def _with_activity(row: Mapping[str, Any], activity: Activity) -> dict[str, Any]:
-    past = trend([*activity.reliability, row["reliability"]]) if "reliability" in row else ""
-    return {**row, "seconds": activity.seconds, "over_time": past}
 
 
 def _annotator_charts(tables: SnapshotTables) -> list[Chart]:
@@ -153,20 +159,50 @@ def _annotator_charts(tables: SnapshotTables) -> list[Chart]:
         return []
 
 
-def item_columns(tables: LabelTables) -> list[Column]:
+def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -> str:
+    """Return the page of items, or the ranking: the most difficult or the best items first."""
+    is_ranking = isinstance(tables, RankTables)
+    columns = _ranking_columns(tables) if isinstance(tables, RankTables) else _columns(tables)
+    default = "rank" if is_ranking else "-entropy"
+    query = TableQuery.parse(frame.address("items"), asked, columns, default)
+    picked = "" if is_ranking else "status"
+    rows, total = chosen_rows(tables.items, query, ids="item", picked=picked)
+    if isinstance(tables, LabelTables):
+        for row in rows:
+            row["distribution"] = _distribution(tables, row[CODE])
+            row["label"] = category(tables, row["label"]) if "label" in row else None
+    return list_page(
+        frame,
+        frame.items_title,
+        tab="items",
+        live=True,
+        table=PagedTable(frame.items_title, columns, rows, query, total),
+        searched="items",
+        words={} if is_ranking else ITEM_STATUS,
+        all_text="all",
+        rules="Rules of the status",
+        charts=[tables.charts.ranking()] if isinstance(tables, RankTables) else [],
+    )
+
+
+def _ranking_columns(tables: RankTables) -> list[Column]:
+    return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
+
+
+def _columns(tables: LabelTables) -> list[Column]:
     """Return the columns of the table of items: what the model estimates."""
     wanted = [
         Column("item", "Item"),
-        Column("distribution", "Distribution", HEADINGS["distribution"][1], sorts=False, rank=1),
-        Column("label", "Label", HEADINGS["label"][1]),
-        Column("disputed", *HEADINGS["disputed"], rank=1),
-        Column("expectation", "Score", HEADINGS["expectation"][1], right=True, rank=1),
-        Column("confidence", "Confidence", READOUT_TIPS[tables.fit.readout], right=True),
-        Column("entropy", "Difficulty", HEADINGS["entropy"][1], right=True, rank=2),
-        Column("n_labels", "Labels", HEADINGS["n_labels"][1], right=True, rank=1),
+        _headed("distribution", sorts=False, rank=1),
+        _headed("label"),
+        _headed("disputed", rank=1),
+        _headed("expectation", right=True, rank=1),
+        _headed("confidence", tip=READOUT_TIPS[tables.fit.readout], right=True),
+        _headed("entropy", right=True, rank=2),
+        _headed("n_labels", right=True, rank=1),
         Column("status", "Status", "whether more labels would help, by the rules below the table"),
-        Column("add", "Add", HEADINGS["add"][1], right=True, rank=1),
-        Column("why", "Why", HEADINGS["why"][1], sorts=False, rank=2),
+        _headed("add", right=True, rank=1),
+        _headed("why", sorts=False, rank=2),
     ]
     known = set(tables.items.column_names)
     if tables.fit.disputed is None or not tables.fit.disputed.any():
@@ -176,41 +212,16 @@ def item_columns(tables: LabelTables) -> list[Column]:
     return [column for column in wanted if column.key in known]
 
 
-def item_query(path: str, query: Mapping[str, str], tables: LabelTables) -> TableQuery:
-    """Return which items are asked for; the most difficult first, if nothing else."""
-    keys = [column.key for column in item_columns(tables) if column.sorts]
-    return TableQuery.parse(path, query, keys, "-entropy")
-
-
-def items_page(frame: Frame, tables: LabelTables, query: TableQuery) -> str:
-    """Return the page of items."""
-    found, total = chosen_rows(tables.items, query, ids="item", picked="status")
-    rows = [
-        {
-            **row,
-            "distribution": _distribution(tables, row[CODE]),
-            "label": category(tables, row["label"]) if "label" in row else None,
-        }
-        for row in found.to_pylist()
-    ]
-    first = [
-        SearchForm(query, "items", ITEM_STATUS),
-        paged_table(frame, "Items", item_columns(tables), rows, query, total),
-        Rules("Rules of the status", {Tag(word): text for word, text in ITEM_STATUS.items()}),
-    ]
-    return render(frame, "Items", First(first), tab="items", live=True)
-
-
 def category(tables: LabelTables, code: int) -> Category:
     """Return a category with its color."""
     return Category(tables.names[code], tables.colors[code])
 
 
-def _distribution(tables: LabelTables, code: int) -> Part:
+def _distribution(tables: LabelTables, code: int) -> Mark | None:
     """Return the recovered distribution of an item as small bars."""
     theta = tables.fit.distribution
     if theta is None:
-        return ""
+        return None
     entries = slice(theta.ptr[code], theta.ptr[code + 1])
     shares = [0.0] * len(tables.names)
     for k, share in zip(
@@ -220,104 +231,58 @@ def _distribution(tables: LabelTables, code: int) -> Part:
     return bars(shares, tables.colors, tables.names)
 
 
-def ranking_query(path: str, query: Mapping[str, str]) -> TableQuery:
-    """Return which items are asked for; the best first, if nothing else."""
-    return TableQuery.parse(path, query, [column.key for column in _RANKING_COLUMNS], "rank")
-
-
-def ranking_page(frame: Frame, tables: RankTables, query: TableQuery) -> str:
-    """Return the ranking of the items."""
-    rows, total = chosen_rows(tables.items, query, ids="item")
-    columns = [c for c in _RANKING_COLUMNS if c.key != "part" or tables.fit.n_parts > 1]
-    table = paged_table(frame, "Ranking", columns, rows.to_pylist(), query, total)
-    chart = First([tables.charts.ranking()], style="")
-    first = First([SearchForm(query, "items"), table])
-    return render(frame, "Ranking", first, chart, tab="items", live=True)
-
-
-def queue_query(path: str, query: Mapping[str, str]) -> TableQuery:
-    """Return which part of the queue is asked for; the highest gain first, if nothing else."""
-    return TableQuery.parse(path, query, [c.key for c in _QUEUE_COLUMNS if c.sorts], "-gain")
-
-
 def queue_page(
-    frame: Frame, tables: SnapshotTables, query: TableQuery, leases: Sequence[Lease], now: datetime
+    frame: Frame,
+    tables: SnapshotTables,
+    asked: Mapping[str, str],
+    leases: Sequence[Lease],
+    now: datetime,
 ) -> str:
     """Return the queue: what to ask for next, whom to ask, and what is being labelled now."""
-    n_add = tables.advice.n_add
-    lead = (
-        f"{counted(n_add, frame.unit)} to ask for in this round."
-        if n_add
-        else f"No more {frame.unit}s are needed now."
-    )
+    query = TableQuery.parse(frame.address("queue"), asked, _QUEUE_COLUMNS, "-gain")
     if isinstance(tables, RankTables):
-        table = _pairs(frame, tables, query)
+        pairs = tables.advice.comparison_table()
+        query = query.within(pairs.num_rows)
+        rows = pairs.slice(query.start, ROWS_PER_PAGE).to_pylist()
+        for row in rows:
+            row["why_pair"] = row["why"]
+        table = PagedTable("Queue", _PAIR_COLUMNS, rows, query, pairs.num_rows)
     else:
-        table = _waiting_items(frame, tables, query, leases)
-    parts = [
-        First([Text(lead, "lead"), table]),
-        Section("ask", "Whom to ask", [Text(_people(frame, tables))]),
-        Section("now", "Being labelled now", [_leases(frame, tables, leases, now)]),
-    ]
-    return render(frame, "Queue", *parts, tab="queue", live=True)
-
-
-def _waiting_items(
-    frame: Frame, tables: LabelTables, query: TableQuery, leases: Sequence[Lease]
-) -> PagedTable:
-    held: dict[str, list[str]] = {}
-    for lease in leases:
-        held.setdefault(lease.item, []).append(lease.annotator)
-    waiting = tables.items.filter(pc.greater(tables.items["add"], 0))
-    found, total = chosen_rows(waiting, query, ids="item")
-    rows = [{**row, "leases": ", ".join(held.get(row["item"], []))} for row in found.to_pylist()]
-    return paged_table(frame, "Queue", _QUEUE_COLUMNS, rows, query, total)
-
-
-def _pairs(frame: Frame, tables: RankTables, query: TableQuery) -> PagedTable:
-    table = tables.advice.comparison_table()
-    query = query.within(table.num_rows)
-    found = table.slice(query.start, ROWS_PER_PAGE).to_pylist()
-    # The sentence on a pair is as wide as the table, that on an item is not.
-    rows = [
+        held: dict[str, list[str]] = {}
+        for lease in leases:
+            held.setdefault(lease.item, []).append(lease.annotator)
+        waiting = tables.items.filter(pc.greater(tables.items["add"], 0))
+        rows, total = chosen_rows(waiting, query, ids="item")
+        for row in rows:
+            row["leases"] = ", ".join(held.get(row["item"], []))
+        table = PagedTable("Queue", _QUEUE_COLUMNS, rows, query, total)
+    asked_people = tables.annotators.filter(tables.annotators["ask"])
+    best = asked_people.sort_by([("information", "descending")]).slice(0, _MAX_ASKED)
+    advised = _advised_pairs(tables) if isinstance(tables, RankTables) else {}
+    shown = [
         {
-            **row,
-            "annotator": ["somebody new"] if row["annotator"] is None else row["annotator"],
-            "reason": [row["why"]],
+            "names": advised.get(each.item, ()) if frame.is_ranking else (each.item,),
+            "annotator": each.annotator,
+            "minutes": f"{max((each.expires - now).total_seconds(), 0) / 60:.0f}",
         }
-        for row in found
+        for each in leases[:ROWS_PER_PAGE]
     ]
-    return paged_table(frame, "Queue", _PAIR_COLUMNS, rows, query, table.num_rows)
-
-
-def _people(frame: Frame, tables: SnapshotTables) -> Part:
-    """Return those to ask, the most informative first."""
-    asked = tables.annotators.filter(tables.annotators["ask"])
-    if not asked.num_rows:
-        return "Nobody: find new annotators."
-    best = asked.sort_by([("information", "descending")]).slice(0, _MAX_ASKED)
-    names = [frame.annotator(each) for each in best["annotator"].to_pylist()]
-    more = f" and {asked.num_rows - len(names):,} more" if asked.num_rows > len(names) else ""
-    return [Joined(names, ", "), f"{more}, the most informative first."]
-
-
-def _leases(frame: Frame, tables: SnapshotTables, leases: Sequence[Lease], now: datetime) -> Part:
-    if not leases:
-        what = "a pair" if frame.is_ranking else "an item"
-        return Text(f"Nothing: no annotator has asked for {what}.", "quiet")
-    tasks = _advised_pairs(tables) if isinstance(tables, RankTables) else {}
-    lines: list[Part] = [
-        [
-            _task(frame, tasks.get(lease.item), lease.item),
-            ": ",
-            frame.annotator(lease.annotator, "", 60),
-            f", for {max((lease.expires - now).total_seconds(), 0) / 60:.0f} more minutes",
-        ]
-        for lease in leases[:ROWS_PER_PAGE]
-    ]
-    if len(leases) > len(lines):
-        lines.append(f"and {len(leases) - ROWS_PER_PAGE:,} more")
-    return Tasks(lines)
+    n_add = tables.advice.n_add
+    in_round = f"{counted(n_add, frame.unit)} to ask for in this round."
+    return list_page(
+        frame,
+        "Queue",
+        tab="queue",
+        live=True,
+        lead=in_round if n_add else f"No more {frame.unit}s are needed now.",
+        table=table,
+        queue={
+            "ask": best["annotator"].to_pylist(),
+            "n_ask": asked_people.num_rows,
+            "leases": shown,
+            "n_leases": len(leases),
+        },
+    )
 
 
 def _advised_pairs(tables: RankTables) -> dict[str, LabelTask]:
@@ -328,9 +293,50 @@ def _advised_pairs(tables: RankTables) -> dict[str, LabelTask]:
     return {task.key: task for task in reversed(tasks)}  # the first of a pair is given out
 
 
-def _task(frame: Frame, pair: LabelTask | None, item: str) -> Part:
-    """Return what somebody is labelling; a pair that is not advised any more has no names."""
-    if frame.is_ranking and pair is None:
-        return "a pair"
-    names = (item,) if pair is None else pair
-    return Joined([frame.item(each) for each in names], " and ")
+def alerts_page(
+    frame: Frame, query: TableQuery, alerts: Sequence[Alert], total: int, n_others: int
+) -> str:
+    """Return one page of the alerts of a project.
+
+    Those of finished items, which ask for nothing and are many, have pages of their own; ``n_others`` is
+    the number of those on the other pages.
+    """
+    rows = [{**alert._asdict(), "text": _subject(frame, alert)} for alert in alerts]
+    is_finished = query.pick == FINISHED
+    other = frame.address("alerts", **({} if is_finished else {"pick": FINISHED}))
+    of = "about annotators and agreement" if is_finished else "of finished items"
+    values = {
+        "under": "When the verdict on an annotator changes, agreement falls, or items are finished.",
+        "live": True,
+        "may_mark": frame.n_alerts and frame.scope != "read",
+        "other": Link(other, f"{counted(n_others, 'alert')} {of}") if n_others else None,
+    }
+    table = PagedTable("Alerts", _ALERT_COLUMNS, rows, query, total)
+    return list_page(frame, "Alerts", tab="alerts", table=table, **values)
+
+
+def _subject(frame: Frame, alert: Alert) -> Link:
+    """Return the text of an alert, a link to the page of the one annotator or item, if any."""
+    address, items = "", alert.detail.get("items")
+    if alert.kind == "verdict" and alert.subject:
+        address = frame.address("annotator", id=alert.subject)
+    elif isinstance(items, list) and len(items) == 1:
+        address = frame.address("item", id=items[0])
+    return Link(address, alert.text)
+
+
+def audit_page(frame: Frame, query: TableQuery, entries: Sequence[AuditEntry], total: int) -> str:
+    """Return one page of the audit log."""
+    rows = [
+        {**each._asdict(), "actor": shorten(each.actor), "detail": _detail(each)}
+        for each in entries
+    ]
+    table = PagedTable("Audit log", _AUDIT_COLUMNS, rows, query, total)
+    under = "Who changed what. Labels are not listed here; they are never overwritten."
+    return list_page(frame, "Audit log", tab="audit", under=under, table=table)
+
+
+def _detail(entry: AuditEntry) -> str:
+    if not entry.detail:
+        return ""
+    return shorten(json.dumps(entry.detail, ensure_ascii=False, default=str), _MAX_DETAIL)

@@ -1,12 +1,11 @@
-"""The overview of a project, the list of projects, the form that logs in, and messages."""
+"""The overview of a project, the list of projects, and the page that documents the API."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any
 
 from annotruth.errors import counted
 from annotruth.report.charts.chart import Chart
@@ -16,23 +15,10 @@ from annotruth.report.charts.over_time import (
     draw_counts,
     draw_time_lines,
 )
-from annotruth.report.render import CodeText, Fact, Facts, Part, Section, SideBySide, Strong, Text
-from annotruth.serve.pages.parts import (
-    PROJECTS,
-    ChoiceField,
-    Field,
-    First,
-    Form,
-    FormBox,
-    Frame,
-    Joined,
-    Moment,
-    PageLink,
-    Tasks,
-    render,
-)
-from annotruth.serve.pages.table import Column, TableQuery, paged_table
-from annotruth.serve.store.columns import utc_now
+from annotruth.report.render import Fact, Facts
+from annotruth.serve.pages.frame import PROJECTS, Frame, Link, list_page, minute, render
+from annotruth.serve.pages.tables import Column, PagedTable, TableQuery
+from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import Alert, Project, Snapshot, WorkerState
 
 MAX_POINTS = 120
@@ -46,7 +32,6 @@ _MAX_DAYS = 366  # of longer projects, the chart has the last ones
 MAX_HOURS_READ = _MAX_DAYS * 24
 """How many hours with labels the chart needs at most."""
 
-_MAX_NAMED = 8
 _COLUMNS = [
     Column("name", "Project", sorts=False),
     Column("kind", "Kind", sorts=False, rank=1),
@@ -55,79 +40,53 @@ _COLUMNS = [
     Column("finished", "Finished", "items that need no more labels", right=True, sorts=False),
     Column("updated", "Updated", "time of the last snapshot, in UTC", sorts=False, rank=1),
 ]
-_KINDS = {"labels": "labels of items", "comparisons": "comparisons of pairs of items"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class OverviewData:
-    """What the overview shows."""
+def overview_page(
+    frame: Frame,
+    project: Project,
+    snapshots: Sequence[Snapshot] = (),
+    *,
+    per_hour: Mapping[datetime, int] | None = None,
+    state: WorkerState | None = None,
+    alerts: Sequence[Alert] = (),
+    to_drop: Sequence[str] = (),
+    n_received: int = 0,
+    now: datetime | None = None,
+) -> str:
+    """Return the overview of a project.
 
-    project: Project
-    snapshots: Sequence[Snapshot] = ()  # its snapshots, oldest first
-    per_hour: Mapping[datetime, int] | None = None  # labels per hour
-    state: WorkerState | None = None  # what the worker last said
-    # The latest alerts that nobody has seen and that ask for something.
-    alerts: Sequence[Alert] = ()
-    to_drop: Sequence[str] = ()  # the annotators that the advice is to drop
-    n_received: int = 0  # how many labels were received, where there is no snapshot yet
-    now: datetime = field(default_factory=utc_now)
-
-    @property
-    def summary(self) -> Mapping[str, object]:
-        """The figures of the latest snapshot."""
-        return self.snapshots[-1].summary if self.snapshots else {}
-
-
-def overview_page(frame: Frame, data: OverviewData) -> str:
-    """Return the overview of a project."""
-    error = data.state.error if data.state is not None else ""
-    if not data.snapshots:
-        first = First(_first_fit(frame, data.n_received) if data.n_received else _waiting(frame))
-        return render(
-            frame, frame.project, first, tab="", notice=error, live=True, every_label=True
-        )
-    last = data.snapshots[-1]
-    under = f"{last.model} · {Moment(last.created).text} UTC · snapshot {last.version:,}"
-    charts = _charts(frame, data)
-    parts = [
-        First([Facts(_facts(frame, data))]),
-        Section("now", "What to do now", [_tasks(frame, data)]),
-        Section("time", "Over time", [SideBySide(charts)]) if charts else "",
-    ]
-    return render(frame, frame.project, *parts, tab="", under=under, notice=error, live=True)
-
-
-def _first_fit(frame: Frame, n_received: int) -> list[Part]:
-    """Return what a project with labels but without snapshots shows."""
-    text = (
-        "They are being fitted for the first time. In a new installation this compiles code first, "
-        "which takes up to a minute."
+    ``snapshots`` are the oldest first, ``per_hour`` counts labels, ``alerts`` are those that nobody has
+    seen and that ask for something, ``to_drop`` are the annotators that the advice is to drop, and
+    ``n_received`` counts labels where there is no snapshot yet.
+    """
+    page = {"tab": "", "notice": "" if state is None else state.error, "live": True}
+    if not snapshots:
+        received = (f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")
+        page |= {"facts": None, "n_received": n_received, "received": Facts([received])}
+        return render(frame, "overview.html", frame.project, every_label=True, **page)
+    last = snapshots[-1]
+    notes, n_needed = last.summary.get("notes"), last.summary.get("n_needed")
+    return render(
+        frame,
+        "overview.html",
+        frame.project,
+        under=f"{last.model} · {minute(last.created)} UTC · snapshot {last.version:,}",
+        facts=Facts(_facts(frame, project, last, utc_now() if now is None else now)),
+        notes=notes if isinstance(notes, list) else [],
+        n_needed=None if n_needed is None else _whole(n_needed),
+        to_drop=to_drop,
+        alerts=alerts,
+        charts=_charts(frame, snapshots, per_hour),
+        **page,
     )
-    return [
-        Facts([(f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")]),
-        Text(text, "lead"),
-    ]
 
 
-def _waiting(frame: Frame) -> list[Part]:
-    """Return what a project without snapshots shows."""
-    example = (
-        '{"left": "a", "right": "b", "annotator": "ann", "outcome": "left"}'
-        if frame.is_ranking
-        else '{"item": "1", "annotator": "ann", "label": "cat"}'
-    )
-    command = (
-        f"curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' -d '{example}' "
-        f"http://HOST/api/v1{frame.address()}/{frame.unit}s"
-    )
-    lead = f"Waiting for the first {frame.unit}s. This page shows them as they arrive."
-    return [Text(lead, "lead"), Text(CodeText(command))]
-
-
-def _facts(frame: Frame, data: OverviewData) -> list[Fact]:
-    summary, last = data.summary, data.snapshots[-1]
-    n_items = _whole(summary.get("n_items"))
-    rows: list[Fact] = [(f"{frame.unit}s".capitalize(), f"{last.n_labels:,}", _rate(summary))]
+def _facts(frame: Frame, project: Project, last: Snapshot, now: datetime) -> list[Fact]:
+    summary = last.summary
+    n_items, rate = _whole(summary.get("n_items")), _number(summary.get("labels_per_hour"))
+    pace = f"{rate:,.0f} per hour on average, last 24 hours" if rate else ""
+    rows: list[Fact] = [(f"{frame.unit}s".capitalize(), f"{last.n_labels:,}", pace)]
     if not frame.is_ranking:
         finished = _whole(summary.get("n_finished"))
         share = f"{finished / n_items:.0%} need no more labels" if n_items else ""
@@ -144,66 +103,36 @@ def _facts(frame: Frame, data: OverviewData) -> list[Fact]:
     rows.append(("Annotators", f"{_whole(summary.get('n_annotators')):,}", note))
     cost = _number(summary.get("cost"))
     if cost is not None:
-        each = _number(data.project.settings.get("cost_per_label"))
+        each = _number(project.settings.get("cost_per_label"))
         note = f"{each:g} per {frame.unit}" if each is not None else ""
         rows.append(("Cost so far", f"{cost:,.2f}", note))
     if summary.get("n_needed") is not None:
-        rows.append(_expected(frame, summary, data.now))
+        rows.append(("Expected end", *_expected(frame, summary, now)))
     return rows
 
 
-def _expected(frame: Frame, summary: Mapping[str, object], now: datetime) -> Fact:
-    """Return when the project is expected to need no more labels."""
+def _expected(frame: Frame, summary: Mapping[str, object], now: datetime) -> tuple[str, str]:
+    """Return when the project is expected to need no more labels, and how many it needs."""
     n_needed = _whole(summary.get("n_needed"))
     if not n_needed:
-        return "Expected end", "now", f"no more {frame.unit}s are needed"
+        return "now", f"no more {frame.unit}s are needed"
     still = f"{counted(n_needed, frame.unit)} to go"
     try:
-        time = datetime.fromisoformat(str(summary.get("expected_end")))
+        time = datetime.fromisoformat(str(summary.get("expected_end"))).astimezone(UTC)
     except ValueError:
-        return "Expected end", "not known yet", still
+        return "not known yet", still
     if time < now:  # labels stopped coming
-        return "Expected end", "not known", still
-    text = f"{time.astimezone(UTC):%d %b %Y}".lstrip("0")
-    if time - now < _DAY:
-        text = f"{time.astimezone(UTC):%H:%M} UTC"
-    return "Expected end", text, still
+        return "not known", still
+    return f"{time:%H:%M} UTC" if time - now < _DAY else f"{time:%d %b %Y}".lstrip("0"), still
 
 
-def _rate(summary: Mapping[str, object]) -> str:
-    """Return how fast labels came in during the last day."""
-    rate = _number(summary.get("labels_per_hour"))
-    return f"{rate:,.0f} per hour on average, last 24 hours" if rate else ""
-
-
-def _tasks(frame: Frame, data: OverviewData) -> Part:
-    """Return what to do now: whom to look at, what to ask for, and alerts."""
-    notes = data.summary.get("notes")
-    lines: list[Part] = list(notes) if isinstance(notes, list) else []
-    if data.to_drop:
-        named = Joined([frame.annotator(a, "", 60) for a in data.to_drop[:_MAX_NAMED]], ", ")
-        n_more = len(data.to_drop) - _MAX_NAMED
-        more = f" and {n_more:,} more" if n_more > 0 else ""
-        count = Strong(f"{counted(len(data.to_drop), 'annotator')} to drop")
-        lines.append([count, ": ", named, more])
-    n_needed = data.summary.get("n_needed")
-    if n_needed:
-        asked = Strong(f"{counted(_whole(n_needed), frame.unit)} to ask for")
-        lines.append([asked, ": ", PageLink(frame.address("queue"), "queue")])
-    elif n_needed == 0:
-        lines.append(f"No more {frame.unit}s are needed now.")
-    lines += [[Moment(alert.created), f" {alert.text}"] for alert in data.alerts[:_MAX_NAMED]]
-    return Tasks(lines) if lines else Text("Nothing yet.", "quiet")
-
-
-def _charts(frame: Frame, data: OverviewData) -> list[Chart]:
-    charts = []
-    if data.per_hour:
-        charts.append(_counts_chart(frame, data.per_hour))
-    rows = thinned_snapshots(data.snapshots)
+def _charts(
+    frame: Frame, snapshots: Sequence[Snapshot], per_hour: Mapping[datetime, int] | None
+) -> list[Chart]:
+    charts = [_counts_chart(frame, per_hour)] if per_hour else []
     lines = {}
     for key, title in (("agreement", "agreement"), ("n_finished", "share of items finished")):
-        points = [(row.created, _point(row, key)) for row in rows]
+        points = [(row.created, _point(row, key)) for row in thinned_snapshots(snapshots)]
         known = [(time, value) for time, value in points if value is not None]
         if len(known) > 1 and not (frame.is_ranking and key == "n_finished"):
             lines[title] = TimeLine.without_intervals(*map(list, zip(*known, strict=True)))
@@ -228,16 +157,15 @@ def _point(row: Snapshot, key: str) -> float | None:
 
 
 def _lines_chart(lines: Mapping[str, TimeLine], low: float) -> Chart:
-    columns = {
-        "series": [name for name, line in lines.items() for _ in line.time],
-        "time": [time.isoformat() for line in lines.values() for time in line.time],
-        "value": [value for line in lines.values() for value in line.value.tolist()],
-    }
     return Chart(
         name="progress",
         title="Agreement and progress",
         caption="One point per snapshot.",
-        data=columns,
+        data={
+            "series": [name for name, line in lines.items() for _ in line.time],
+            "time": [time.isoformat() for line in lines.values() for time in line.time],
+            "value": [value for line in lines.values() for value in line.value.tolist()],
+        },
         draw=lambda width: draw_time_lines(lines, width, domain=(low, 1.0)),
         width=TIME_LINES_WIDTH * 2 / 3,
     )
@@ -281,64 +209,29 @@ def _whole(value: object) -> int:
     return int(_number(value) or 0)
 
 
-class ProjectRow(NamedTuple):
-    """A project and its latest snapshot."""
-
-    project: Project
-    snapshot: Snapshot | None = None
-
-
-def projects_page(frame: Frame, rows: Sequence[ProjectRow], *, may_create: bool) -> str:
-    """Return the list of projects."""
-    query = TableQuery(path=PROJECTS, sort="")
-    table = paged_table(frame, "Projects", _COLUMNS, map(_row, rows), query, len(rows))
-    parts: list[Part] = [First([table])]
-    if may_create:
-        pattern = {"required": "", "pattern": "[a-z0-9\\-]{1,60}", "maxlength": 60}
-        fields = (
-            Field("name", "Name", tip="lower-case letters, digits and -", attributes=pattern),
-            ChoiceField("kind", "Kind", _KINDS),
-        )
-        made = Form(PROJECTS, fields, csrf=frame.csrf, button="Create")
-        parts.append(Section("new", "New project", [FormBox(made)]))
-    return render(frame, "Projects", *parts)
+def projects_page(
+    frame: Frame, rows: Sequence[tuple[Project, Snapshot | None]], *, may_create: bool
+) -> str:
+    """Return the list of projects with the latest snapshot of each."""
+    listed = [_row(*each) for each in rows]
+    table = PagedTable("Projects", _COLUMNS, listed, TableQuery(path=PROJECTS), len(rows))
+    return list_page(frame, "Projects", table=table, may_create=may_create)
 
 
-def _row(each: ProjectRow) -> dict[str, Part]:
-    project, snapshot = each
-    name = PageLink(Frame(project=project.name).address(), project.name)
+def _row(project: Project, snapshot: Snapshot | None) -> dict[str, object]:
+    name = Link(Frame(project=project.name).address(), project.name)
+    row: dict[str, object] = {"name": name, "kind": project.kind, "n_labels": 0}
     if snapshot is None:
-        return {"name": name, "kind": project.kind, "n_labels": 0}
+        return row
     summary = snapshot.summary
     finished, n_items = summary.get("n_finished"), summary.get("n_items")
-    is_ranking = project.kind == "comparisons" or finished is None or not n_items
-    return {
-        "name": name,
-        "kind": project.kind,
-        "n_labels": snapshot.n_labels,
-        "agreement": summary.get("agreement"),
-        "finished": "" if is_ranking else f"{finished:,} of {n_items:,}",
-        "updated": Moment(snapshot.created),
-    }
+    if project.kind == "labels" and finished is not None and n_items:
+        row["finished"] = f"{finished:,} of {n_items:,}"
+    more = {"agreement": summary.get("agreement"), "updated": snapshot.created}
+    return {**row, "n_labels": snapshot.n_labels, **more}
 
 
-def login_page(*, wrong: bool = False) -> str:
-    """Return the form that logs in with a token.
-
-    A link that `annotruth serve` prints has the token behind ``#``, which browsers do not send;
-    the page's script puts it into the form.
-    """
-    attributes = {"required": "", "autocomplete": "off", "spellcheck": "false", "autofocus": ""}
-    tip = "made by: annotruth serve token create"
-    token = Field(
-        "token", "Token", kind="password", tip=tip, attributes={**attributes, "id": "token"}
-    )
-    form = Form("/login", [token], button="Log in", name="login")
-    notice = "This token is unknown, revoked or expired." if wrong else ""
-    return render(Frame(scope=""), "Log in", First([FormBox(form)]), notice=notice)
-
-
-def message_page(frame: Frame, title: str, text: str) -> str:
-    """Return a page with one message, such as that of an error."""
-    link = Text(PageLink(PROJECTS, "Projects"))
-    return render(frame, title, First([Text(text, "lead"), link]))
+def api_page(schema: Mapping[str, Any]) -> str:
+    """Return a page that documents the API, given its OpenAPI description; it works offline."""
+    title = f"API of {schema['info']['title']} {schema['info']['version']}"
+    return render(Frame(), "api.html", title, schema=schema)

@@ -6,52 +6,55 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import AnnotruthError
-from annotruth.report.render import Text
-from annotruth.serve.pages import details, lists, settings, static
-from annotruth.serve.pages.lists import Activity
-from annotruth.serve.pages.overview import (
-    MAX_HOURS_READ,
-    OverviewData,
-    ProjectRow,
+from annotruth.serve.pages import details, lists
+from annotruth.serve.pages.frame import (
+    PROJECTS,
+    STATIC,
+    Frame,
+    colors_name,
     login_page,
     message_page,
-    overview_page,
-    projects_page,
+    static_file,
+    version_hash,
 )
-from annotruth.serve.pages.parts import PROJECTS, First, Frame, render
-from annotruth.serve.pages.snapshot_tables import LabelTables, RankTables, SnapshotTables
-from annotruth.serve.pages.table import ROWS_PER_PAGE
+from annotruth.serve.pages.lists import Activity
+from annotruth.serve.pages.overview import MAX_HOURS_READ, overview_page, projects_page
+from annotruth.serve.pages.tables import (
+    ROWS_PER_PAGE,
+    LabelTables,
+    RankTables,
+    SnapshotTables,
+    TableQuery,
+)
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import current_labels, current_of_slots
 from annotruth.serve.store.projects import (
     active_leases,
+    annotator_history,
     get_content,
     get_gold,
     get_traits,
-    list_projects,
-)
-from annotruth.serve.store.rows import count, find
-from annotruth.serve.store.snapshots import (
-    annotator_history,
     get_worker_state,
     hourly_counts,
     latest_annotator_history,
     latest_snapshot,
+    list_projects,
     snapshot_history,
 )
+from annotruth.serve.store.rows import count, find, rows_of
 from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
 from annotruth.serve.web.auth import Access, require
-from annotruth.serve.web.context import ServeContext, context_of
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
+from annotruth.serve.web.parameters import ServeContext, context_of
 from annotruth.serve.web.schemas import AlertKind
 
 TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")
@@ -69,66 +72,7 @@ _MAX_ALERTS = 8  # on the overview
 _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
 
 Reader = Annotated[Access, Depends(require("read"))]
-
-
-def activity_of(
-    connection: Connection, project_id: int, annotators: Sequence[str]
-) -> dict[str, Activity]:
-    """Return the speed and the past reliability of some annotators."""
-    found = {}
-    for annotator in annotators:
-        past = annotator_history(connection, project_id, annotator)[-_TREND_POINTS:]
-        seconds = median_seconds(connection, project_id, annotator)
-        found[annotator] = Activity(seconds, [each.reliability for each in past])
-    return found
-
-
-def median_seconds(connection: Connection, project_id: int, annotator: str) -> float | None:
-    """Return the median time from start to submission of an annotator's latest labels."""
-    latest = (
-        select(event.c.started, event.c.submitted)
-        .where(
-            event.c.project == project_id,
-            event.c.annotator == annotator,
-            event.c.started.is_not(None),
-            ~event.c.deleted,
-        )
-        .order_by(_LATEST_FIRST)
-        .limit(_RECENT)
-    )
-    seconds = [(row.submitted - row.started).total_seconds() for row in connection.execute(latest)]
-    return median(seconds) if seconds else None
-
-
-def past_events(
-    connection: Connection, project_id: int, item: str, current: Sequence[StoredEvent]
-) -> list[StoredEvent]:
-    """Return the events of an item that are not its current labels, the latest first."""
-    query = select(event).where(event.c.project == project_id, event.c.item == item)
-    latest = query.order_by(_LATEST_FIRST).limit(_MAX_PAST + len(current))
-    kept = {each.seq for each in current}
-    return [StoredEvent(*row) for row in connection.execute(latest) if row.seq not in kept][
-        :_MAX_PAST
-    ]
-
-
-def n_received(connection: Connection, project_id: int) -> int:
-    """Return how many events a project has received."""
-    return connection.scalar(select(func.count()).where(event.c.project == project_id)) or 0
-
-
-def to_drop(connection: Connection, project_id: int) -> list[str]:
-    """Return the annotators whose last verdict is to drop them, by name."""
-    latest = latest_annotator_history(connection, project_id)
-    return sorted(name for name, row in latest.items() if row.verdict == "drop")
-
-
-def n_unseen(connection: Connection, project_id: int) -> int:
-    """Return how many alerts of a project that ask for something nobody has seen."""
-    unseen = select(func.count()).where(
-        alert.c.project == project_id, ~alert.c.seen, alert.c.kind.in_(TO_ACT_ON)
-    )
-    return connection.scalar(unseen) or 0
+Admin = Annotated[Access, Depends(require("admin"))]
 
 
 class PageRoute(APIRoute):
@@ -139,49 +83,52 @@ class PageRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_with_pages(request: Request) -> Response:
+            frame = Frame(scope="")
             try:
                 return await handle(request)
             except HTTPException as error:
                 if error.status_code == 401:
                     return HTMLResponse(login_page(), 401)
-                frame, title = Frame(scope=""), f"Error {error.status_code}"
-                page = message_page(frame, title, str(error.detail))
+                page = message_page(frame, f"Error {error.status_code}", str(error.detail))
                 return HTMLResponse(page, error.status_code, error.headers)
             except DatabaseUnavailableError as error:
                 # The message names the server or the file, which visitors need not know.
                 _LOGGER.warning("%s", error)
                 text = f"{error.public_reason.capitalize()}: load this page again in a moment."
-                return HTMLResponse(message_page(Frame(scope=""), "Error 503", text), 503)
+                return HTMLResponse(message_page(frame, "Error 503", text), 503)
             except AnnotruthError as error:
-                return HTMLResponse(message_page(Frame(scope=""), "Not possible", str(error)), 422)
+                return HTMLResponse(message_page(frame, "Not possible", str(error)), 422)
 
         return handle_with_pages
 
 
-def make_read_router() -> APIRouter:
-    """Return the routes of all pages that only show something."""
-    router = APIRouter(route_class=PageRoute, include_in_schema=False)
-    router.add_api_route("/", _home)
-    router.add_api_route(f"{static.STATIC}/{{version}}/{{name}}", _static)
-    router.add_api_route(PROJECTS, _projects)
-    for path, endpoint in _PAGES.items():
-        router.add_api_route(f"{PROJECTS}/{{project}}{path}", endpoint)
-    return router
+router = APIRouter(
+    route_class=PageRoute, include_in_schema=False, default_response_class=HTMLResponse
+)
 
 
-async def _home() -> Response:
-    return RedirectResponse(PROJECTS, 303)
+class Visit(NamedTuple):
+    """Who looks at which project, and the tables of its latest snapshot, if there is one."""
 
+    context: ServeContext
+    frame: Frame
+    tables: SnapshotTables | None
+    project: int
 
-async def _static(version: str, name: str) -> Response:
-    try:
-        found = static.static_file(name)
-    except KeyError:
-        raise HTTPException(404, "there is no such file") from None
-    if version != static.version_hash():  # of another version of the package
-        raise HTTPException(404, "there is no such file: load the page again")
-    headers = {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
-    return Response(found.content, media_type=found.media_type, headers=headers)
+    @classmethod
+    def of(cls, request: Request, access: Access) -> Visit:
+        """Return the visit of a request to a project's page."""
+        context = context_of(request)
+        loaded, tables = context.snapshots.get(access.project.id), None
+        if loaded is not None:
+            make: Any = RankTables if access.project.kind == "comparisons" else LabelTables
+            tables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
+        return cls(context, frame_of(context, access, tables), tables, access.project.id)
+
+    def waiting(self, title: str, tab: str) -> str:
+        """Return the page where there is no snapshot yet."""
+        text = "There is no snapshot yet."
+        return message_page(self.frame, title, text, with_link=False, tab=tab, live=True)
 
 
 def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | None = None) -> Frame:
@@ -199,138 +146,125 @@ def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | Non
         kind=project.kind,
         scope=access.token.scope,
         n_alerts=n_alerts,
-        colors=static.colors_name(scale),
+        colors=colors_name(scale),
     )
 
 
-def _tables(context: ServeContext, access: Access) -> SnapshotTables | None:
-    """Return the tables of a project's latest snapshot; None if there is none yet."""
-    loaded = context.snapshots.get(access.project.id)
-    if loaded is None:
-        return None
-    make: Any = RankTables if access.project.kind == "comparisons" else LabelTables
-    tables: SnapshotTables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
-    return tables
+@router.get("/")
+async def _home() -> Response:
+    return RedirectResponse(PROJECTS, 303)
 
 
-def _waiting(frame: Frame, title: str, tab: str) -> Response:
-    wait = First([Text("There is no snapshot yet.", "lead")])
-    return HTMLResponse(render(frame, title, wait, tab=tab, live=True))
+@router.get(f"{STATIC}/{{version}}/{{name}}")
+async def _static(version: str, name: str) -> Response:
+    try:
+        found = static_file(name)
+    except KeyError:
+        raise HTTPException(404, "there is no such file") from None
+    if version != version_hash():  # of another version of the package
+        raise HTTPException(404, "there is no such file: load the page again")
+    headers = {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
+    return Response(found.content, media_type=found.media_type, headers=headers)
 
 
-def _projects(request: Request, access: Reader) -> Response:
+@router.get(PROJECTS)
+def _projects(request: Request, access: Reader) -> str:
     context = context_of(request)
     with context.database.connect() as connection:
         rows = [
-            ProjectRow(each, latest_snapshot(connection, each.id))
+            (each, latest_snapshot(connection, each.id))
             for each in list_projects(connection)
             if access.token.allows("read", each.id)
         ]
     may_create = access.token.allows("admin", None) and access.token.project is None
-    return HTMLResponse(projects_page(frame_of(context, access), rows, may_create=may_create))
+    return projects_page(frame_of(context, access), rows, may_create=may_create)
 
 
-def _overview(request: Request, access: Reader) -> Response:
+@router.get(f"{PROJECTS}/{{project}}")
+def _overview(request: Request, access: Reader) -> str:
     context, project = context_of(request), access.project
     with context.database.connect() as connection:
         snapshots = snapshot_history(connection, project.id, limit=_MAX_SNAPSHOTS)
-        data = OverviewData(
-            project=project,
-            snapshots=snapshots,
-            n_received=0 if snapshots else n_received(connection, project.id),
-            per_hour=hourly_counts(connection, project.id, limit=MAX_HOURS_READ),
-            state=get_worker_state(connection, project.id),
-            alerts=find(
-                connection,
-                Alert,
-                alert.c.kind.in_(TO_ACT_ON),
-                order=[alert.c.id.desc()],
-                limit=_MAX_ALERTS,
-                project=project.id,
-                seen=False,
+        shown: dict[str, Any] = {
+            "n_received": 0 if snapshots else count(connection, StoredEvent, project=project.id),
+            "per_hour": hourly_counts(connection, project.id, limit=MAX_HOURS_READ),
+            "state": get_worker_state(connection, project.id),
+            "alerts": _latest_alerts(
+                connection, project.id, TO_ACT_ON, limit=_MAX_ALERTS, seen=False
             ),
-            to_drop=to_drop(connection, project.id),
+            "to_drop": to_drop(connection, project.id),
+        }
+    return overview_page(frame_of(context, access), project, snapshots, **shown)
+
+
+@router.get(f"{PROJECTS}/{{project}}/annotators")
+def _annotators(request: Request, access: Reader) -> str:
+    visit = Visit.of(request, access)
+    if visit.tables is None:
+        return visit.waiting("Annotators", "annotators")
+    with visit.context.database.connect() as connection:
+        return lists.annotators_page(
+            visit.frame,
+            visit.tables,
+            request.query_params,
+            lambda names: activity_of(connection, visit.project, names),
         )
-    return HTMLResponse(overview_page(frame_of(context, access), data))
 
 
-def _annotators(request: Request, access: Reader) -> Response:
-    context = context_of(request)
-    tables = _tables(context, access)
-    frame = frame_of(context, access, tables)
-    if tables is None:
-        return _waiting(frame, "Annotators", "annotators")
-    query = lists.annotator_query(frame.address("annotators"), request.query_params, tables)
-    rows, total = lists.shown_annotators(tables, query)
-    with context.database.connect() as connection:
-        names = [row["annotator"] for row in rows]
-        activity = activity_of(connection, access.project.id, names)
-    page = lists.annotators_page(frame, tables, query, (rows, total), activity)
-    return HTMLResponse(page)
+@router.get(f"{PROJECTS}/{{project}}/annotator")
+def _annotator(request: Request, access: Reader, id: str) -> str:
+    visit = Visit.of(request, access)
+    with visit.context.database.connect() as connection:
+        if visit.tables is None or visit.tables.annotator_code(id) is None:
+            _refuse_unknown(connection, visit.project, annotator=id)
 
+        def events(items: Sequence[str]) -> dict[str, StoredEvent]:
+            slots = [(item, id) for item in items]
+            return {each.item: each for each in current_of_slots(connection, visit.project, slots)}
 
-def _annotator(request: Request, access: Reader, id: str) -> Response:
-    context, project = context_of(request), access.project
-    tables = _tables(context, access)
-    frame = frame_of(context, access, tables)
-    code = None if tables is None else tables.annotator_code(id)
-    if tables is None or code is None:
-        _refuse_unknown(context, project.id, annotator=id)
-        return HTMLResponse(details.annotator_page(frame, details.AnnotatorData(annotator=id)))
-    query = details.label_query(frame.address("annotator"), request.query_params, tables)
-    rows, total = details.shown_labels(tables, code, query)
-    with context.database.connect() as connection:
-        slots = [(row["item"], id) for row in rows if "item" in row]
-        data = details.AnnotatorData(
-            annotator=id,
-            tables=tables,
-            history=annotator_history(connection, project.id, id),
-            traits=get_traits(connection, project.id, id),
-            seconds=median_seconds(connection, project.id, id),
-            events={each.item: each for each in current_of_slots(connection, project.id, slots)},
+        return details.annotator_page(
+            visit.frame,
+            id,
+            visit.tables,
+            request.query_params,
+            history=annotator_history(connection, visit.project, id),
+            traits=get_traits(connection, visit.project, id),
+            seconds=median_seconds(connection, visit.project, id),
+            events=events,
         )
-    return HTMLResponse(details.annotator_page(frame, data, query, (rows, total)))
 
 
-def _items(request: Request, access: Reader) -> Response:
-    context = context_of(request)
-    tables = _tables(context, access)
-    frame = frame_of(context, access, tables)
-    path = frame.address("items")
-    if isinstance(tables, RankTables):
-        query = lists.ranking_query(path, request.query_params)
-        return HTMLResponse(lists.ranking_page(frame, tables, query))
-    if tables is None:
-        return _waiting(frame, "Ranking" if frame.is_ranking else "Items", "items")
-    query = lists.item_query(path, request.query_params, tables)
-    return HTMLResponse(lists.items_page(frame, tables, query))
+@router.get(f"{PROJECTS}/{{project}}/items")
+def _items(request: Request, access: Reader) -> str:
+    visit = Visit.of(request, access)
+    if visit.tables is None:
+        return visit.waiting(visit.frame.items_title, "items")
+    return lists.items_page(visit.frame, visit.tables, request.query_params)
 
 
+@router.get(f"{PROJECTS}/{{project}}/item")
 def _item(request: Request, access: Reader, id: str) -> Response:
-    context, project = context_of(request), access.project
-    tables = _tables(context, access)
-    frame = frame_of(context, access, tables)
-    with context.database.connect() as connection:
-        content = get_content(connection, project.id, id)
-        if tables is None or tables.item_code(id) is None:
-            _refuse_unknown(context, project.id, item=id, known=content is not None)
-        if frame.is_ranking:
-            ranked = tables if isinstance(tables, RankTables) else None
-            page = details.ranked_item_page(frame, id, ranked, content)
+    visit = Visit.of(request, access)
+    with visit.context.database.connect() as connection:
+        content = get_content(connection, visit.project, id)
+        if content is None and (visit.tables is None or visit.tables.item_code(id) is None):
+            _refuse_unknown(connection, visit.project, item=id)
+        if visit.frame.is_ranking:
+            ranked = visit.tables if isinstance(visit.tables, RankTables) else None
+            page = details.ranked_item_page(visit.frame, id, ranked, content)
         else:
-            labels = current_labels(connection, project.id, item=id)
-            now = datetime.now(UTC)
-            held = active_leases(connection, project.id, now, item=id)
-            data = details.ItemData(
-                item=id,
-                tables=tables if isinstance(tables, LabelTables) else None,
+            labels = current_labels(connection, visit.project, item=id)
+            leases = active_leases(connection, visit.project, datetime.now(UTC), item=id)
+            page = details.item_page(
+                visit.frame,
+                id,
+                visit.tables if isinstance(visit.tables, LabelTables) else None,
                 labels=labels,
-                past=past_events(connection, project.id, id, labels),
+                past=past_events(connection, visit.project, id, labels),
                 content=content,
-                gold=get_gold(connection, project.id, id),
-                leases=[lease.annotator for lease in held],
+                gold=get_gold(connection, visit.project, id),
+                leases=[lease.annotator for lease in leases],
             )
-            page = details.item_page(frame, data)
     return HTMLResponse(page, headers={"Content-Security-Policy": _policy(content)})
 
 
@@ -341,86 +275,104 @@ def _policy(content: Any) -> str:
     return "; ".join([*kept, *(f"{name} {values}" for name, values in allowed.items())])
 
 
-def _refuse_unknown(
-    context: ServeContext,
-    project_id: int,
-    *,
-    item: str | None = None,
-    annotator: str | None = None,
-    known: bool = False,
-) -> None:
-    """Refuse an item or annotator that neither the snapshot nor the store knows."""
-    if known:
-        return
-    with context.database.connect() as connection:
-        found = "\0" not in (item or annotator or "") and current_labels(
-            connection, project_id, item=item, annotator=annotator
-        )
-    if not found:
-        raise HTTPException(404, f"there is no such {'item' if annotator is None else 'annotator'}")
+def _refuse_unknown(connection: Connection, project_id: int, **of: str) -> None:
+    """Refuse an item or annotator that the store does not know."""
+    ((what, id_),) = of.items()
+    if "\0" in id_ or not current_labels(connection, project_id, **of):
+        raise HTTPException(404, f"there is no such {what}")
 
 
-def _queue(request: Request, access: Reader) -> Response:
-    context = context_of(request)
-    tables = _tables(context, access)
-    frame = frame_of(context, access, tables)
-    if tables is None:
-        return _waiting(frame, "Queue", "queue")
-    query = lists.queue_query(frame.address("queue"), request.query_params)
-    now = datetime.now(UTC)
-    with context.database.connect() as connection:
-        leases = active_leases(connection, access.project.id, now)
-    return HTMLResponse(lists.queue_page(frame, tables, query, leases, now))
+@router.get(f"{PROJECTS}/{{project}}/queue")
+def _queue(request: Request, access: Reader) -> str:
+    visit, now = Visit.of(request, access), datetime.now(UTC)
+    if visit.tables is None:
+        return visit.waiting("Queue", "queue")
+    with visit.context.database.connect() as connection:
+        leases = active_leases(connection, visit.project, now)
+    return lists.queue_page(visit.frame, visit.tables, request.query_params, leases, now)
 
 
-def _alerts(request: Request, access: Reader) -> Response:
-    context, project = context_of(request), access.project
+@router.get(f"{PROJECTS}/{{project}}/alerts")
+def _alerts(request: Request, access: Reader) -> str:
+    context, project = context_of(request), access.project.id
     frame = frame_of(context, access)
-    query = settings.log_query(frame.address("alerts"), request.query_params)
-    kinds, others = TO_ACT_ON, settings.FINISHED
-    if query.pick == settings.FINISHED_PICK:
+    query = TableQuery.parse(frame.address("alerts"), request.query_params)
+    kinds, others = TO_ACT_ON, (lists.FINISHED,)
+    if query.pick == lists.FINISHED:
         kinds, others = others, kinds
     with context.database.connect() as connection:
-        total = count(connection, Alert, alert.c.kind.in_(kinds), project=project.id)
-        n_others = count(connection, Alert, alert.c.kind.in_(others), project=project.id)
-        query = query.within(total)
-        shown = find(
-            connection,
-            Alert,
-            alert.c.kind.in_(kinds),
-            order=[alert.c.id.desc()],
-            limit=ROWS_PER_PAGE,
-            offset=query.start,
-            project=project.id,
+        total, n_others = (
+            count(connection, Alert, alert.c.kind.in_(each), project=project)
+            for each in (kinds, others)
         )
-    return HTMLResponse(settings.alerts_page(frame, query, shown, total, n_others))
+        query = query.within(total)
+        shown = _latest_alerts(connection, project, kinds, limit=ROWS_PER_PAGE, offset=query.start)
+    return lists.alerts_page(frame, query, shown, total, n_others)
 
 
-def _audit(request: Request, access: Annotated[Access, Depends(require("admin"))]) -> Response:
-    context, project = context_of(request), access.project
+@router.get(f"{PROJECTS}/{{project}}/audit")
+def _audit(request: Request, access: Admin) -> str:
+    context, project = context_of(request), access.project.id
     frame = frame_of(context, access)
-    query = settings.log_query(frame.address("audit"), request.query_params)
+    query = TableQuery.parse(frame.address("audit"), request.query_params)
+    part: dict[str, Any] = {"order": [audit.c.seq.desc()], "limit": ROWS_PER_PAGE}
     with context.database.connect() as connection:
-        total = count(connection, AuditEntry, project=project.id)
+        total = count(connection, AuditEntry, project=project)
         query = query.within(total)
-        entries = find(
-            connection,
-            AuditEntry,
-            order=[audit.c.seq.desc()],
-            limit=ROWS_PER_PAGE,
-            offset=query.start,
-            project=project.id,
-        )
-    return HTMLResponse(settings.audit_page(frame, query, entries, total))
+        entries = find(connection, AuditEntry, offset=query.start, project=project, **part)
+    return lists.audit_page(frame, query, entries, total)
 
 
-_PAGES: dict[str, Callable[..., Any]] = {
-    "": _overview,
-    "/annotators": _annotators,
-    "/annotator": _annotator,
-    "/items": _items,
-    "/item": _item,
-    "/queue": _queue,
-    "/alerts": _alerts,
-    "/audit": _audit,
-}
+def _latest_alerts(
+    connection: Connection, project_id: int, kinds: Sequence[AlertKind], **options: Any
+) -> list[Alert]:
+    order = [alert.c.id.desc()]
+    of_kinds = alert.c.kind.in_(kinds)
+    return find(connection, Alert, of_kinds, order=order, project=project_id, **options)
+
+
+def n_unseen(connection: Connection, project_id: int) -> int:
+    """Return how many alerts of a project that ask for something nobody has seen."""
+    return count(connection, Alert, alert.c.kind.in_(TO_ACT_ON), project=project_id, seen=False)
+
+
+def activity_of(
+    connection: Connection, project_id: int, annotators: Sequence[str]
+) -> dict[str, Activity]:
+    """Return the speed and the past reliability of some annotators."""
+    found = {}
+    for annotator in annotators:
+        past = annotator_history(connection, project_id, annotator)[-_TREND_POINTS:]
+        seconds = median_seconds(connection, project_id, annotator)
+        found[annotator] = Activity(seconds, [each.reliability for each in past])
+    return found
+
+
+def median_seconds(connection: Connection, project_id: int, annotator: str) -> float | None:
+    """Return the median time from start to submission of an annotator's latest labels."""
+    of_annotator = (event.c.project == project_id) & (event.c.annotator == annotator)
+    latest = (
+        select(event.c.started, event.c.submitted)
+        .where(of_annotator, event.c.started.is_not(None), ~event.c.deleted)
+        .order_by(_LATEST_FIRST)
+        .limit(_RECENT)
+    )
+    seconds = [(row.submitted - row.started).total_seconds() for row in connection.execute(latest)]
+    return median(seconds) if seconds else None
+
+
+def past_events(
+    connection: Connection, project_id: int, item: str, current: Sequence[StoredEvent]
+) -> list[StoredEvent]:
+    """Return the events of an item that are not its current labels, the latest first."""
+    query = select(event).where(event.c.project == project_id, event.c.item == item)
+    latest = query.order_by(_LATEST_FIRST).limit(_MAX_PAST + len(current))
+    kept = {each.seq for each in current}
+    found = rows_of(connection, StoredEvent, latest)
+    return [each for each in found if each.seq not in kept][:_MAX_PAST]
+
+
+def to_drop(connection: Connection, project_id: int) -> list[str]:
+    """Return the annotators whose last verdict is to drop them, by name."""
+    latest = latest_annotator_history(connection, project_id)
+    return sorted(name for name, row in latest.items() if row.verdict == "drop")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, select, type_coerce
 
 from annotruth.kernels.arrays import Codes
-from annotruth.serve.store.columns import UtcTime, from_microseconds
+from annotruth.serve.store.rows import UtcTime, from_microseconds
 from annotruth.serve.store.tables import ProjectKind, StoredEvent, event
 
 Flags = NDArray[np.bool_]

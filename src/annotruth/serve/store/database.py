@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, t
 from sqlalchemy.engine import URL, make_url
 
 from annotruth.errors import InputError, listed, one_line, shorten, shown
-from annotruth.serve.store.columns import metadata
+from annotruth.serve.store.rows import metadata
 from annotruth.serve.store.tables import CURRENT_LABEL
 
 _SECONDS_FOR_LOCK = 30

@@ -15,9 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Integer, Text, column, func, s
 
 from annotruth.errors import InputError, shown
 from annotruth.observations.validate import check_value
-from annotruth.serve.store.columns import MAX_ID_LENGTH, check_text, to_microseconds
 from annotruth.serve.store.current import keep_current, read_events, stored_events
-from annotruth.serve.store.rows import find
+from annotruth.serve.store.rows import MAX_ID_LENGTH, check_text, find, to_microseconds
 from annotruth.serve.store.tables import (
     Appended,
     Batch,

@@ -20,12 +20,10 @@ from sqlalchemy import Connection, delete, exists, select, update
 
 from annotruth.errors import ComparisonsError, InputError, LabelsError, OutputError, shown
 from annotruth.io.atomic import atomic_write
-from annotruth.io.comparisons import read_comparisons
-from annotruth.io.readers import read_labels
+from annotruth.io.readers import read_comparisons, read_labels
 from annotruth.io.sources import file_named_in_errors
 from annotruth.io.writers import format_of, write_table
 from annotruth.observations.encode import to_text
-from annotruth.serve.store.columns import to_microseconds
 from annotruth.serve.store.current import keep_current, latest_of_annotations, read_events
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
@@ -35,8 +33,15 @@ from annotruth.serve.store.events import (
     append_events,
     lock_appends,
 )
-from annotruth.serve.store.rows import add, change, count, lock_project, remove, table_of
-from annotruth.serve.store.snapshots import snapshots_folder
+from annotruth.serve.store.projects import lock_project, snapshots_folder
+from annotruth.serve.store.rows import (
+    add,
+    change,
+    count,
+    remove,
+    table_of,
+    to_microseconds,
+)
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,

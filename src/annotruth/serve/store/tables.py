@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from annotruth.serve.store.columns import SEQ, PlainText, make_table
+from annotruth.serve.store.rows import SEQ, PlainText, make_table
 
 ProjectKind = Literal["labels", "comparisons"]
 Scope = Literal["read", "write", "admin"]

@@ -1,8 +1,14 @@
-"""`make_app`: the application of the web server; uvicorn runs it, with limits on headers."""
+"""`make_app`: the application of the web server; uvicorn runs it, with limits on headers.
+
+``python -m annotruth.serve.web.app`` runs it with settings from the environment.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,14 +19,14 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
-from annotruth.serve.pages import make_pages
-from annotruth.serve.web.api import api_routers
-from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.errors import add_handlers
-from annotruth.serve.web.guard import Guard
-from annotruth.serve.web.parameters import describe_api
+from annotruth.serve.pages import routes, settings
+from annotruth.serve.start import end_with_parent
+from annotruth.serve.web import api_admin, api_labels, api_results
+from annotruth.serve.web.guard import Guard, add_handlers
+from annotruth.serve.web.parameters import ServeContext, describe_api
 
 MAX_HEADER_BYTES = 1 << 16
 """The most bytes of a request's first line and headers."""
@@ -38,6 +44,8 @@ Labels in, quality out: send labels as they are given; get the most likely label
 reliability of every annotator, and what to label next. Every request needs a token, in the header
 `Authorization: Bearer at_...`.
 """
+
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LimitedHeadersProtocol(HttpToolsProtocol):
@@ -129,7 +137,41 @@ def make_app(config: ServeConfig) -> FastAPI:
     app.state.context = context
     app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     add_handlers(app)
-    for router in (*api_routers(), make_hooks(context), make_pages()):
+    for router in (
+        api_labels.router,  # first, since routes are tried in order
+        api_admin.project_router,
+        api_labels.content_router,
+        api_results.router,
+        api_results.queue_router,
+        api_results.live_router,
+        api_admin.alert_router,
+        api_admin.connection_router,
+        api_admin.token_router,
+        api_admin.router,
+        make_hooks(context),
+        routes.router,
+        settings.router,
+    ):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)
     return app
+
+
+def main() -> None:
+    """Run the web server until it is stopped."""
+    logging.basicConfig(format=_LOG_FORMAT, level=logging.WARNING)
+    logging.getLogger("annotruth.serve").setLevel(logging.INFO)
+    end_with_parent()
+    try:
+        config = ServeConfig.from_environment(os.environ)
+        if not config.log_requests:
+            logging.getLogger("annotruth.serve.access").setLevel(logging.WARNING)
+        app = make_app(config)
+    except AnnotruthError as error:
+        logging.getLogger("annotruth.serve").error("%s", error)
+        sys.exit(2)
+    uvicorn.Server(server_config(app, config)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -23,12 +23,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from annotruth.serve.administration import end_login, find_token, start_login, token_of_login
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import get_project
 from annotruth.serve.store.rows import change
 from annotruth.serve.store.tables import Project, Scope, Token
-from annotruth.serve.store.tokens import end_login, find_token, start_login, token_of_login
 from annotruth.serve.web.guard import RateLimit, too_many
 
 _SECONDS_KEPT = 5.0  # a token that another process revokes is valid for so long at most

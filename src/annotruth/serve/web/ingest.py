@@ -19,8 +19,7 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_batches, check_event
 from annotruth.serve.store.tables import Appended, Batch, LabelEvent, Project
-from annotruth.serve.web.errors import UnavailableError
-from annotruth.serve.web.guard import ServeMetrics
+from annotruth.serve.web.guard import ServeMetrics, UnavailableError
 
 _LOGGER = logging.getLogger(__name__)
 

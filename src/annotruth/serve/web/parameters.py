@@ -1,4 +1,4 @@
-"""Parameters of endpoints: who asks, the context, ranges of numbers, and bodies of JSON.
+"""What endpoints share: the context of the server, who asks, ranges of numbers, and bodies of JSON.
 
 Bodies are read here and checked by pydantic, so `describe_api` adds them to FastAPI's description.
 """
@@ -6,8 +6,11 @@ Bodies are read here and checked by pydantic, so `describe_api` adds them to Fas
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Path, Query, Request
 from fastapi.openapi.utils import get_openapi
@@ -15,11 +18,17 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import models_json_schema
 
-from annotruth.serve.web.auth import Access, require
-from annotruth.serve.web.context import ServeContext, context_of
-from annotruth.serve.web.guard import STREAM_TYPE
-from annotruth.serve.web.ingest import MAX_BATCH
+from annotruth.serve.administration import Administration
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.projects import snapshots_folder
+from annotruth.serve.store.rows import utc_now
+from annotruth.serve.web.auth import Access, AccessControl, require
+from annotruth.serve.web.guard import STREAM_TYPE, ServeMetrics
+from annotruth.serve.web.ingest import MAX_BATCH, Ingest
+from annotruth.serve.web.results import Live, SnapshotCache
 from annotruth.serve.web.schemas import Problem
+from annotruth.serve.web.work_queue import WorkQueue
 
 PREFIX = "/api/v1"
 """What the paths of all endpoints begin with."""
@@ -31,6 +40,57 @@ _MAX_INTEGER = 2**31 - 1  # of all others
 
 Sent = TypeVar("Sent", bound=BaseModel)
 _DOCUMENTED: dict[type[BaseModel], None] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class ServeContext:
+    """What the parts of the web server share."""
+
+    config: ServeConfig  # the settings of the service
+    database: Database  # the database, for what is read and written apart from labels
+    ingest: Ingest  # where labels go: `await context.ingest.append(project, source, events)`
+    snapshots: SnapshotCache  # the latest fit and advice of each project
+    queue: WorkQueue  # what people should label now
+    live: Live  # live events of projects
+    metrics: ServeMetrics  # counters of requests and of ingestion
+    access: AccessControl  # tokens, logins and projects, looked up with a short memory
+
+    @classmethod
+    def open(cls, config: ServeConfig) -> ServeContext:
+        """Open the database of a server, and start the thread that writes labels."""
+        metrics = ServeMetrics()
+        database = Database.open(config.database)
+        snapshots = SnapshotCache(database, snapshots_folder(config.data_dir))
+        context = cls(
+            config,
+            database,
+            Ingest(database, metrics),
+            snapshots,
+            WorkQueue(database, snapshots, seconds=config.lease_seconds),
+            Live(database, snapshots, metrics),
+            metrics,
+            AccessControl(config, database),
+        )
+        context.ingest.start()
+        return context
+
+    @contextmanager
+    def administer(self, actor: str) -> Iterator[Administration]:
+        """Return what changes projects, tokens and connections; the block is one transaction."""
+        with self.database.begin() as connection:
+            yield Administration(connection, actor, utc_now())
+
+    def close(self) -> None:
+        """Write what waits, and close the database."""
+        self.live.stop()
+        self.ingest.stop()
+        self.snapshots.close()
+        self.database.dispose()
+
+
+def context_of(request: Request) -> ServeContext:
+    """Return the context of the application that a request is for."""
+    return cast(ServeContext, request.app.state.context)
 
 
 async def get_context(request: Request) -> ServeContext:

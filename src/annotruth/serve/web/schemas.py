@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from annotruth.errors import InputError, shown
-from annotruth.serve.addresses import check_url
+from annotruth.serve.outgoing import check_url
 from annotruth.serve.store.projects import check_name
 from annotruth.serve.store.tables import LabelEvent, ProjectKind, Scope
 

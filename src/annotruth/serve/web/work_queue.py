@@ -21,11 +21,15 @@ import numpy as np
 from sqlalchemy import Connection
 
 from annotruth.analyses.advice.pairs.advice import PairAdvice
-from annotruth.models.pairs.result import RankFit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
-from annotruth.serve.store.projects import active_leases, items_with_content, take_lease
-from annotruth.serve.store.rows import lock_project, remove
+from annotruth.serve.store.projects import (
+    active_leases,
+    items_with_content,
+    lock_project,
+    take_lease,
+)
+from annotruth.serve.store.rows import remove
 from annotruth.serve.store.tables import Lease, Project, StoredEvent
 from annotruth.serve.web.results import LoadedSnapshot, SnapshotCache, result_table, row_numbers
 
@@ -241,7 +245,7 @@ def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
     if loaded is None or person is None:
         return set()
     fit = loaded.fit
-    if isinstance(fit, RankFit):
+    if fit.kind == "comparisons":
         votes = slice(*fit.data.annotator_ptr[person : person + 2].tolist())
         sides = (
             fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right)

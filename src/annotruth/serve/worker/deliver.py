@@ -1,7 +1,7 @@
 """Send alerts to webhooks, signed by Standard Webhooks, again and again until they are accepted.
 
 A message goes to a URL that a user chose: no private addresses, no redirects, a deadline. Addresses are
-checked as `annotruth.serve.addresses` describes.
+checked as `annotruth.serve.outgoing` describes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from annotruth.errors import AnnotruthError, one_line, shorten
-from annotruth.serve.addresses import PORTS, PrivateAddressError, allowed_addresses, check_url
-from annotruth.serve.hooks.signatures import sign
-from annotruth.serve.store.alerts import due_deliveries, note_attempt
-from annotruth.serve.store.columns import utc_now
+from annotruth.serve.hooks.message import sign
+from annotruth.serve.outgoing import PORTS, PrivateAddressError, allowed_addresses, check_url
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.rows import change, find_one
+from annotruth.serve.store.projects import due_deliveries, note_attempt
+from annotruth.serve.store.rows import change, find_one, utc_now
 from annotruth.serve.store.tables import Alert, Delivery, Webhook
 
 SECONDS = 15.0

@@ -19,13 +19,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.api import fit
-from annotruth.earlier_fits import settings_of
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.io.formats.votes import JOINED
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import now
+from annotruth.models.options import settings_of
 from annotruth.models.pairs.registry import make_pair_estimator
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import AUTO
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
@@ -44,7 +43,7 @@ PAIR_COLUMNS = ("item", "other_item", "annotator", "label")
 
 IntCodes = NDArray[np.int32]
 
-AnyFit = Fit | RankFit
+AnyFit = Fit[Any]
 
 
 class CurrentRow(NamedTuple):
@@ -218,7 +217,7 @@ class CurrentFit(NamedTuple):
 class _Usable(NamedTuple):
     """Labels or comparisons that can be fitted, the numbers of their events, and what cannot."""
 
-    data: Labels | Comparisons
+    data: Any
     seq: Codes
     notes: tuple[str, ...]
 
@@ -240,13 +239,13 @@ def fit_current(
                 _comparisons(current) if current.are_pairs else _labels(current, settings)
             )
             made = CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
-    if isinstance(made.fit.data, Labels):
+    if made.fit.kind == "labels":
         return made._replace(notes=(*made.notes, *_note_on_sets(made.fit.data)))
     return made
 
 
 def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
-    if isinstance(data, Labels):
+    if data.kind == "labels":
         return replace(fit(data, model), earlier_fits=None)
     if model == AUTO:
         return rank(data, n_groups=AUTO)
@@ -255,9 +254,8 @@ def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
 
 def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> CurrentFit | None:
     """Return a fit that continues an earlier one; None if that is impossible."""
-    if isinstance(before, RankFit):
+    if before.kind == "comparisons":
         comparisons, seq, notes = _comparisons(current)
-        assert isinstance(comparisons, Comparisons)
         if not _come_first(before.data, comparisons):
             return None
         estimator = make_pair_estimator(before.model, settings_of(before))
@@ -266,7 +264,6 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
     usable = _labels_on_scale_of(current, settings, before)
     if usable is None:
         return None
-    assert isinstance(usable.data, Labels)
     try:
         after = fit_again(before, usable.data)
     except InputError:  # not with this model, or not with these labels

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +28,9 @@ from annotruth.io.atomic.system import try_lock
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.polling import BackgroundPolling
 from annotruth.serve.start import end_with_parent
-from annotruth.serve.store.columns import utc_now
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.projects import list_projects
-from annotruth.serve.store.rows import put
-from annotruth.serve.store.snapshots import get_worker_state, remove_orphans
+from annotruth.serve.store.projects import get_worker_state, list_projects, remove_orphans
+from annotruth.serve.store.rows import put, utc_now
 from annotruth.serve.store.tables import Project, worker_state
 from annotruth.serve.worker.deliver import deliver_due
 from annotruth.serve.worker.project import ProjectWorker, retry_after
@@ -289,3 +288,7 @@ def _open(url: str, stop: threading.Event) -> Database | None:
                 _LOGGER.error("%s", error)
             stop.wait(retry_after(n_failures))
     return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,14 +17,14 @@ from annotruth.serve.store.events import (
     last_seq,
     slots_changed_since,
 )
-from annotruth.serve.store.projects import all_gold
-from annotruth.serve.store.rows import put
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    all_gold,
     get_worker_state,
     latest_annotator_history,
     snapshot_history,
     snapshots_folder,
 )
+from annotruth.serve.store.rows import put
 from annotruth.serve.store.tables import Project, Snapshot, event
 from annotruth.serve.worker.alerting import Alerted
 from annotruth.serve.worker.fitting import (

@@ -23,12 +23,9 @@ from annotruth.analyses.advice.changes import LEAST_MOVE
 from annotruth.analyses.advice.items import LEAST_GAIN, share_out
 from annotruth.errors import system_errors_reported
 from annotruth.io.atomic.system import sync_file
-from annotruth.models.result import Fit
-from annotruth.serve.store.alerts import add_alert
-from annotruth.serve.store.columns import from_microseconds, utc_now
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.rows import add_all, put
-from annotruth.serve.store.snapshots import (
+from annotruth.serve.store.projects import (
+    add_alert,
     add_snapshot,
     folder_name,
     hourly_counts,
@@ -37,6 +34,7 @@ from annotruth.serve.store.snapshots import (
     set_hourly_counts,
     snapshots_folder,
 )
+from annotruth.serve.store.rows import add_all, from_microseconds, put, utc_now
 from annotruth.serve.store.tables import AnnotatorHistory, Project, Snapshot, WorkerState, event
 from annotruth.serve.worker.alerting import Alerted, find_alerts
 from annotruth.serve.worker.fitting import AnyFit, CurrentFit
@@ -126,7 +124,7 @@ def summarize(
         "expected_end": None if expected.end is None else expected.end.isoformat(),
         "notes": [*_limits(fit), *made.notes],
     }
-    if isinstance(fit, Fit) and advice is not None:
+    if advice is not None:
         alpha = krippendorff_alpha(fit.data)
         statuses = advice.of_items.count()
         figures |= {
@@ -140,12 +138,12 @@ def summarize(
 
 def _has_no_verdicts(fit: AnyFit) -> bool:
     """Whether it is not known who is a spammer: labels of chance, or two sides of a crowd."""
-    return isinstance(fit, Fit) and (fit.is_void or fit.verdict == "camps")
+    return fit.is_void or fit.verdict == "camps"
 
 
 def _limits(fit: AnyFit) -> list[str]:
     """Return what limits the results of a fit of labels."""
-    return [note.sentence for note in fit.notes] if isinstance(fit, Fit) else []
+    return [note.sentence for note in fit.notes]
 
 
 def changed_annotators(
@@ -160,7 +158,7 @@ def changed_annotators(
     That is: another verdict or behavior, a reliability or an end of its interval that moved by
     `LEAST_MOVE`, or twice as many labels.
     """
-    if fit.reliability is None and not isinstance(fit, Fit):
+    if fit.reliability is None and fit.kind == "comparisons":
         return []
     n = fit.data.n_annotators
     reliability, low, high = (
@@ -244,7 +242,7 @@ def publish(
     """
     now = utc_now()
     fit = made.fit
-    advice = advise(fit) if isinstance(fit, Fit) else None
+    advice = advise(fit) if fit.kind == "labels" else None
     found = find_alerts(fit, advice, made.seq, alerted or Alerted())
     with database.connect() as connection:
         version = next_version(connection, project.id)

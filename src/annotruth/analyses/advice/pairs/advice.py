@@ -17,13 +17,12 @@ from annotruth.analyses.advice.pairs.annotators import (
     pair_annotator_advice,
     typical_voter,
 )
-from annotruth.analyses.advice.pairs.order import ChosenPairs, OrderPosterior
-from annotruth.analyses.advice.pairs.votes import Voters
+from annotruth.analyses.advice.pairs.order import OrderPosterior, Voters
 from annotruth.errors import InputError, counted, shorten
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import as_arrow, from_arrow
 from annotruth.observations.validate import is_integer
@@ -103,18 +102,15 @@ class PairAdvice:
     def comparison_table(self) -> pa.Table:
         """Return the table of comparisons to ask for in Arrow."""
         data, annotator = self.fit.data, self.assigned
-        context = None
-        codes = assign_contexts(self.fit, self.left, self.right)
-        if codes is not None and data.contexts is not None:
-            context = data.contexts.take(pa.array(codes, mask=codes == NOBODY))
-        columns = {
+        columns: dict[str, Any] = {
             "left": data.items.take(pa.array(self.left)),
             "right": data.items.take(pa.array(self.right)),
-            **({} if context is None else {"context": context}),
-            "annotator": data.annotators.take(pa.array(annotator, mask=annotator == NOBODY)),
-            "gain": self.gain,
-            "why": pa.array(self.why, pa.string()),
         }
+        codes = assign_contexts(self.fit, self.left, self.right)
+        if codes is not None and data.contexts is not None:
+            columns["context"] = data.contexts.take(pa.array(codes, mask=codes == NOBODY))
+        columns["annotator"] = data.annotators.take(pa.array(annotator, mask=annotator == NOBODY))
+        columns |= {"gain": self.gain, "why": pa.array(self.why, pa.string())}
         return decode_table(table_of(columns))
 
     def annotator_table(self) -> pa.Table:
@@ -181,24 +177,13 @@ class PairAdvice:
 class TopItems(NamedTuple):
     """What would change who is among the first three of the largest part.
 
-    Attributes
-    ----------
-    names
-        The first three.
-    challenger
-        The item that would most easily get among them.
-    n_reverse
-        How many votes for it, against the third, would put it before that; None for more than
-        `MAX_TOP_VOTES`.
-    n_separate
-        How many votes on these two would separate them if the difference stays what it is: 0 if they
-        are separated, None for more than `MAX_TOP_VOTES`.
+    Numbers of votes are None above `MAX_TOP_VOTES`.
     """
 
-    names: list[str]
-    challenger: str
-    n_reverse: int | None
-    n_separate: int | None
+    names: list[str]  # the first three
+    challenger: str  # the item that would most easily get among them
+    n_reverse: int | None  # votes for it, against the third, that would put it before that
+    n_separate: int | None  # votes on the two that would separate them if the difference stays
 
     def line(self) -> str:
         """Return it in words."""
@@ -269,24 +254,20 @@ def advise_pairs(fit: RankFit, budget: int | None = None) -> PairAdvice:
     p_above = order.p_above()
     tau, first_variance = order.expected_tau(), order.variance()
     at_once = max(1, len(items) ** 2 // (2 * _PAIRS_PER_CHOICE))
-    chosen = order.choose(typical_voter(fit, people.ask), n_votes - len(links), at_once=at_once)
+    voter = typical_voter(fit, people.ask)
+    chosen = order.choose(voter, n_votes - len(links), at_once=at_once)
     tau_after = order.expected_tau(first_variance)
     if budget is None and not links and tau_after - tau < LEAST_GAIN:
-        chosen, tau_after = (
-            ChosenPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)),
-            tau,
-        )
+        chosen, tau_after = order.choose(voter, 0), tau
     first = np.array([a for a, _, _ in links] + items[chosen.first].tolist(), dtype=np.int64)
     second = np.array([b for _, b, _ in links] + items[chosen.second].tolist(), dtype=np.int64)
     left, right = _balance_sides(fit, first, second)
     why = [reason for _, _, reason in links]
-    p = p_above[chosen.first, chosen.second]
-    why += [
-        f"order undecided: {max(each, 1.0 - each):.0%} sure which is better" for each in p.tolist()
-    ]
+    for p in p_above[chosen.first, chosen.second].tolist():
+        why.append(f"order undecided: {max(p, 1.0 - p):.0%} sure which is better")
     highest = float(chosen.gain.max(initial=0.0))
     gain = np.concatenate([np.full(len(links), highest), chosen.gain])
-    top = top_items(fit, typical_voter(fit, people.ask))
+    top = top_items(fit, voter)
     return PairAdvice(fit, budget, left, right, gain, why, tau, tau_after, people, top)
 
 
@@ -298,14 +279,12 @@ def check_pair_budget(budget: int | None) -> None:
 
 def order_of(fit: RankFit, items: Codes) -> OrderPosterior:
     """Return the posterior of the order of these items; those of different parts have no order."""
-    covariance, part = fit.scores.covariance, fit.part[items]
-    if covariance.ndim == 1:
-        covariance = np.diag(covariance[items])
-    else:
-        covariance = covariance[np.ix_(items, items)]
+    scores, part = fit.scores.take(items), fit.part[items]
+    covariance = scores.covariance
     comparable = part[:, np.newaxis] == part
     np.fill_diagonal(comparable, val=False)
-    return OrderPosterior(fit.scores.mean[items], covariance, comparable)
+    covariance = np.diag(covariance) if covariance.ndim == 1 else covariance
+    return OrderPosterior(scores.mean, covariance, comparable)
 
 
 def _links(fit: RankFit) -> list[tuple[int, int, str]]:

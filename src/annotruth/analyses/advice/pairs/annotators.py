@@ -13,9 +13,9 @@ from annotruth.analyses.advice.annotators import (
     even_workload,
     verdicts,
 )
-from annotruth.analyses.advice.pairs.votes import Voters, voters_of
+from annotruth.analyses.advice.pairs.order import Voters, voters_of
 from annotruth.kernels.arrays import Codes
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 
 _SAMPLE = 200  # pairs on which the information of annotators is compared
 

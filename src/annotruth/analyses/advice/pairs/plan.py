@@ -11,12 +11,11 @@ import numpy as np
 
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, order_of
 from annotruth.analyses.advice.pairs.annotators import typical_voter
-from annotruth.analyses.advice.pairs.order import OrderPosterior
-from annotruth.analyses.advice.pairs.votes import Voters
+from annotruth.analyses.advice.pairs.order import OrderPosterior, Voters
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes
 from annotruth.models.distribution import Z_95
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.validate import check_option, check_seed
 
 PAIR_TARGETS = {
@@ -36,22 +35,12 @@ _DRAWS = 8  # of true scores from the posterior
 
 @dataclass(frozen=True)
 class ComparisonsNeeded:
-    """How many more comparisons a target needs.
-
-    Attributes
-    ----------
-    per_item
-        The comparisons to add per item; None where `MAX_ADDED` are not enough.
-    low, high
-        The fewest and the most that were needed in several simulations; None beyond `MAX_ADDED`.
-    reached
-        What was reached in the end, on average.
-    """
+    """How many more comparisons a target needs; None beyond `MAX_ADDED` per item."""
 
     per_item: float | None
-    low: float | None
+    low: float | None  # the fewest and the most that were needed in several simulations
     high: float | None
-    reached: float
+    reached: float  # in the end, on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +168,11 @@ def plan_pairs(fit: RankFit, target: str, value: float, *, seed: int = 0) -> Pai
     at_once = max(1, round(_AT_ONCE * len(items)))
     first = order_of(fit, items)
 
-    def add_evenly(order: SimulatedOrder) -> None:
-        order.add_random(everybody, len(items))
+    def needed(add: Callable[[SimulatedOrder], object]) -> ComparisonsNeeded:
+        return _needed(first, add, target, value, seed)
 
-    def add_advised(order: SimulatedOrder) -> None:
-        order.choose(asked, len(items), at_once=at_once)
-
-    evenly = _needed(first, add_evenly, target, value, seed)
-    advised = _needed(first, add_advised, target, value, seed)
+    evenly = needed(lambda order: order.add_random(everybody, len(items)))
+    advised = needed(lambda order: order.choose(asked, len(items), at_once=at_once))
     if advised.per_item and not advice.n_add:  # without a target, they would not be worth while
         advice = advise_pairs(fit, fit.data.n_items)
     return PairPlan(target, value, _MEASURES[target](first), advice, evenly, advised)
@@ -214,7 +200,7 @@ def _sample(fit: RankFit) -> Codes:
 
 def _needed(
     first: OrderPosterior,
-    add: Callable[[SimulatedOrder], None],
+    add: Callable[[SimulatedOrder], object],
     target: str,
     value: float,
     seed: int,
@@ -222,9 +208,8 @@ def _needed(
     """Return where the target is reached, in several simulations."""
     if not first.comparable.any():
         return ComparisonsNeeded(0.0, 0.0, 0.0, _MEASURES[target](first))
-    runs = []
-    for rng in np.random.default_rng(seed).spawn(_DRAWS):
-        runs.append(_crossing(SimulatedOrder(first, rng), add, target, value))
+    draws = np.random.default_rng(seed).spawn(_DRAWS)
+    runs = [_crossing(SimulatedOrder(first, rng), add, target, value) for rng in draws]
     crossings = [crossing for crossing, _ in runs]
     per_item, low, high = (
         each if math.isfinite(each) else None
@@ -234,7 +219,7 @@ def _needed(
 
 
 def _crossing(
-    order: SimulatedOrder, add: Callable[[SimulatedOrder], None], target: str, value: float
+    order: SimulatedOrder, add: Callable[[SimulatedOrder], object], target: str, value: float
 ) -> tuple[float, float]:
     """Add rounds of one comparison per item; return how many reach the target, and what is reached."""
     sign = 1.0 if target == "tau" else -1.0

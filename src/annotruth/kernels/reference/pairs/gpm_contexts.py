@@ -6,6 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior
+from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
 
 
 def _signs(at: ContextLayout, votes: slice | Codes, k: int) -> Floats:
@@ -21,14 +22,13 @@ def solve_contexts(
     at: ContextLayout,
     lo: int,
     hi: int,
-    precision: Floats,
-    shift: Floats,
-    covariates: Floats,
+    sites: Sites,
     posterior: ContextPosterior,
     information: Floats,
     right_side: Floats,
 ) -> None:
     """Set the posterior of the contexts ``lo:hi``; add up the equations of theta and coefficients."""
+    precision, shift, covariates = sites.precision, sites.shift, at.covariates
     n = len(right_side) - covariates.shape[1]
     for c in range(lo, hi):
         local = slice(at.item_ptr[c], at.item_ptr[c + 1])
@@ -53,28 +53,26 @@ def set_differences(
     at: ContextLayout,
     lo: int,
     hi: int,
-    covariates: Floats,
     posterior: ContextPosterior,
     solution: Floats,
-    mean: Floats,
-    variance: Floats,
+    found: Differences,
 ) -> None:
-    """Set the mean and variance of the difference of each of the votes ``lo:hi``, given the solution."""
+    """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
     for v in range(lo, hi):
-        design, base, common = vote_rows(at, slice(v, v + 1), covariates, posterior, len(solution))
-        mean[v] = base[0] + design[0] @ solution
-        variance[v] = max(common[0, 0], 0.0)
+        design, base, common = vote_rows(at, slice(v, v + 1), posterior, len(solution))
+        found.mean[v] = base[0] + design[0] @ solution
+        found.variance[v] = max(common[0, 0], 0.0)
 
 
 def vote_rows(
-    at: ContextLayout, votes: slice, covariates: Floats, posterior: ContextPosterior, n_all: int
+    at: ContextLayout, votes: slice, posterior: ContextPosterior, n_all: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return the design on theta and coefficients, the means at 0, and the covariance given these."""
     rows = range(*votes.indices(len(at.left)))
-    n = n_all - covariates.shape[1]
+    n = n_all - at.covariates.shape[1]
     design, base = np.zeros((len(rows), n_all)), np.zeros(len(rows))
     common = np.zeros((len(rows), len(rows)))
-    design[:, n:] = covariates[votes]
+    design[:, n:] = at.covariates[votes]
     if len(at.item_ptr) == 1:
         design[:, :n] = _signs(at, votes, n)
         return design, base, common

@@ -6,8 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.kernels.pairs.gpm_outcomes import LOST, MIN_SHOWN, HabitPrior, Outcomes, VoterHabits
-from annotruth.kernels.pairs.gpm_quadrature import MAX_LOG_ODDS, Quadrature
+from annotruth.kernels.pairs.gpm_outcomes import (
+    LOST,
+    MAX_LOG_ODDS,
+    MIN_SHOWN,
+    Differences,
+    HabitPrior,
+    Habits,
+    Outcomes,
+    Predictions,
+    Quadrature,
+    Sites,
+    VoterHabits,
+)
 
 
 def _nodes(mean: Floats, sd: Floats, rules: Quadrature) -> tuple[Floats, Floats]:
@@ -61,90 +72,79 @@ def fit_habits(
     votes: Outcomes,
     lo: int,
     hi: int,
-    mean: Floats,
-    variance: Floats,
+    at: Differences,
     level: Floats,
     active: NDArray[np.bool_],
     prior: HabitPrior,
-    side: Floats,
-    tie: Floats,
-    value: Floats,
-    side_variance: Floats,
+    habits: Habits,
 ) -> None:
     """Take one step of Fisher scoring on the habits at each level of sharpness."""
     known = np.array([votes.has_sides, votes.has_ties])
     center = np.array([prior.side, prior.tie])
     sd = np.array([prior.side_sd, prior.tie_sd])
     for s in range(lo, hi):
-        at = slice(votes.ptr[s], votes.ptr[s + 1])
+        own = slice(votes.ptr[s], votes.ptr[s + 1])
         for j in np.flatnonzero(active[s]):
-            b, habits = level[j], np.array([side[s, j], tie[s, j]])
-            nu = np.exp(habits[1]) * votes.tie_odds[at] * votes.has_ties
-            spread = abs(b) * np.sqrt(variance[at])
-            log_p, slopes, information = _slopes(votes, at, b * mean[at] + habits[0], spread, nu)
-            w = votes.weight[at]
-            z = (habits - center) / sd
+            b, habit = level[j], np.array([habits.side[s, j], habits.tie[s, j]])
+            nu = np.exp(habit[1]) * votes.tie_odds[own] * votes.has_ties
+            spread = abs(b) * np.sqrt(at.variance[own])
+            log_p, slopes, information = _slopes(
+                votes, own, b * at.mean[own] + habit[0], spread, nu
+            )
+            w = votes.weight[own]
+            z = (habit - center) / sd
             total = w @ log_p - (0.5 * z**2 + np.log(sd))[known].sum()
             slope = np.where(known, slopes @ w - z / sd, 0.0)
             matrix = (information @ w + np.diag(1.0 / sd**2)) * np.outer(known, known)
             matrix += np.diag(1.0 - known)
             move = np.linalg.solve(matrix, slope)
             rise = min(0.5 * slope @ move, 5.0)
-            value[s, j] = total + rise - 0.5 * np.log(np.linalg.det(matrix))
-            side_variance[s, j] = np.linalg.inv(matrix)[0, 0]
-            side[s, j], tie[s, j] = habits + np.clip(move, -1.0, 1.0)
+            habits.value[s, j] = total + rise - 0.5 * np.log(np.linalg.det(matrix))
+            habits.side_variance[s, j] = np.linalg.inv(matrix)[0, 0]
+            habits.side[s, j], habits.tie[s, j] = habit + np.clip(move, -1.0, 1.0)
 
 
 def update_sites(
     votes: Outcomes,
     lo: int,
     hi: int,
-    mean: Floats,
-    variance: Floats,
+    at: Differences,
     who: VoterHabits,
     step: float,
-    precision: Floats,
-    shift: Floats,
+    sites: Sites,
 ) -> None:
     """Update the Gaussian site of each vote."""
     for s in range(lo, hi):
-        at, b = slice(votes.ptr[s], votes.ptr[s + 1]), who.sharpness[s]
-        nu = np.exp(who.tie[s]) * votes.tie_odds[at] * votes.has_ties
-        d, weight = _nodes(b * mean[at] + who.side[s], abs(b) * np.sqrt(variance[at]), votes.rules)
+        own, b = slice(votes.ptr[s], votes.ptr[s + 1]), who.sharpness[s]
+        nu = np.exp(who.tie[s]) * votes.tie_odds[own] * votes.has_ties
+        middle, sd = b * at.mean[own] + who.side[s], abs(b) * np.sqrt(at.variance[own])
+        d, weight = _nodes(middle, sd, votes.rules)
         p = _davidson(d, nu)
         m = (p[0] - p[1]) / 2.0
-        outcome = votes.outcome[at].astype(np.int64)
+        outcome = votes.outcome[own].astype(np.int64)
         of_outcome = (1.0 - votes.slip) * p[outcome, np.arange(len(outcome))]
         meant = weight * of_outcome
         meant /= of_outcome + votes.slip / (3.0 if votes.has_ties else 2.0)
         chosen = np.array([0.5, -0.5, 0.0])[outcome][:, np.newaxis]
         slope = (meant * (chosen - m)).sum(axis=1)
         curvature = (meant * (0.25 * (p[0] + p[1]) - m**2)).sum(axis=1)
-        w = votes.weight[at] * who.weight[s]
+        w = votes.weight[own] * who.weight[s]
         new = w * b**2 * curvature
-        precision[at] += step * (new - precision[at])
-        shift[at] += step * (w * b * slope + new * mean[at] - shift[at])
+        sites.precision[own] += step * (new - sites.precision[own])
+        sites.shift[own] += step * (w * b * slope + new * at.mean[own] - sites.shift[own])
 
 
 def predict_votes(
-    votes: Outcomes,
-    lo: int,
-    hi: int,
-    mean: Floats,
-    variance: Floats,
-    who: VoterHabits,
-    log_p: Floats,
-    tie_slope: Floats,
-    tie_information: Floats,
+    votes: Outcomes, lo: int, hi: int, at: Differences, who: VoterHabits, found: Predictions
 ) -> None:
-    """Set the log-probability of each vote, with slope and information of the pair's tie rate."""
+    """Set the predictions of the votes of the annotators ``lo:hi``."""
     for s in range(lo, hi):
-        at, b = slice(votes.ptr[s], votes.ptr[s + 1]), who.sharpness[s]
-        nu = np.exp(who.tie[s]) * votes.tie_odds[at] * votes.has_ties
-        middle, spread = b * mean[at] + who.side[s], abs(b) * np.sqrt(variance[at])
-        log_p[at], slopes, information = _slopes(votes, at, middle, spread, nu)
-        w = votes.weight[at] * who.weight[s]
-        tie_slope[at], tie_information[at] = w * slopes[1], w * information[1, 1]
+        own, b = slice(votes.ptr[s], votes.ptr[s + 1]), who.sharpness[s]
+        nu = np.exp(who.tie[s]) * votes.tie_odds[own] * votes.has_ties
+        middle, sd = b * at.mean[own] + who.side[s], abs(b) * np.sqrt(at.variance[own])
+        found.log_p[own], slopes, information = _slopes(votes, own, middle, sd, nu)
+        w = votes.weight[own] * who.weight[s]
+        found.tie_slope[own], found.tie_information[own] = w * slopes[1], w * information[1, 1]
 
 
 def find_favoured(

@@ -1,9 +1,11 @@
-"""NumPy twins of `annotruth.kernels.pairs.layout`."""
+"""NumPy twins of `annotruth.kernels.pairs.layout`, which documents them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats, VoteBlock
 
 
 def count_ranges(
@@ -74,3 +76,16 @@ def _places(left: NDArray[np.int32], right: NDArray[np.int32], n_items: int) -> 
     places: NDArray[np.int64] = np.minimum(left, right).astype(np.int64) * n_items
     places += np.maximum(left, right)
     return places
+
+
+def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
+    """Add the comparisons ``lo:hi`` to ``votes[left, right, outcome]``."""
+    rows = slice(lo, hi)
+    np.add.at(votes, (block.left[rows], block.right[rows], block.outcome[rows]), 1.0)
+
+
+def add_pairs(left: Codes, right: Codes, weight: Floats, weights: Floats, degree: Floats) -> None:
+    """Add the weights of pairs to ``weights[left, right]`` and to the degrees of both items."""
+    np.add.at(weights, (left, right), weight)
+    np.add.at(degree, left, weight)
+    np.add.at(degree, right, weight)

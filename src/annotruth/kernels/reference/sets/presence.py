@@ -4,60 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
-def start(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    members: Floats,
-    hits: Floats,
-    positives: Floats,
-) -> None:
+def start(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Write the share of each item's answers that give each label, and add up what `step` does."""
     rows = label_rows(block, lo, hi)
-    counts = np.zeros((hi - lo, members.shape[1]))
-    np.add.at(counts, rows.item - lo, members[rows.category])
-    posterior[lo:hi] = counts / np.bincount(rows.item - lo)[:, np.newaxis]
+    counts = np.zeros((hi - lo, a.members.shape[1]))
+    np.add.at(counts, rows.item - lo, a.members[rows.category])
+    a.posterior[lo:hi] = counts / np.bincount(rows.item - lo)[:, np.newaxis]
     known = block.known[lo:hi]
-    posterior[lo:hi][known >= 0] = members[known[known >= 0]]
-    _add_counts(rows, posterior, members, hits, positives)
+    a.posterior[lo:hi][known >= 0] = a.members[known[known >= 0]]
+    _add_counts(rows, a)
 
 
-def step(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    evidence: Floats,
-    members: Floats,
-    present: Floats,
-    absent: Floats,
-    theta: Floats,
-    types: Floats,
-    hits: Floats,
-    positives: Floats,
-    type_items: Floats,
-    type_labels: Floats,
-    log_likelihood: Floats,
-) -> None:
+def step(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Take one E-step and add up what the M-step needs."""
     rows = label_rows(block, lo, hi)
-    given = members[rows.category] > 0.0
-    ratios = np.where(given, present[rows.annotator], absent[rows.annotator])
-    evidence[lo:hi] = 0.0
-    np.add.at(evidence, rows.item, ratios)
+    given = a.members[rows.category] > 0.0
+    ratios = np.where(given, a.present[rows.annotator], a.absent[rows.annotator])
+    a.evidence[lo:hi] = 0.0
+    np.add.at(a.evidence, rows.item, ratios)
     weight, within, log_total = type_posterior(
-        evidence[lo:hi], members, block.known[lo:hi].astype(np.int64), theta, types
+        a.evidence[lo:hi], a.members, block.known[lo:hi].astype(np.int64), a.theta, a.types
     )
-    log_likelihood[0] += log_total.sum()
-    posterior[lo:hi] = np.einsum("ek,ekl->el", weight, within)
-    type_items += weight.sum(axis=0)
-    type_labels += np.einsum("ek,ekl->kl", weight, within)
-    _add_counts(rows, posterior, members, hits, positives)
+    a.log_likelihood[0] += log_total.sum()
+    a.posterior[lo:hi] = np.einsum("ek,ekl->el", weight, within)
+    a.type_items += weight.sum(axis=0)
+    a.type_labels += np.einsum("ek,ekl->kl", weight, within)
+    _add_counts(rows, a)
 
 
 def type_posterior(
@@ -77,9 +53,7 @@ def type_posterior(
     return np.exp(log_weight - log_total[:, np.newaxis]), within, log_total
 
 
-def _add_counts(
-    rows: LabelRows, posterior: Floats, members: Floats, hits: Floats, positives: Floats
-) -> None:
+def _add_counts(rows: LabelRows, a: Arrays) -> None:
     """Add the items' posteriors to the counts of the annotators who answered."""
-    np.add.at(positives, rows.annotator, posterior[rows.item])
-    np.add.at(hits, rows.annotator, posterior[rows.item] * members[rows.category])
+    np.add.at(a.positives, rows.annotator, a.posterior[rows.item])
+    np.add.at(a.hits, rows.annotator, a.posterior[rows.item] * a.members[rows.category])

@@ -1,4 +1,9 @@
-"""The latent class, sharpness and habits of each annotator, evaluated by the votes of everybody else."""
+"""The latent class, sharpness and habits of each annotator, evaluated by the votes of everybody else.
+
+A serious annotator's votes follow the scores with a sharpness b of their own; those of an inverted one with
+a negative b; those of a random one not at all. Side bias and tie rate are habits that an annotator has
+whatever the class. Classes that always choose one outcome, or one item, have none. All have weak priors.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +15,42 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import HabitPrior, Outcomes, VoterHabits
-from annotruth.models.pairs.graph import sums_at
-from annotruth.models.pairs.pair_gpm.scores import VoteDifferences
-from annotruth.models.pairs.pair_gpm.states import (
-    ALWAYS,
-    CLASS_PRIOR,
-    FAVOURED,
-    HABIT_ANNOTATORS,
-    INVERTED_SD,
-    INVERTED_SHARPNESS,
-    LEVELS,
-    SHARPNESS,
-    SHARPNESS_ANNOTATORS,
-    SHARPNESS_SD,
-    SHARPNESS_SD_RANGE,
-    SIDE_SD,
-    TIE_SD,
+from annotruth.kernels.pairs.gpm_outcomes import (
+    Differences,
+    HabitPrior,
+    Habits,
+    Outcomes,
+    VoterHabits,
 )
+from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
+
+SERIOUS, RANDOM, INVERTED, FAVOURS = "serious", "random", "inverted", "favours one item"
+SIDES = ("always left", "always right")
+ALWAYS_TIE = "always tie"
+
+CLASSES = (SERIOUS, RANDOM, *SIDES, ALWAYS_TIE, INVERTED, FAVOURS)
+"""The classes of annotators."""
+
+CLASS_PRIOR = np.array([17.0, 0.8, 0.6, 0.6, 0.6, 0.4, 0.4])
+"""Pseudo-counts of annotators in each class."""
+
+SHARPNESS = np.exp(np.linspace(np.log(0.3), np.log(3.0), 9))
+"""Levels of sharpness of serious annotators."""
+
+INVERTED_SHARPNESS = np.array([-0.5, -1.0, -2.0])
+
+LEVELS = np.concatenate([SHARPNESS, INVERTED_SHARPNESS, [0.0]])
+"""All levels: serious, inverted, and random votes with habits."""
+
+_SHARPNESS_SD, _SHARPNESS_ANNOTATORS = 0.35, 6.0  # of log sharpness, and what it counts as
+_SHARPNESS_SD_RANGE = (0.15, 0.6)
+INVERTED_SD = 0.5  # of the log of the sharpness of inverted annotators
+_SIDE_SD, _TIE_SD = 0.3, 0.5  # of annotators' side biases and log tie rates
+_HABIT_ANNOTATORS = 3.0  # what these count as
+ALWAYS = 0.95  # how often those who always choose one outcome do so
+FAVOURED = 0.97  # how often the favoured item is chosen
 
 N_SERIOUS = len(SHARPNESS)
 N_INVERTED = len(INVERTED_SHARPNESS)
@@ -40,27 +61,13 @@ _LOG_SHARPNESS = np.log(SHARPNESS)
 
 @dataclass
 class Crowd:
-    """What is estimated of the crowd: the prior of annotators.
-
-    Attributes
-    ----------
-    habits
-        The priors of side biases and of log tie rates.
-    sharpness_sd
-        The standard deviation of log sharpness.
-    share
-        The probability of each class.
-    group
-        The probability of each taste group.
-    level
-        The probability of each level of sharpness.
-    """
+    """What is estimated of the crowd: the prior of annotators."""
 
     habits: HabitPrior
-    sharpness_sd: float
-    share: Floats
-    group: Floats
-    level: Floats = field(default_factory=lambda: _level_shares(np.zeros(N_SERIOUS)))
+    sharpness_sd: float  # of log sharpness
+    share: Floats  # the probability of each class
+    group: Floats  # that of each taste group
+    level: Floats  # that of each level of sharpness
 
 
 def _level_shares(counts: Floats) -> Floats:
@@ -70,12 +77,12 @@ def _level_shares(counts: Floats) -> Floats:
     it is not below the prior's.
     """
     sd = np.empty(N_SERIOUS)
-    low, high = SHARPNESS_SD_RANGE
-    for half, least in ((_LOG_SHARPNESS < 0.0, SHARPNESS_SD), (_LOG_SHARPNESS >= 0.0, low)):
-        square = SHARPNESS_ANNOTATORS * SHARPNESS_SD**2
-        square += 2.0 * float(counts[half] @ _LOG_SHARPNESS[half] ** 2)
-        n = SHARPNESS_ANNOTATORS + 2.0 * float(counts[half].sum())
-        sd[half] = np.clip(math.sqrt(square / n), least, high)
+    low, high = _SHARPNESS_SD_RANGE
+    for half, least in ((_LOG_SHARPNESS < 0.0, _SHARPNESS_SD), (_LOG_SHARPNESS >= 0.0, low)):
+        square = 2.0 * float(counts[half] @ _LOG_SHARPNESS[half] ** 2)
+        n = 2.0 * float(counts[half].sum())
+        found = _shrunk_sd(_SHARPNESS_SD, _SHARPNESS_ANNOTATORS, square, n)
+        sd[half] = np.clip(found, least, high)
     weight = np.exp(-0.5 * (_LOG_SHARPNESS / sd) ** 2)
     levels: Floats = weight / weight.sum()
     return levels
@@ -83,43 +90,21 @@ def _level_shares(counts: Floats) -> Floats:
 
 @dataclass
 class AnnotatorStates:
-    """The posterior of annotators' states.
-
-    Attributes
-    ----------
-    crowd
-        The prior.
-    fixed
-        The log-likelihood of classes without habits: random with shares of one's own, always left,
-        right and tie, and favours one item; annotators x 5.
-    favoured
-        The item that each annotator favours, if any.
-    side, tie, value, side_variance
-        Of each taste group, annotator and level of sharpness: the habits, the log-likelihood, and the
-        variance of the side bias.
-    p_class
-        The probability of each class: annotators x classes.
-    p_level
-        The joint probability of a serious annotator's group and level, given that they are serious.
-    log_likelihood
-        Of all votes, each given the votes of others.
-    scale
-        By what scores were multiplied since levels were evaluated.
-    """
+    """The posterior of annotators' states."""
 
     crowd: Crowd
     fixed: Floats
-    favoured: Codes
-    side: Floats
-    tie: Floats
-    value: Floats
-    side_variance: Floats
-    active: NDArray[np.bool_]
-    weight: Floats
-    p_class: Floats = field(default_factory=lambda: np.empty(0))
+    """The log-likelihood of classes without habits: random with shares of one's own, always left, right and
+    tie, and favours one item; annotators x 5."""
+    favoured: Codes  # the item that each annotator favours, if any
+    habits: Habits  # of each taste group, annotator and level of sharpness
+    active: NDArray[np.bool_]  # annotators x levels: those that are evaluated
+    weight: Floats  # by how much each annotator counts
+    p_class: Floats = field(default_factory=lambda: np.empty(0))  # annotators x classes
     p_level: Floats = field(default_factory=lambda: np.empty(0))
-    log_likelihood: float = -math.inf
-    scale: float = 1.0
+    """The joint probability of a serious annotator's group and level, given that they are serious."""
+    log_likelihood: float = -math.inf  # of all votes, each given the votes of others
+    scale: float = 1.0  # by what scores were multiplied since levels were evaluated
 
     @property
     def p_serious(self) -> Floats:
@@ -133,41 +118,37 @@ class AnnotatorStates:
         group: Floats = self.p_level.sum(axis=2).T
         return group
 
+    @property
+    def serious_weight(self) -> Floats:
+        """The weight of each serious annotator at each level: groups x annotators x levels."""
+        weight: Floats = self.p_level * (self.weight * self.p_serious)[:, np.newaxis]
+        return weight
+
     def voters(self, group: int) -> VoterHabits:
         """Return what annotators are taken for while the scores of a group are estimated."""
         level = self.p_level[group]
         p_group = level.sum(axis=1)
         share = level / np.maximum(p_group, 1e-300)[:, np.newaxis]
-        habits = (each[group, :, :N_SERIOUS] for each in (self.side, self.tie))
+        habits = (each[group, :, :N_SERIOUS] for each in (self.habits.side, self.habits.tie))
         side, tie = ((share * each).sum(axis=1) for each in habits)
         return VoterHabits(
             share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group
         )
 
     def evaluate(
-        self, outcomes: Outcomes, passes: Passes, by_group: list[VoteDifferences], n_steps: int = 1
+        self, outcomes: Outcomes, passes: Passes, by_group: list[Differences], n_steps: int = 1
     ) -> None:
         """Take steps on the habits at each active level, given differences by others' votes."""
         self.scale = 1.0
         for _ in range(n_steps):
-            for g, (mean, variance) in enumerate(by_group):
-                passes.by_annotator(
-                    "gpm_outcomes.fit_habits",
-                    outcomes,
-                    mean,
-                    variance,
-                    LEVELS,
-                    self.active,
-                    self.crowd.habits,
-                    self.side[g],
-                    self.tie[g],
-                    self.value[g],
-                    self.side_variance[g],
-                )
+            for g, differences in enumerate(by_group):
+                habits = Habits(*(each[g] for each in self.habits))
+                arguments = outcomes, differences, LEVELS, self.active, self.crowd.habits, habits
+                passes.run("gpm_outcomes.fit_habits", "annotators", *arguments)
 
     def choose_levels(self) -> None:
         """Leave out levels that are very unlikely, but none next to a likely one."""
-        best = self.value.max(axis=0)
+        best = self.habits.value.max(axis=0)
         limit = np.repeat(best.max(axis=1)[:, np.newaxis], len(LEVELS), axis=1)
         limit[:, :N_SERIOUS] = best[:, :N_SERIOUS].max(axis=1)[:, np.newaxis]
         likely = best > limit - _UNLIKELY
@@ -176,7 +157,7 @@ class AnnotatorStates:
         near[:, : N_SERIOUS - 1] |= likely[:, 1:N_SERIOUS]
         near[:, -1] = True
         self.active = near
-        self.value[:, ~near] = -np.inf
+        self.habits.value[:, ~near] = -np.inf
 
     def update(self, has: Outcomes, *, learn: bool = True) -> None:
         """Update the posterior, and with ``learn`` what is estimated of the crowd."""
@@ -188,17 +169,16 @@ class AnnotatorStates:
             self._learn_habits(has)
 
     def _update_posterior(self) -> None:
-        crowd = self.crowd
+        crowd, value = self.crowd, self.habits.value
         with np.errstate(divide="ignore"):
             log_share, log_group = np.log(crowd.share), np.log(crowd.group)
-        level = np.log(crowd.level)
         inverted = -0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2
         inverted -= logsumexp(inverted)
         by_group = log_group[:, np.newaxis, np.newaxis]
-        serious = self.value[:, :, :N_SERIOUS] + level + by_group
-        against = self.value[:, :, N_SERIOUS : N_SERIOUS + N_INVERTED] + inverted + by_group
+        serious = value[:, :, :N_SERIOUS] + np.log(crowd.level) + by_group
+        against = value[:, :, N_SERIOUS : N_SERIOUS + N_INVERTED] + inverted + by_group
         of_serious = logsumexp(serious, axis=(0, 2))
-        by_habit = np.logaddexp(self.value[0, :, -1], self.fixed[:, 0]) - math.log(2.0)
+        by_habit = np.logaddexp(value[0, :, -1], self.fixed[:, 0]) - math.log(2.0)
         columns = [of_serious, by_habit, *self.fixed[:, 1:4].T]
         columns += [logsumexp(against, axis=(0, 2)), self.fixed[:, 4]]
         joint = np.stack(columns, axis=1) + log_share
@@ -208,41 +188,34 @@ class AnnotatorStates:
         self.log_likelihood = float(total @ self.weight)
 
     def _learn_shares(self) -> None:
-        crowd, weight = self.crowd, self.weight
-        counts = np.where(crowd.share > 0.0, CLASS_PRIOR + weight @ self.p_class, 0.0)
-        serious = self.p_level * (weight * self.p_serious)[:, np.newaxis]
-        n_serious = float(serious.sum())
+        crowd, serious = self.crowd, self.serious_weight
+        counts = np.where(crowd.share > 0.0, CLASS_PRIOR + self.weight @ self.p_class, 0.0)
         square = float((serious * _LOG_SHARPNESS**2).sum())
-        variance = SHARPNESS_ANNOTATORS * SHARPNESS_SD**2 + square
-        sd = math.sqrt(variance / (SHARPNESS_ANNOTATORS + n_serious))
+        sd = _shrunk_sd(_SHARPNESS_SD, _SHARPNESS_ANNOTATORS, square, float(serious.sum()))
         by_group = serious.sum(axis=(1, 2)) + 1.0
         crowd.share = counts / counts.sum()
-        crowd.sharpness_sd = float(np.clip(sd, *SHARPNESS_SD_RANGE))
+        crowd.sharpness_sd = float(np.clip(sd, *_SHARPNESS_SD_RANGE))
         crowd.level = _level_shares(serious.sum(axis=(0, 1)))
         crowd.group = by_group / by_group.sum()
 
     def _learn_habits(self, has: Outcomes) -> None:
-        weight = self.p_level * (self.weight * self.p_serious)[:, np.newaxis]
+        weight, old = self.serious_weight, self.crowd.habits
         n = max(float(weight.sum()), 1e-9)
-        side, tie, variance = (
-            each[:, :, :N_SERIOUS] for each in (self.side, self.tie, self.side_variance)
-        )
-        old = self.crowd.habits
+        side, tie, _, variance = (each[:, :, :N_SERIOUS] for each in self.habits)
         mean_side = float((weight * side).sum()) / n if has.has_sides else 0.0
         square = float((weight * ((side - mean_side) ** 2 + variance)).sum())
-        side_sd = math.sqrt((HABIT_ANNOTATORS * SIDE_SD**2 + square) / (HABIT_ANNOTATORS + n))
+        side_sd = _shrunk_sd(_SIDE_SD, _HABIT_ANNOTATORS, square, n)
         mean_tie = float((weight * tie).sum()) / n if has.has_ties else old.tie
         square = float((weight * (tie - mean_tie) ** 2).sum())
-        tie_sd = math.sqrt((HABIT_ANNOTATORS * TIE_SD**2 + square) / (HABIT_ANNOTATORS + n))
+        tie_sd = _shrunk_sd(_TIE_SD, _HABIT_ANNOTATORS, square, n)
         self.crowd.habits = HabitPrior(mean_side, side_sd, mean_tie, tie_sd)
 
     def serious_evidence(self) -> float:
         """Return the log of the likelihood ratio of serious and random annotators, over all."""
-        levels = self.value[:, :, :N_SERIOUS] + np.log(self.crowd.level)
-        serious = logsumexp(
-            levels + np.log(self.crowd.group)[:, np.newaxis, np.newaxis], axis=(0, 2)
-        )
-        return float(self.weight @ (serious - self.value[0, :, -1]))
+        value, crowd = self.habits.value, self.crowd
+        levels = value[:, :, :N_SERIOUS] + np.log(crowd.level)
+        serious = logsumexp(levels + np.log(crowd.group)[:, np.newaxis, np.newaxis], axis=(0, 2))
+        return float(self.weight @ (serious - value[0, :, -1]))
 
     def share_serious(self) -> float:
         """Return the expected share of annotators who are serious."""
@@ -250,38 +223,49 @@ class AnnotatorStates:
 
     def mean_log_sharpness(self) -> float:
         """Return the mean of the log sharpness of serious annotators."""
-        serious = self.p_level * (self.weight * self.p_serious)[:, np.newaxis]
+        serious = self.serious_weight
         return float((serious * _LOG_SHARPNESS).sum() / max(float(serious.sum()), 1e-9))
+
+
+def _shrunk_sd(prior: float, n_prior: float, squares: float, n: float) -> float:
+    """Return a standard deviation, given a sum of squares and a prior that counts as some numbers."""
+    return math.sqrt((n_prior * prior**2 + squares) / (n_prior + n))
 
 
 def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorStates:
     """Return the states before anything is known of the scores."""
     outcomes = votes.outcomes
     n = votes.n_annotators
-    counts = _outcome_counts(votes)
+    key = votes.annotator * len(OUTCOMES) + outcomes.outcome
+    counts = sums_at(key, outcomes.weight, n * len(OUTCOMES)).reshape(-1, len(OUTCOMES))
     weight = votes.data.annotator_weight
     weight = np.ones(n) if weight is None else weight
     left, right, tie = np.maximum(weight @ counts, 0.5)
-    habits = HabitPrior(
+    prior = HabitPrior(
         float(np.log(left / right)) if outcomes.has_sides else 0.0,
-        SIDE_SD,
+        _SIDE_SD,
         float(np.log(tie / np.sqrt(left * right))) if outcomes.has_ties else 0.0,
-        TIE_SD,
+        _TIE_SD,
     )
     known = np.ones(len(CLASS_PRIOR), dtype=np.bool_)
     known[2:4], known[4] = outcomes.has_sides, outcomes.has_ties
     share = np.where(known, CLASS_PRIOR, 0.0)
-    crowd = Crowd(habits, SHARPNESS_SD, share / share.sum(), np.full(n_groups, 1.0 / n_groups))
+    crowd = Crowd(
+        habits=prior,
+        sharpness_sd=_SHARPNESS_SD,
+        share=share / share.sum(),
+        group=np.full(n_groups, 1.0 / n_groups),
+        level=_level_shares(np.zeros(N_SERIOUS)),
+    )
     favours, favoured = _favours(votes, passes, counts)
     shape = (n_groups, n, len(LEVELS))
     states = AnnotatorStates(
         crowd=crowd,
         fixed=np.column_stack([_by_shares(counts, outcomes), _always(counts, outcomes), favours]),
         favoured=favoured,
-        side=np.full(shape, habits.side),
-        tie=np.full(shape, habits.tie),
-        value=np.full(shape, -np.inf),
-        side_variance=np.full(shape, SIDE_SD**2),
+        habits=Habits(
+            *(np.full(shape, each) for each in (prior.side, prior.tie, -np.inf, _SIDE_SD**2))
+        ),
         active=np.ones(shape[1:], dtype=np.bool_),
         weight=weight,
     )
@@ -290,13 +274,6 @@ def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorSta
     states.p_level = np.zeros((n_groups, n, N_SERIOUS))
     states.p_level[:, :, N_SERIOUS // 2] = 1.0 / n_groups
     return states
-
-
-def _outcome_counts(votes: PairVotes) -> Floats:
-    """Return how often each annotator chose left, right and tie, with votes' weights."""
-    key = votes.annotator * len(OUTCOMES) + votes.outcomes.outcome
-    counts = sums_at(key, votes.outcomes.weight, votes.n_annotators * len(OUTCOMES))
-    return counts.reshape(-1, len(OUTCOMES))
 
 
 def _by_shares(counts: Floats, outcomes: Outcomes) -> Floats:
@@ -341,10 +318,8 @@ def _favours(votes: PairVotes, passes: Passes, counts: Floats) -> tuple[Floats, 
     outcomes, n_items = votes.outcomes, votes.data.n_items
     favoured = np.full(votes.n_annotators, -1, dtype=np.int64)
     shown = np.zeros((votes.n_annotators, 4))
-    passes.by_annotator(
-        "gpm_outcomes.find_favoured",
-        *(outcomes, votes.left, votes.right, n_items, favoured, shown),
-    )
+    arguments = outcomes, votes.left, votes.right, n_items, favoured, shown
+    passes.run("gpm_outcomes.find_favoured", "annotators", *arguments)
     won, by_outcome = shown[:, 3], shown[:, :3]
     lost = by_outcome.sum(axis=1) - won
     n_outcomes = 3 if outcomes.has_ties else 2

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes
+from annotruth.kernels.pairs.gpm_outcomes import Differences, Outcomes, Predictions, Sites
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
-from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior, VoteDifferences
-from annotruth.models.pairs.pair_gpm.states import (
-    MARGINAL,
-    MAX_SPREAD,
-    PAIR_TIE_PAIRS,
-    PAIR_TIE_VARIANCE,
-)
+from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
 
-FIRST_SPREAD = 1.0
+MARGINAL = 2.0 * (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2
+r"""Log odds in a new context are those within a context divided by :math:`\sqrt{1 + 0.692 \tau^2}`."""
+
+_PAIR_TIE_VARIANCE, _PAIR_TIE_PAIRS = 0.05, 5.0  # of pairs' log tie rates, and what it counts as
+_FIRST_SPREAD, _MAX_SPREAD = 1.0, 6.0  # of scores over contexts: beyond, these determine votes
 _FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
 _STEP = 0.8
 _HALF_STEP_SPREAD = 6.0  # the spread at which steps on sites are halved
@@ -40,7 +38,6 @@ _SPREAD_ROUNDS = {1: 0.0, 3: 1.5, 5: 1.2}
 _SPREADS = (0.0, 0.5, 1.4, 3.5)
 _SMALLEST_SPREAD = 0.25
 _MIN_ROUNDS = 6
-_TRIMMED = 0.05  # what annotators count who are left out of a start
 # How much of the levels of the round before is kept, from some rounds on: few annotators would take
 # turns in being the sharpest.
 _DAMPING = ((7, 0.5), (14, 0.75), (24, 0.9))
@@ -51,45 +48,21 @@ _ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are consid
 
 @dataclass
 class PairEstimate:
-    """What is estimated, as it is after some rounds.
-
-    Attributes
-    ----------
-    votes, passes
-        The votes, and where kernels run.
-    groups
-        The scores of each taste group.
-    states
-        The annotators.
-    prior
-        Of scores.
-    outcomes
-        The votes with the tie rates of pairs.
-    pair_tie, pair_tie_variance
-        The log tie rate of each pair, relative to the crowd's, and its prior variance.
-    left_out
-        The differences of votes by the votes of others, of each group.
-    history
-        The log-likelihood after each round.
-    is_large
-        Whether annotators are evaluated by votes in classes of their differences, which is faster.
-    classes
-        These votes, once they are needed.
-    """
+    """What is estimated, as it is after some rounds."""
 
     votes: PairVotes
     passes: Passes
-    groups: list[GroupScores]
+    groups: list[GroupScores]  # the scores of each taste group
     states: AnnotatorStates
-    prior: Prior
-    outcomes: Outcomes
-    pair_tie: Floats
-    pair_tie_variance: float
-    left_out: list[VoteDifferences]
-    history: list[float]
+    prior: Prior  # of scores
+    outcomes: Outcomes  # the votes with the tie rates of pairs
+    pair_tie: Floats  # the log tie rate of each pair, relative to the crowd's
+    pair_tie_variance: float = _PAIR_TIE_VARIANCE  # of their prior
+    left_out: list[Differences] = field(default_factory=list)  # by others' votes, of each group
+    history: list[float] = field(default_factory=list)  # the log-likelihood after each round
     converged: bool = False
-    is_large: bool = False
-    classes: EvaluatedVotes | None = None
+    is_large: bool = False  # annotators are evaluated by votes in classes of differences, for speed
+    classes: EvaluatedVotes | None = None  # these votes, once they are needed
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
         """Update the scores and sites of all groups.
@@ -120,13 +93,30 @@ class PairEstimate:
             return
         votes = dependent[self.votes.annotator]
         for group, found in zip(self.groups, self.left_out, strict=True):
-            precision, shift = group.copy_sites()
-            group.precision[votes], group.shift[votes] = 0.0, 0.0
+            sites = group.copy_sites()
+            for values in group.sites:
+                values[votes] = 0.0
             group.solve(self.prior)
             for values, without in zip(found, group.leave_out(), strict=True):
                 values[votes] = without[votes]
-            group.precision[:], group.shift[:] = precision, shift
+            group.put_sites(sites)
             group.solve(self.prior)
+
+    def copy_sites(self) -> list[Sites]:
+        """Return the sites of all groups, to be put back."""
+        return [group.copy_sites() for group in self.groups]
+
+    def put_sites(self, sites: list[Sites]) -> None:
+        """Put the sites of all groups back."""
+        for group, each in zip(self.groups, sites, strict=True):
+            group.put_sites(each)
+
+    def predict_votes(self, group: int) -> Predictions:
+        """Return the predictions of all votes by the votes of others, with a group's scores."""
+        found = Predictions(*(np.empty(self.votes.data.n_comparisons) for _ in range(3)))
+        arguments = self.outcomes, self.left_out[group], self.states.voters(group), found
+        self.passes.run("gpm_outcomes.predict_votes", "annotators", *arguments)
+        return found
 
     def evaluated(self) -> EvaluatedVotes:
         """Return the votes by which annotators are evaluated."""
@@ -142,7 +132,7 @@ class EvaluatedVotes(NamedTuple):
     """Votes, or classes of an annotator's votes with nearly the same difference."""
 
     outcomes: Outcomes
-    left_out: list[VoteDifferences]
+    left_out: list[Differences]
     annotator: Codes
     n_votes: Floats
 
@@ -169,12 +159,12 @@ def _in_classes(now: PairEstimate) -> EvaluatedVotes:
         weight=count,
         tie_odds=np.ones(len(used)),
     )
-    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
+    return EvaluatedVotes(outcomes, [Differences(total / count, spread / count)], who, count)
 
 
 def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:
     """Return where estimation starts: everybody is serious, and scores are equal."""
-    spread = FIRST_SPREAD if votes.has_contexts else 0.0
+    spread = _FIRST_SPREAD if votes.has_contexts else 0.0
     return PairEstimate(
         votes=votes,
         passes=passes,
@@ -183,9 +173,6 @@ def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairE
         prior=Prior(1.0, spread),
         outcomes=votes.outcomes,
         pair_tie=np.zeros(len(votes.pairs[0])),
-        pair_tie_variance=PAIR_TIE_VARIANCE,
-        left_out=[],
-        history=[],
     )
 
 
@@ -207,30 +194,6 @@ def estimate(
             now.converged = True
             break
     finish(now)
-
-
-def trimmed_start(first: PairEstimate) -> PairEstimate:
-    """Return another start: the half that agrees least with all votes counted alike hardly counts."""
-    plain, now = (start_estimate(first.votes, first.passes) for _ in range(2))
-    plain.iterate(_FIRST_SITES)
-    plain.leave_out()
-    chosen = np.array([1.0, -1.0, 0.0])[plain.outcomes.outcome]
-    n_votes = np.maximum(first.votes.data.comparisons_per_annotator, 1)
-    agreed = chosen * np.sign(plain.left_out[0].mean)
-    agreement = sums_at(first.votes.annotator, agreed, len(n_votes)) / n_votes
-    now.states.p_class[agreement < np.median(agreement), 0] = _TRIMMED
-    return now
-
-
-def better_estimate(first: PairEstimate, other: PairEstimate) -> PairEstimate:
-    """Return the estimate with the higher log-likelihood.
-
-    Where nearly as many annotators are inverted as are not, the votes may be more likely with all
-    scores mirrored; an order that is the reverse of the one of the first start is not taken.
-    """
-    same_order = float(first.groups[0].theta @ other.groups[0].theta) > 0.0
-    better = other.states.log_likelihood > first.states.log_likelihood
-    return other if better and same_order else first
 
 
 def finish(now: PairEstimate, n_sites: int = _LAST_SITES) -> None:
@@ -281,7 +244,7 @@ def _update_scale(now: PairEstimate, step: float) -> None:
     """Move the scale of scores to that of a typical annotator, and update the prior of scores."""
     factor = math.exp(step * now.states.mean_log_sharpness())
     if now.prior.spread > 0.0:
-        factor = min(factor, MAX_SPREAD / now.prior.spread)
+        factor = min(factor, _MAX_SPREAD / now.prior.spread)
     n_determined = sum(group.n_determined(now.prior.precision) for group in now.groups)
     squares = sum(float((group.theta**2).sum()) for group in now.groups) * factor**2
     for group in now.groups:
@@ -297,24 +260,13 @@ def _update_pair_ties(now: PairEstimate) -> None:
     if not now.outcomes.has_ties:
         return
     votes, n_pairs = now.votes, len(now.pair_tie)
-    n = votes.data.n_comparisons
     known = np.zeros(n_pairs)
     for _ in range(2):
         slope, known = np.zeros(n_pairs), np.zeros(n_pairs)
-        for g, (mean, variance) in enumerate(now.left_out):
-            log_p, of_vote, information = (np.empty(n) for _ in range(3))
-            now.passes.by_annotator(
-                "gpm_outcomes.predict_votes",
-                now.outcomes,
-                mean,
-                variance,
-                now.states.voters(g),
-                log_p,
-                of_vote,
-                information,
-            )
-            slope += sums_at(votes.pair, of_vote, n_pairs)
-            known += sums_at(votes.pair, information, n_pairs)
+        for g in range(len(now.groups)):
+            found = now.predict_votes(g)
+            slope += sums_at(votes.pair, found.tie_slope, n_pairs)
+            known += sums_at(votes.pair, found.tie_information, n_pairs)
         known += 1.0 / now.pair_tie_variance
         move = (slope - now.pair_tie / now.pair_tie_variance) / known
         moved = now.pair_tie + np.clip(move, -1.0, 1.0)
@@ -322,8 +274,8 @@ def _update_pair_ties(now: PairEstimate) -> None:
         now.pair_tie = moved - float(moved @ n_votes) / max(float(n_votes.sum()), 1e-300)
         now.outcomes = now.outcomes._replace(tie_odds=np.exp(now.pair_tie)[votes.pair])
     square = float((now.pair_tie**2 + 1.0 / known).sum())
-    total = PAIR_TIE_PAIRS * PAIR_TIE_VARIANCE + square
-    now.pair_tie_variance = total / (PAIR_TIE_PAIRS + n_pairs)
+    total = _PAIR_TIE_PAIRS * _PAIR_TIE_VARIANCE + square
+    now.pair_tie_variance = total / (_PAIR_TIE_PAIRS + n_pairs)
 
 
 def choose_spread(now: PairEstimate, factor: float) -> None:
@@ -333,20 +285,18 @@ def choose_spread(now: PairEstimate, factor: float) -> None:
     spread, between which a parabola is fitted.
     """
     candidates = _candidates(now.prior.spread, factor)
-    sites = [group.copy_sites() for group in now.groups]
+    sites = now.copy_sites()
     values, found = [], []
     for spread in candidates:
-        for group, (precision, shift) in zip(now.groups, sites, strict=True):
-            group.precision[:], group.shift[:] = precision, shift
+        now.put_sites(sites)
         now.prior = Prior(now.prior.precision, spread)
         now.iterate(_SITES_OF_SPREAD)
         values.append(_prediction(now))
-        found.append([group.copy_sites() for group in now.groups])
+        found.append(now.copy_sites())
         if factor == 0.0 and values[-1] < max(values):
             break  # predictions only get worse from there on
     best = int(np.argmax(values))
-    for group, (precision, shift) in zip(now.groups, found[best], strict=True):
-        group.precision[:], group.shift[:] = precision, shift
+    now.put_sites(found[best])
     spread = candidates[best]
     if 0 < best < len(values) - 1 and candidates[best - 1] > 0.0:
         spread = _top_of_parabola(candidates[best - 1 : best + 2], values[best - 1 : best + 2])
@@ -359,7 +309,7 @@ def _candidates(spread: float, factor: float) -> list[float]:
         return list(_SPREADS)
     if spread == 0.0:
         return [0.0, _SMALLEST_SPREAD / 2.0]
-    near = [spread / factor, spread, min(spread * factor, MAX_SPREAD)]
+    near = [spread / factor, spread, min(spread * factor, _MAX_SPREAD)]
     return [0.0, *near] if near[0] < _SMALLEST_SPREAD else near
 
 
@@ -378,13 +328,8 @@ def _top_of_parabola(x: Sequence[float], y: Sequence[float]) -> float:
 def _prediction(now: PairEstimate) -> float:
     """Return the log-probability of serious annotators' votes by the votes of others."""
     now.leave_out()
-    n, total = now.votes.data.n_comparisons, 0.0
-    annotator = now.votes.annotator
-    for g, (mean, variance) in enumerate(now.left_out):
-        who = now.states.voters(g)
-        log_p, unused, other = (np.empty(n) for _ in range(3))
-        now.passes.by_annotator(
-            "gpm_outcomes.predict_votes", now.outcomes, mean, variance, who, log_p, unused, other
-        )
-        total += float((now.outcomes.weight * who.weight[annotator] * log_p).sum())
+    annotator, total = now.votes.annotator, 0.0
+    for g in range(len(now.groups)):
+        weight = now.outcomes.weight * now.states.voters(g).weight[annotator]
+        total += float((weight * now.predict_votes(g).log_p).sum())
     return total

@@ -14,24 +14,24 @@ from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.chance import judge_comparisons
-from annotruth.models.pairs.pair_gpm.estimation import (
-    PairEstimate,
-    better_estimate,
-    estimate,
-    start_estimate,
-    trimmed_start,
-)
-from annotruth.models.pairs.pair_gpm.groups import start_with_groups
-from annotruth.models.pairs.pair_gpm.large import LARGE, estimate_large, sample_votes
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, estimate, start_estimate
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit
 from annotruth.models.pairs.pair_gpm.scores import Prior
-from annotruth.models.pairs.pair_gpm.states import MAX_GROUPS
+from annotruth.models.pairs.pair_gpm.starts import (
+    LARGE,
+    better_estimate,
+    estimate_large,
+    sample_votes,
+    start_with_groups,
+    trimmed_start,
+)
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
 
+MAX_GROUPS = 32
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
 _BYTES_PER_COMPARISON = 250  # of what is laid out in memory
@@ -65,12 +65,12 @@ class PairGPM(PairEstimator):
     by the differences D that the votes of everybody else imply. Spammers are named so that at most 5% of
     them are expected to be serious, and never against what can be counted: whose votes go with those of
     others clearly more than when permuted is none. Where sides are not known, there is no gamma, and
-    nobody is said to vote for a side. Priors are in `annotruth.models.pairs.pair_gpm.states`.
+    nobody is said to vote for a side. Priors are in `annotruth.models.pairs.pair_gpm.annotators`.
 
     Where fewer than three quarters of the annotators are serious, estimation starts a second time, without
     the half that agrees least with the others, and the result with the higher likelihood is taken.
     With taste groups, the group of an annotator is part of the state, and theta is that of the group.
-    Votes that follow from rankings count less (`annotruth.models.pairs.pair_gpm.rankings`).
+    Votes that follow from rankings count less (`annotruth.models.pairs.pair_gpm.votes`).
 
     Parameters
     ----------
@@ -111,22 +111,21 @@ class PairGPM(PairEstimator):
         verdict = self._judge(data)
         votes = make_votes(data)
         passes = Passes(votes, package)
-        if verdict == "chance" and not (
-            votes.has_contexts and self._agree_in_contexts(votes, passes)
-        ):
-            return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
-        verdict = verdict and "informative"
+        if verdict == "chance":
+            if not (votes.has_contexts and self._agree_in_contexts(votes, passes)):
+                return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
+            verdict = "informative"
         if data.n_comparisons > LARGE and self.n_groups == 1 and not votes.has_contexts:
             now = estimate_large(votes, passes, package, self.seed, progress)
-        else:
-            now = start_estimate(votes, passes)
-            if self.n_groups > 1:
-                now = start_with_groups(votes, passes, self.n_groups, self.seed)
-            estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
-            if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
-                other = trimmed_start(now)
-                estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
-                now = better_estimate(now, other)
+            return make_fit(self, now, self._history(now), verdict)
+        now = start_estimate(votes, passes)
+        if self.n_groups > 1:
+            now = start_with_groups(votes, passes, self.n_groups, self.seed)
+        estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+        if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
+            other = trimmed_start(now)
+            estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
+            now = better_estimate(now, other)
         return make_fit(self, now, self._history(now), verdict)
 
     def _judge(self, data: Comparisons) -> Verdict | None:

@@ -9,19 +9,19 @@ import numpy as np
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_quadrature import make_quadrature
+from annotruth.kernels.pairs.gpm_outcomes import make_quadrature
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
-from annotruth.models.pairs.pair_gpm.annotators import N_SERIOUS
-from annotruth.models.pairs.pair_gpm.states import (
+from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS,
     CLASSES,
     FAVOURED,
     INVERTED_SD,
     INVERTED_SHARPNESS,
     LEVELS,
-    SLIP,
+    N_SERIOUS,
 )
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.pair_gpm.votes import SLIP
+from annotruth.models.result import RankFit
 from annotruth.observations.layout import check_index
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
@@ -75,53 +75,46 @@ def predict_outcomes(
 
 def check_parameters(fit: RankFit) -> None:
     """Raise unless the parameters of a fit, which may have been loaded, fit its data."""
-    data, n_groups = fit.data, fit.n_groups
-    n = data.n_annotators
+    data, found, g = fit.data, fit.parameters, fit.n_groups
+    n, n_classes, n_covariates = data.n_annotators, len(CLASSES), len(data.covariates)
+    n_pairs = found.get("pair", np.empty(0)).size
     shapes: dict[str, tuple[int, ...]] = {
-        "theta": (n_groups, data.n_items),
+        "theta": (g, data.n_items),
         "spread": (1,),
         "crowd": (5,),
         "level": (N_SERIOUS,),
-        "share": (len(CLASSES),),
-        "group": (n_groups,),
-        "p_class": (n, len(CLASSES)),
-        "p_level": (n_groups, n, N_SERIOUS),
-        "side": (n_groups, n, len(LEVELS)),
-        "tie": (n_groups, n, len(LEVELS)),
+        "share": (n_classes,),
+        "group": (g,),
+        "p_class": (n, n_classes),
+        "p_level": (g, n, N_SERIOUS),
+        "side": (g, n, len(LEVELS)),
+        "tie": (g, n, len(LEVELS)),
         "counts": (n, 3),
         "favoured": (n,),
+        "pair": (n_pairs,),
+        "pair_tie": (n_pairs,),
     }
-    if data.covariates:
-        shapes["coefficient"] = n_groups, len(data.covariates)
-        shapes["covariate_scale"] = (len(data.covariates),)
-    n_pairs = fit.parameters.get("pair", np.empty(0)).size
-    shapes |= {"pair": (n_pairs,), "pair_tie": (n_pairs,)}
-    if "context_code" in fit.parameters:
-        ptr = fit.parameters.get("context_ptr", np.zeros(1, dtype=np.int64))
+    if n_covariates:
+        shapes |= {"coefficient": (g, n_covariates), "covariate_scale": (n_covariates,)}
+    if "context_code" in found:
+        ptr = found.get("context_ptr", np.zeros(1, dtype=np.int64))
         sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
-        shapes |= {
-            "context_code": (len(sizes),),
-            "context_ptr": (len(sizes) + 1,),
-            "context_item": (int(sizes.sum()),),
-            "context_effect": (n_groups, int(sizes.sum())),
-            "context_covariance": (n_groups, int((sizes**2).sum())),
-        }
-        _check_codes(fit, "context_ptr", int(sizes.sum()) + 1)
-        _check_codes(fit, "context_code", len(data.contexts or ()))
-        _check_codes(fit, "context_item", data.n_items)
+        n_effects, n_contexts = int(sizes.sum()), len(sizes)
+        shapes |= {"context_code": (n_contexts,), "context_ptr": (n_contexts + 1,)}
+        shapes |= {"context_item": (n_effects,), "context_effect": (g, n_effects)}
+        shapes["context_covariance"] = g, int((sizes**2).sum())
+        limits = {"ptr": n_effects + 1, "code": len(data.contexts or ()), "item": data.n_items}
+        for name, limit in limits.items():
+            try:
+                check_index(f"context_{name}", found.get(f"context_{name}", np.empty(0)), limit)
+            except ValueError as error:
+                raise _changed(fit, str(error)) from None
         if (sizes < 0).any():
             raise _changed(fit, "context_ptr falls")
     for name, shape in shapes.items():
         fit.parameter(name, *shape)
     if n_pairs == 0:
         raise _changed(fit, "it has no pairs")
-
-
-def _check_codes(fit: RankFit, name: str, n: int) -> None:
-    try:
-        check_index(name, fit.parameters.get(name, np.empty(0)), n)
-    except ValueError as error:
-        raise _changed(fit, str(error)) from None
 
 
 def _changed(fit: RankFit, why: str) -> InputError:
@@ -133,32 +126,27 @@ def _changed(fit: RankFit, why: str) -> InputError:
 
 def _classes(fit: RankFit, annotator: Codes) -> tuple[Floats, Floats]:
     """Return the probabilities of classes, and the shares of outcomes of those who vote by shares."""
-    n, data = fit.data.n_annotators, fit.data
-    p_class = fit.parameter("p_class", n, len(CLASSES))
-    counts = fit.parameter("counts", n, 3) + np.array([1.0, 1.0, float(data.has_ties)])
+    data, found = fit.data, fit.parameters
+    counts = found["counts"] + np.array([1.0, 1.0, float(data.has_ties)])
     if not data.sides_known:
         counts[:, :TIE] = counts[:, :TIE].mean(axis=1, keepdims=True)
-    everybody = fit.parameter("share", len(CLASSES)), counts.sum(axis=0)
-    p_class = np.vstack([p_class, everybody[0]])  # the last row is that of unknown annotators
-    counts = np.vstack([counts, everybody[1]])
+    # The last rows are those of unknown annotators.
+    p_class = np.vstack([found["p_class"], found["share"]])
+    counts = np.vstack([counts, counts.sum(axis=0)])
     return p_class[annotator], (counts / counts.sum(axis=1, keepdims=True))[annotator]
 
 
 def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
     """Return what annotators add who have habits: serious, inverted, and half of the random ones."""
-    n, n_groups = fit.data.n_annotators, len(fit.parameters["theta"])
-    shape = (n_groups, n, len(LEVELS))
-    p_level = fit.parameter("p_level", n_groups, n, N_SERIOUS)
-    side, tie = fit.parameter("side", *shape), fit.parameter("tie", *shape)
-    mean_side, _, mean_tie, _, _ = fit.parameter("crowd", 5)
-    p_group = fit.parameter("group", n_groups)
-    pair_tie = _pair_ties(fit, new)
-    level = fit.parameter("level", N_SERIOUS)
-    against = _normal_weights(-INVERTED_SHARPNESS, INVERTED_SD)
-    rules = make_quadrature()
-    is_new = new.annotator < 0
+    names = ("p_level", "side", "tie", "group", "level", "crowd")
+    p_level, side, tie, p_group, level, crowd = (fit.parameters[name] for name in names)
+    mean_side, _, mean_tie, _, _ = crowd
+    pair_tie, rules, is_new = _pair_ties(fit, new), make_quadrature(), new.annotator < 0
+    against = np.exp(-0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2)
+    against /= against.sum()
+    n_outcomes = 3 if fit.data.has_ties else 2
     total = np.zeros((len(new.left), 3))
-    for g in range(n_groups):
+    for g in range(len(p_group)):
         mean, variance = _differences(fit, new, g)
         own_group = np.where(is_new, p_group[g], p_level[g, new.annotator].sum(axis=1))
         for j, b in enumerate(LEVELS):
@@ -177,16 +165,9 @@ def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
             p = outcome_probabilities(
                 b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept]), odds, rules
             ).T
-            n_outcomes = 3 if fit.data.has_ties else 2
             p[:, :n_outcomes] = (1.0 - SLIP) * p[:, :n_outcomes] + SLIP / n_outcomes
             total[kept] += weight[kept, np.newaxis] * p
     return total
-
-
-def _normal_weights(sharpness: Floats, sd: float) -> Floats:
-    weight = np.exp(-0.5 * (np.log(sharpness) / sd) ** 2)
-    normal: Floats = weight / weight.sum()
-    return normal
 
 
 def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Floats]:
@@ -195,7 +176,7 @@ def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Float
     mean = theta[new.left] - theta[new.right]
     if fit.data.covariates:
         mean += new.covariates @ fit.parameters["coefficient"][group]
-    spread = float(fit.parameter("spread", 1)[0])
+    spread = float(fit.parameters["spread"][0])
     variance = np.full(len(mean), 2.0 * spread**2)
     if spread == 0.0 or "context_code" not in fit.parameters:
         return mean, variance
@@ -242,7 +223,7 @@ def _pair_ties(fit: RankFit, new: NewVotes) -> Floats:
 
 def _favoured(fit: RankFit, new: NewVotes, share: Floats) -> Floats:
     """Return the probabilities of votes of those who favour one item."""
-    item = np.append(fit.parameter("favoured", fit.data.n_annotators), -1)[new.annotator]
+    item = np.append(fit.parameters["favoured"], -1)[new.annotator]
     n_outcomes = 3 if fit.data.has_ties else 2
     found = share.copy()
     for side, outcome in ((new.left, LEFT), (new.right, RIGHT)):
@@ -277,5 +258,5 @@ def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floa
         raise InputError(
             "a covariate of these comparisons is not a finite number: give one for each"
         )
-    scaled: Floats = values / fit.parameter("covariate_scale", len(names))
+    scaled: Floats = values / fit.parameters["covariate_scale"]
     return scaled

@@ -15,27 +15,29 @@ from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
-from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
-from annotruth.models.pairs.pair_gpm.scores import GroupScores
-from annotruth.models.pairs.pair_gpm.states import (
+from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS_TIE,
     FAVOURS,
     INVERTED,
+    N_SERIOUS,
     SERIOUS,
     SHARPNESS,
     SIDES,
-    SLIP,
 )
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
+from annotruth.models.pairs.pair_gpm.scores import GroupScores
 from annotruth.models.pairs.pair_gpm.verdicts import (
     DECIDED,
     VoteAgreement,
     measure_agreement,
     name_behaviors,
 )
+from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.models.pairs.sanity import PLAIN_SCORES
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
+from annotruth.observations.pairs.table import LEFT, RIGHT
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.pair_gpm.model import PairGPM
@@ -48,18 +50,19 @@ def make_fit(
     model: PairGPM, estimate: PairEstimate, history: History, verdict: Verdict | None
 ) -> RankFit:
     """Return the results of an estimate."""
-    votes, data = estimate.votes, estimate.votes.data
+    votes, data, is_chance = estimate.votes, estimate.votes.data, verdict == "chance"
     agreement = measure_agreement(estimate)
-    is_chance = verdict == "chance"
     if is_chance:
         _forget_seriousness(estimate)
     behavior = _chance_behaviors(estimate) if is_chance else name_behaviors(estimate, agreement)
     reliability = estimate.states.p_serious.copy()
-    low, high = _interval(reliability, behavior)
+    # From 0 to 1 where it is unknown.
+    undecided = np.isin(behavior, [TOO_FEW_VOTES, NOT_SHARED])
+    serious = np.array(behavior) == SERIOUS
     scores, group_results = _scores(estimate, is_chance=is_chance)
-    in_data = np.empty(data.n_comparisons)
-    serious = reliability[votes.annotator] if is_chance else _p_serious(estimate)
-    in_data[votes.order] = serious
+    p_serious = np.empty(data.n_comparisons)
+    p_serious[votes.order] = reliability[votes.annotator] if is_chance else _p_serious(estimate)
+    evidence = _evidence(estimate, agreement, behavior, verdict)
     return RankFit(
         model=model.name,
         settings=model.settings(),
@@ -68,14 +71,14 @@ def make_fit(
         scores=scores,
         part=votes.part,
         reliability=reliability,
-        low=low,
-        high=high,
+        low=np.where(serious, reliability, 0.0),
+        high=np.where(serious | undecided, 1.0, reliability),
         behavior=behavior,
         annotator_columns={
             **_annotator_columns(estimate, agreement, behavior),
-            "evidence": pa.array(_evidence(estimate, agreement, behavior, verdict)),
+            "evidence": pa.array(evidence),
         },
-        p_serious=in_data,
+        p_serious=p_serious,
         side_bias=_side_bias(estimate) if data.sides_known else None,
         coefficients=_coefficients(estimate),
         parameters={**_parameters(estimate), **group_results},
@@ -104,15 +107,6 @@ def _chance_behaviors(estimate: PairEstimate) -> list[str]:
     return [str(each) for each in np.where(fixed.sum(axis=1) >= DECIDED, named, TOO_FEW_VOTES)]
 
 
-def _interval(reliability: Floats, behavior: list[str]) -> tuple[Floats, Floats]:
-    """Return the 95% interval of the reliability: from 0 to 1 where it is unknown."""
-    names = np.array(behavior)
-    undecided = np.isin(names, [TOO_FEW_VOTES, NOT_SHARED])
-    serious = names == SERIOUS
-    low = np.where(serious & ~undecided, reliability, 0.0)
-    return low, np.where(serious | undecided, 1.0, reliability)
-
-
 def _scores(
     estimate: PairEstimate, *, is_chance: bool
 ) -> tuple[ScorePosterior, dict[str, NDArray[Any]]]:
@@ -121,11 +115,10 @@ def _scores(
     The consensus is the mean of the groups, weighted by their sizes. An item that was never compared
     has the variance of the prior.
     """
-    votes, crowd = estimate.votes, estimate.states.crowd
-    factor = attenuation(estimate.prior.spread)
-    n_items, share = votes.data.n_items, crowd.group
+    votes, states, prior = estimate.votes, estimate.states, estimate.prior
+    share, factor = states.crowd.group, attenuation(prior.spread)
+    n_items, alone = votes.data.n_items, np.bincount(votes.part)[votes.part] == 1
     theta = factor * np.stack([group.theta for group in estimate.groups])
-    variance = factor**2 / estimate.prior.precision
     if is_chance:
         theta[:] = 0.0
         unknown = np.eye(n_items) if n_items <= MAX_DENSE_ITEMS else np.ones(n_items)
@@ -134,26 +127,24 @@ def _scores(
         covariances = [unknown] * len(theta)
     else:
         covariances = [_covariance(group, estimate, factor) for group in estimate.groups]
-    n_serious = max(float(estimate.states.weight @ estimate.states.p_serious), 1.0)
-    scale_variance = crowd.sharpness_sd**2 / n_serious
     mean = share @ theta
-    alone = np.bincount(votes.part)[votes.part] == 1
-    covariance = sum(p**2 * each for p, each in zip(share, covariances, strict=True))
-    assert isinstance(covariance, np.ndarray)
-    if covariance.ndim == 1:
-        covariance = covariance + scale_variance * mean**2
-        posterior = ScorePosterior(mean, np.where(alone, variance, covariance))
-    else:
-        covariance = covariance + scale_variance * np.outer(mean, mean)
-        covariance[alone, alone] = variance
-        posterior = ScorePosterior(mean, covariance)
+    covariance = np.zeros_like(covariances[0])
+    for p, each in zip(share, covariances, strict=True):
+        covariance += p**2 * each
+    # The scale is that of a typical annotator, which is uncertain.
+    n_serious = max(float(states.weight @ states.p_serious), 1.0)
+    of_scale = mean**2 if covariance.ndim == 1 else np.outer(mean, mean)
+    covariance += states.crowd.sharpness_sd**2 / n_serious * of_scale
+    own = (alone,) if covariance.ndim == 1 else (alone, alone)
+    covariance[own] = factor**2 / prior.precision
+    posterior = ScorePosterior(mean, covariance)
     if len(theta) == 1:
         return posterior, {}
     sd = [np.sqrt(each if each.ndim == 1 else np.diag(each)) for each in covariances]
     return posterior, {
         GROUP_SCORES: theta,
         GROUP_SD: np.stack(sd),
-        "group_posterior": estimate.states.p_group,
+        "group_posterior": states.p_group,
     }
 
 
@@ -166,21 +157,14 @@ def _covariance(group: GroupScores, estimate: PairEstimate, factor: float) -> Fl
 
 def _p_serious(estimate: PairEstimate) -> Floats:
     """Return the probability that each vote was serious: its annotator is, and it is no slip."""
-    votes, states = estimate.votes, estimate.states
-    n = votes.data.n_comparisons
-    annotator = votes.annotator
+    states, annotator = estimate.states, estimate.votes.annotator
     if estimate.is_large:
         return (1.0 - SLIP) * states.p_serious[annotator]
-    total = np.zeros(n)
-    p_group = states.p_group
-    for g, (mean, variance) in enumerate(estimate.left_out):
-        log_p, unused, other = (np.empty(n) for _ in range(3))
-        estimate.passes.by_annotator(
-            "gpm_outcomes.predict_votes",
-            *(estimate.outcomes, mean, variance, states.voters(g), log_p, unused, other),
-        )
-        slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
-        total += p_group[annotator, g] * np.maximum(1.0 - slip / np.exp(log_p), 0.0)
+    total, p_group = np.zeros(len(annotator)), states.p_group
+    slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
+    for g in range(len(estimate.groups)):
+        p = np.exp(estimate.predict_votes(g).log_p)
+        total += p_group[annotator, g] * np.maximum(1.0 - slip / p, 0.0)
     serious: Floats = states.p_serious[annotator] * np.minimum(total, 1.0)
     return serious
 
@@ -188,7 +172,7 @@ def _p_serious(estimate: PairEstimate) -> Floats:
 def _side_bias(estimate: PairEstimate) -> Floats:
     """Return the crowd's side bias with its 95% interval."""
     states, habits = estimate.states, estimate.states.crowd.habits
-    variance = (states.p_level * states.side_variance[:, :, : len(SHARPNESS)]).sum(axis=(0, 2))
+    variance = (states.p_level * states.habits.side_variance[:, :, :N_SERIOUS]).sum(axis=(0, 2))
     known = states.weight * states.p_serious / (habits.side_sd**2 + variance)
     return with_interval(habits.side, 1.0 / np.sqrt(max(float(known.sum()), 1e-12)))
 
@@ -209,21 +193,20 @@ def _coefficients(estimate: PairEstimate) -> dict[str, Floats]:
 def _annotator_columns(
     estimate: PairEstimate, agreement: VoteAgreement, behavior: list[str]
 ) -> dict[str, Column]:
-    states, votes = estimate.states, estimate.votes
+    states, data = estimate.states, estimate.votes.data
     level = states.p_level
-    n_serious = len(SHARPNESS)
+    side, tie, _, variance = (each[:, :, :N_SERIOUS] for each in states.habits)
     cannot = np.array(behavior) == NOT_SHARED
+    found = (agreement.accuracy, agreement.low, agreement.high)
     columns: dict[str, Column] = {
-        "accuracy": np.where(cannot, np.nan, agreement.accuracy),
-        "accuracy_low": np.where(cannot, np.nan, agreement.low),
-        "accuracy_high": np.where(cannot, np.nan, agreement.high),
+        name: np.where(cannot, np.nan, values)
+        for name, values in zip(("accuracy", "accuracy_low", "accuracy_high"), found, strict=True)
     }
-    if votes.data.has_ties:
-        columns["tie_rate"] = np.exp((level * states.tie[:, :, :n_serious]).sum(axis=(0, 2)))
-    if votes.data.sides_known:
-        side = states.side[:, :, :n_serious]
+    if data.has_ties:
+        columns["tie_rate"] = np.exp((level * tie).sum(axis=(0, 2)))
+    if data.sides_known:
         bias = (level * side).sum(axis=(0, 2))
-        spread = (side - bias[:, np.newaxis]) ** 2 + states.side_variance[:, :, :n_serious]
+        spread = (side - bias[:, np.newaxis]) ** 2 + variance
         sd = np.sqrt((level * spread).sum(axis=(0, 2)))
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z_95 * sd, bias + Z_95 * sd
@@ -238,8 +221,9 @@ def _evidence(
     estimate: PairEstimate, at: VoteAgreement, behavior: list[str], verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
-    data = estimate.votes.data
-    lines = []
+    votes, data, lines = estimate.votes, estimate.votes.data, []
+    has_contexts = votes.has_contexts
+    where = " (consensus of the others in the same context)" if has_contexts else ""
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
         if name in SIDES:
             right, expected_right = n - at.left[s] - at.ties[s], n - at.expected_left[s]
@@ -253,8 +237,12 @@ def _evidence(
             line = f"{at.ties[s]:.0f} ties in {n} votes; expected {at.expected_ties[s]:.0f}"
         elif name == FAVOURS:
             item = int(estimate.states.favoured[s])
-            won, shown = _votes_for(estimate, s, item)
-            line = f"voted for {data.items[item].as_py()} {won} of {shown} times"
+            own = slice(*votes.outcomes.ptr[s : s + 2])
+            on_left, on_right = votes.left[own] == item, votes.right[own] == item
+            outcome = votes.outcomes.outcome[own]
+            won = (on_left & (outcome == LEFT)) | (on_right & (outcome == RIGHT))
+            shown = (on_left | on_right).sum()
+            line = f"voted for {data.items[item].as_py()} {won.sum()} of {shown} times"
         elif name == INVERTED:
             against = n - at.agreed[s] - at.ties[s]
             expect = n - at.expected[s] - at.expected_ties[s]
@@ -264,25 +252,10 @@ def _evidence(
         else:
             line = (
                 f"voted with the consensus {at.agreed[s]:.0f} of {n} times; expected "
-                f"{at.expected[s]:.0f}"
+                f"{at.expected[s]:.0f}{where}"
             )
-            line += _context_words(estimate)
         lines.append(line)
     return lines
-
-
-def _context_words(estimate: PairEstimate) -> str:
-    return " (consensus of the others in the same context)" if estimate.votes.has_contexts else ""
-
-
-def _votes_for(estimate: PairEstimate, annotator: int, item: int) -> tuple[int, int]:
-    """Return how often an annotator voted for an item, and how often it was shown."""
-    votes = estimate.votes
-    own = slice(*votes.outcomes.ptr[annotator : annotator + 2])
-    left, right = votes.left[own] == item, votes.right[own] == item
-    outcome = votes.outcomes.outcome[own]
-    won = (left & (outcome == 0)) | (right & (outcome == 1))
-    return int(won.sum()), int((left | right).sum())
 
 
 def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
@@ -303,8 +276,8 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
         "group": crowd.group,
         "p_class": states.p_class,
         "p_level": states.p_level,
-        "side": states.side,
-        "tie": states.tie,
+        "side": states.habits.side,
+        "tie": states.habits.tie,
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }

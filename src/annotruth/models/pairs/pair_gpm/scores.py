@@ -16,81 +16,78 @@ from scipy.linalg import lapack
 
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextPosterior
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, VoterHabits
+from annotruth.kernels.pairs.gpm_contexts import ContextPosterior, Equations
+from annotruth.kernels.pairs.gpm_outcomes import Differences, Outcomes, Sites, VoterHabits
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
     center_in_parts,
     net_sums,
+    net_sums_of_contexts,
     sums_at,
 )
-from annotruth.models.pairs.pair_gpm.states import COEFFICIENT_PRECISION
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
 from annotruth.observations.layout import kernels_for
 
+_COEFFICIENT_PRECISION = 0.25  # of coefficients of standardised covariates
 _MAX_EXACT = 3e10  # operations; with more, only each vote itself is left out, as others are many
+_MIN_CLUSTERS = 10
 
 
-class VoteDifferences(NamedTuple):
-    """The mean and variance of each vote's difference."""
+class Prior(NamedTuple):
+    """The precision of scores, and the spread (standard deviation) of scores over contexts."""
 
-    mean: Floats
-    variance: Floats
+    precision: float
+    spread: float
 
 
 class GroupScores:
-    """The scores of a taste group, with the sites of all votes.
-
-    Parameters
-    ----------
-    votes
-        The votes.
-    passes
-        Where kernels run.
-    """
+    """The scores of a taste group, with the sites of all votes."""
 
     def __init__(self, votes: PairVotes, passes: Passes) -> None:
         self.votes, self._passes = votes, passes
-        n = votes.data.n_comparisons
-        self.precision, self.shift = np.zeros(n), np.zeros(n)
-        self.differences = VoteDifferences(np.zeros(n), np.zeros(n))
-        q = votes.covariates.shape[1]
-        layout = votes.layout
+        n, layout = votes.data.n_comparisons, votes.layout
+        self._n, self._q = votes.data.n_items, votes.covariates.shape[1]
+        self._is_dense = self._n <= MAX_DENSE_ITEMS
+        self.sites = Sites(np.zeros(n), np.zeros(n))
+        self.differences = Differences(np.zeros(n), np.zeros(n))
         n_local = len(layout.items)
         self._context = ContextPosterior(
             np.zeros(n_local),
             np.zeros(int(layout.square_ptr[-1])),
             np.zeros(n_local),
-            np.zeros((n_local, q)),
+            np.zeros((n_local, self._q)),
         )
-        self._n_items, self._q = votes.data.n_items, q
-        self.solution = np.zeros(self._n_items + q)
+        self.solution = np.zeros(self._n + self._q)
 
     @property
     def theta(self) -> Floats:
         """The score of each item, with mean 0 in each part."""
-        return center_in_parts(self.solution[: self._n_items], self.votes.part)
+        return center_in_parts(self.solution[: self._n], self.votes.part)
 
     @property
     def coefficients(self) -> Floats:
         """The coefficients of standardised covariates."""
-        return self.solution[self._n_items :]
+        return self.solution[self._n :]
 
     def start_at(self, theta: Floats, outcomes: Outcomes, who: VoterHabits) -> None:
         """Compute the sites at some scores."""
-        self.solution[: self._n_items] = theta
+        self.solution[: self._n] = theta
         self._set_differences()
         self._update_sites(outcomes, who, 1.0)
 
-    def copy_sites(self) -> tuple[Floats, Floats]:
+    def copy_sites(self) -> Sites:
         """Return the sites, to be put back."""
-        return self.precision.copy(), self.shift.copy()
+        return Sites(*(each.copy() for each in self.sites))
+
+    def put_sites(self, sites: Sites) -> None:
+        """Put sites back."""
+        for own, each in zip(self.sites, sites, strict=True):
+            own[:] = each
 
     def rescale(self, factor: float) -> None:
         """Multiply all scores by a factor."""
-        self.precision /= factor**2
-        self.shift /= factor
+        self.put_sites(Sites(self.sites.precision / factor**2, self.sites.shift / factor))
 
     def iterate(
         self, outcomes: Outcomes, who: VoterHabits, prior: Prior, n_times: int, step: float = 1.0
@@ -102,26 +99,40 @@ class GroupScores:
         self.solve(prior)
 
     def _update_sites(self, outcomes: Outcomes, who: VoterHabits, step: float) -> None:
-        self._passes.by_annotator(
-            "gpm_outcomes.update_sites",
-            *(outcomes, *self.differences, who, step, self.precision, self.shift),
-        )
+        arguments = outcomes, self.differences, who, step, self.sites
+        self._passes.run("gpm_outcomes.update_sites", "annotators", *arguments)
 
     def solve(self, prior: Prior) -> None:
         """Solve for scores and coefficients, and set the differences of votes."""
         self.__dict__.pop("covariance", None)
-        if self.votes.has_contexts:
-            self._context.variance[:] = prior.spread**2 * self.votes.varies
-            self._sum_contexts()
-        elif self._n_items <= MAX_DENSE_ITEMS:
-            self._sum_pairs()
+        if self._is_dense:
+            self._solve_dense(prior)
         else:
             self._solve_sparse(prior)
-            self._set_differences()
-            return
-        q, diagonal = self._q, np.arange(self._n_items + self._q)
+        self._set_differences()
+
+    def _set_differences(self) -> None:
+        arguments = self.votes.layout, self._context, self.solution, self.differences
+        self._passes.run("gpm_contexts.set_differences", "votes", *arguments)
+
+    def _solve_dense(self, prior: Prior) -> None:
+        """Solve the equations, from which contexts are eliminated, by Cholesky's factorisation."""
+        n_all = self._n + self._q
+        if self.votes.has_contexts:
+            self._context.variance[:] = prior.spread**2 * self.votes.varies
+            arguments = self.votes.layout, self.sites, self._context
+            information, self.right_side = self._passes.run(
+                "gpm_contexts.solve_contexts",
+                "contexts",
+                *arguments,
+                sums=((n_all, n_all), (n_all,)),
+            )
+            self.information = (information + information.T) / 2.0
+        else:
+            self._sum_pairs()
+        diagonal = np.arange(n_all)
         self.information[diagonal, diagonal] += np.append(
-            np.full(self._n_items, prior.precision), np.full(q, COEFFICIENT_PRECISION)
+            np.full(self._n, prior.precision), np.full(self._q, _COEFFICIENT_PRECISION)
         )
         self._factor, failed = lapack.dpotrf(self.information, lower=1)
         if failed:
@@ -129,82 +140,54 @@ class GroupScores:
                 "the scores could not be computed: their information is not positive"
             )
         self.solution = lapack.dpotrs(self._factor, self.right_side, lower=1)[0]
-        self._set_differences()
-
-    def _sum_contexts(self) -> None:
-        """Set the posterior of contexts and the equations of scores."""
-        n_all, layout = self._n_items + self._q, self.votes.layout
-        sums = self._passes.by_context(
-            "gpm_contexts.solve_contexts",
-            layout,
-            self.precision,
-            self.shift,
-            self.votes.covariates,
-            self._context,
-            sums=((n_all, n_all), (n_all,)),
-        )
-        information, self.right_side = sums
-        self.information = (information + information.T) / 2.0
 
     def _sum_pairs(self) -> None:
         """Set the equations of scores where contexts do not matter."""
-        votes, n = self.votes, self._n_items
+        votes, n, (precision, shift) = self.votes, self._n, self.sites
         weights, degree = np.zeros((n, n)), np.zeros(n)
-        by_pair = sums_at(votes.pair, self.precision, len(votes.pairs[0]))
-        kernels_for(len(by_pair), "pairs.counts").add_pairs(*votes.pairs, by_pair, weights, degree)
+        by_pair = sums_at(votes.pair, precision, len(votes.pairs[0]))
+        kernels_for(len(by_pair), "pairs.layout").add_pairs(*votes.pairs, by_pair, weights, degree)
         self.information = np.zeros((n + self._q, n + self._q))
         self.information[:n, :n] = np.diag(degree) - weights - weights.T
         self.right_side = np.zeros(n + self._q)
-        self.right_side[:n] = net_sums(votes.left, votes.right, self.shift, n)
+        self.right_side[:n] = net_sums(votes.left, votes.right, shift, n)
         for x, column in enumerate(votes.covariates.T):
-            self.right_side[n + x] = column @ self.shift
-            cross = net_sums(votes.left, votes.right, self.precision * column, n)
+            self.right_side[n + x] = column @ shift
+            cross = net_sums(votes.left, votes.right, precision * column, n)
             self.information[:n, n + x] = self.information[n + x, :n] = cross
-            self.information[n + x, n:] = (self.precision * column) @ votes.covariates
+            self.information[n + x, n:] = (precision * column) @ votes.covariates
 
     def _solve_sparse(self, prior: Prior) -> None:
         """Solve where there are too many items for a matrix."""
-        votes, n = self.votes, self._n_items
-        by_pair = sums_at(votes.pair, self.precision, len(votes.pairs[0]))
+        votes, n, (precision, shift) = self.votes, self._n, self.sites
+        by_pair = sums_at(votes.pair, precision, len(votes.pairs[0]))
         self._system = LaplacianSystem(*votes.pairs, by_pair, prior.precision, votes.part)
-        right_side = net_sums(votes.left, votes.right, self.shift, n)
-        theta = self._system.solve(right_side)
+        theta = self._system.solve(net_sums(votes.left, votes.right, shift, n))
         if self._q == 0:
             self.solution = theta
             return
         x = votes.covariates
         cross = np.stack(
-            [net_sums(votes.left, votes.right, self.precision * each, n) for each in x.T], axis=1
+            [net_sums(votes.left, votes.right, precision * each, n) for each in x.T], axis=1
         )
         solved = self._system.solve(cross)
-        corner = x.T @ (x * self.precision[:, np.newaxis]) - cross.T @ solved
-        self._corner = corner + COEFFICIENT_PRECISION * np.eye(self._q)
-        coefficients = np.linalg.solve(self._corner, x.T @ self.shift - cross.T @ theta)
+        corner = x.T @ (x * precision[:, np.newaxis]) - cross.T @ solved
+        self._corner = corner + _COEFFICIENT_PRECISION * np.eye(self._q)
+        coefficients = np.linalg.solve(self._corner, x.T @ shift - cross.T @ theta)
         self.solution = np.append(theta - solved @ coefficients, coefficients)
-
-    def _set_differences(self) -> None:
-        self._passes.by_vote(
-            "gpm_contexts.set_differences",
-            self.votes.layout,
-            self.votes.covariates,
-            self._context,
-            self.solution,
-            *self.differences,
-        )
 
     @cached_property
     def covariance(self) -> Floats:
         """The covariance of scores and coefficients."""
         inverse: Floats = lapack.dpotri(self._factor, lower=1)[0]
-        lower = np.tril(inverse)
-        full: Floats = lower + np.tril(inverse, -1).T
+        full: Floats = np.tril(inverse) + np.tril(inverse, -1).T
         return full
 
     def score_covariance(self) -> Floats:
         """Return the covariance of centred scores; variances alone where items are too many."""
-        if self._n_items > MAX_DENSE_ITEMS:
+        if not self._is_dense:
             return self._system.centered_inverse
-        once = center_in_parts(self.covariance[: self._n_items, : self._n_items], self.votes.part)
+        once = center_in_parts(self.covariance[: self._n, : self._n], self.votes.part)
         return center_in_parts(np.ascontiguousarray(once.T), self.votes.part)
 
     def scale_move(self, precision: float) -> Floats:
@@ -221,61 +204,38 @@ class GroupScores:
 
     def coefficient_sd(self) -> Floats:
         """Return the standard deviations of the coefficients."""
-        if self._n_items > MAX_DENSE_ITEMS:
-            return np.sqrt(np.diag(np.linalg.inv(self._corner))) if self._q else np.empty(0)
-        return np.sqrt(np.diag(self.covariance)[self._n_items :])
+        if self._is_dense:
+            return np.sqrt(np.diag(self.covariance)[self._n :])
+        return np.sqrt(np.diag(np.linalg.inv(self._corner))) if self._q else np.empty(0)
 
     def n_determined(self, precision: float) -> float:
         """Return how many scores the votes determine, rather than the prior."""
-        n_free = self._n_items - int(self.votes.part.max()) - 1
-        if self._n_items > MAX_DENSE_ITEMS:
-            return max(n_free - precision * self._system.centered_trace(), 0.0)
-        return max(n_free - precision * float(np.trace(self.score_covariance())), 0.0)
+        n_free = self._n - int(self.votes.part.max()) - 1
+        dense = self._is_dense
+        trace = np.trace(self.score_covariance()) if dense else self._system.centered_trace()
+        return max(n_free - precision * float(trace), 0.0)
 
-    def leave_out(self, *, exact: bool = True) -> VoteDifferences:
+    def leave_out(self, *, exact: bool = True) -> Differences:
         """Return the differences of votes by the votes of everybody else.
 
         Where there are too many votes for that, or it need not be exact, by all votes but the one.
         """
-        n = len(self.precision)
-        found = VoteDifferences(self.differences.mean.copy(), np.zeros(n))
-        votes = self.votes
-        exact = exact and self._n_items <= MAX_DENSE_ITEMS
-        if exact and (votes.has_contexts or self._cost() <= _MAX_EXACT):
-            self._passes.by_annotator(
-                "gpm_cavities.leave_annotators_out",
-                votes.layout,
-                votes.outcomes.ptr,
-                self.precision,
-                self.shift,
-                votes.covariates,
-                self._context,
-                self.information,
-                self.right_side,
-                self.covariance,
-                self.solution,
-                *found,
-            )
+        votes, sites = self.votes, self.sites
+        found = Differences(self.differences.mean.copy(), np.zeros(len(sites.shift)))
+        n_votes = votes.data.comparisons_per_annotator.astype(np.float64)
+        cost = float((np.minimum(n_votes, self._n) ** 3 + n_votes * self._n).sum())
+        if exact and self._is_dense and (votes.has_contexts or cost <= _MAX_EXACT):
+            solved = Equations(self.information, self.right_side, self.covariance, self.solution)
+            arguments = votes.layout, votes.outcomes.ptr, sites, self._context, solved, found
+            self._passes.run("gpm_cavities.leave_annotators_out", "annotators", *arguments)
             return found
-        if self._n_items <= MAX_DENSE_ITEMS:
+        if self._is_dense:
             covariance = self.covariance
         else:
             covariance = 1.0 / self._system.diagonal[:, np.newaxis]
-        self._passes.by_vote(
-            "gpm_cavities.leave_votes_out",
-            votes.left,
-            votes.right,
-            self.precision,
-            self.shift,
-            covariance,
-            *found,
-            first=True,
-        )
+        arguments_of_votes = votes.layout, sites, covariance, found
+        self._passes.run("gpm_cavities.leave_votes_out", "votes", *arguments_of_votes)
         return found
-
-    def _cost(self) -> float:
-        m = self.votes.data.comparisons_per_annotator.astype(np.float64)
-        return float((np.minimum(m, self._n_items) ** 3 + m * self._n_items).sum())
 
     def context_effects(self) -> tuple[Floats, Floats]:
         """Return the mean of u per item of each context, and the matrices S, one after the other."""
@@ -283,8 +243,8 @@ class GroupScores:
         effects, covariance = posterior.mean.copy(), posterior.design.copy()
         for c in range(len(layout.item_ptr) - 1):
             local = slice(layout.item_ptr[c], layout.item_ptr[c + 1])
-            k = local.stop - local.start
             at = slice(layout.square_ptr[c], layout.square_ptr[c + 1])
+            k = local.stop - local.start
             b = posterior.design[at].reshape(k, k)
             effects[local] += (b - np.eye(k)) @ self.solution[layout.items[local]]
             effects[local] -= posterior.covariate[local] @ self.coefficients
@@ -298,16 +258,17 @@ class GroupScores:
         :math:`\Sigma (\sum_c s_c s_c^T) \Sigma`: their dependence within contexts makes these larger
         where the model does not have it, as in votes that follow from rankings. It is at least 1.
         """
-        votes, n = self.votes, self._n_items
-        if votes.context is None or n > MAX_DENSE_ITEMS:
+        votes, n = self.votes, self._n
+        if votes.context is None or not self._is_dense:
             return 1.0
         n_contexts = int(votes.context.max()) + 1
         if n_contexts < _MIN_CLUSTERS or n_contexts == len(votes.context):
             return 1.0
-        residual = self.shift - self.precision * self._plain_differences()
-        slopes = np.zeros((n_contexts, n))
-        np.add.at(slopes, (votes.context, votes.left), residual)
-        np.add.at(slopes, (votes.context, votes.right), -residual)
+        plain = self.solution[votes.left] - self.solution[votes.right]
+        plain = plain + votes.covariates @ self.coefficients  # without effects of contexts
+        residual = self.sites.shift - self.sites.precision * plain
+        shape = n_contexts, n
+        slopes = net_sums_of_contexts(votes.context, votes.left, votes.right, residual, shape)
         if votes.has_contexts:
             layout = votes.layout
             for c in range(n_contexts):
@@ -321,19 +282,3 @@ class GroupScores:
         by_context = float(((slopes @ covariance) ** 2).sum()) * n_contexts / (n_contexts - 1)
         by_model = float(np.einsum("ij,ji->", covariance @ known, covariance))
         return max(by_context / by_model, 1.0) if by_model > 0.0 else 1.0
-
-    def _plain_differences(self) -> Floats:
-        """Return the differences of votes without effects of contexts."""
-        votes = self.votes
-        plain = self.solution[votes.left] - self.solution[votes.right]
-        return plain + votes.covariates @ self.coefficients
-
-
-_MIN_CLUSTERS = 10
-
-
-class Prior(NamedTuple):
-    """The precision of scores, and the spread (standard deviation) of scores over contexts."""
-
-    precision: float
-    spread: float

@@ -13,8 +13,14 @@ from annotruth.kernels.arrays import Floats
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.graph import sums_at
+from annotruth.models.pairs.pair_gpm.annotators import (
+    CLASSES,
+    FAVOURS,
+    INVERTED,
+    N_SERIOUS,
+    SERIOUS,
+)
 from annotruth.models.pairs.pair_gpm.estimation import EvaluatedVotes, PairEstimate
-from annotruth.models.pairs.pair_gpm.states import CLASSES, FAVOURS, INVERTED, SERIOUS, SHARPNESS
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
@@ -33,29 +39,16 @@ _INFORMATIVE = np.log(3.0)  # of the likelihood ratio of serious and random vote
 
 
 class VoteAgreement(NamedTuple):
-    """Counts of each annotator's votes, beside what is expected by the votes of others.
-
-    Attributes
-    ----------
-    left, ties, agreed
-        The weighted votes for the left item, the ties, and the votes for the better item by others.
-    expected_left, expected_ties, expected
-        The same as expected of a typical serious annotator.
-    z
-        By how many standard deviations votes go with the others' more than when they are permuted.
-    accuracy, low, high
-        The probability that a decided vote is for the better item by others in the same context, with
-        its 95% interval; nan without decided votes.
-    """
+    """Weighted counts of each annotator's votes, beside what is expected by the votes of others."""
 
     left: Floats
     ties: Floats
-    agreed: Floats
-    expected_left: Floats
+    agreed: Floats  # votes for the better item by others
+    expected_left: Floats  # of a typical serious annotator, as the next two
     expected_ties: Floats
-    expected: Floats
-    z: Floats
-    accuracy: Floats
+    expected: Floats  # to agree
+    z: Floats  # by how many standard deviations votes agree more than when they are permuted
+    accuracy: Floats  # of decided votes, for the better item by others; nan without such
     low: Floats
     high: Floats
 
@@ -153,7 +146,8 @@ def name_behaviors(now: PairEstimate, agreement: VoteAgreement) -> list[str]:
     )
     behavior[votes.data.comparisons_per_annotator < MIN_VOTES] = TOO_FEW_VOTES
     if votes.context is not None:
-        ratio = states.value[:, :, : len(SHARPNESS)].max(axis=(0, 2)) - states.value[0, :, -1]
+        value = states.habits.value
+        ratio = value[:, :, :N_SERIOUS].max(axis=(0, 2)) - value[0, :, -1]
         behavior[~votes.is_shared & ~accused & (ratio < _INFORMATIVE)] = NOT_SHARED
     return [str(each) for each in behavior]
 

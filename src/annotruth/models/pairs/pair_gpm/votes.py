@@ -1,83 +1,65 @@
-"""The votes of a fit, laid out for the kernels of PairGPM."""
+r"""The votes of a fit, laid out for the kernels of PairGPM.
+
+Votes that follow from rankings say less than as many made one by one: the k (k - 1) / 2 votes of a ranking
+of k equal items carry the information of Plackett and Luce's model if each counts
+:math:`4 (k - H_k) / (k (k - 1))`, with :math:`H_k = 1 + 1/2 + \dots + 1/k`.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Engine, get_engine
-from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.reference import ReferenceEngine
+from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes
-from annotruth.kernels.pairs.gpm_quadrature import make_quadrature
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes, make_quadrature
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, connected_parts
-from annotruth.models.pairs.pair_gpm.rankings import ranking_weights
-from annotruth.models.pairs.pair_gpm.states import SLIP
 from annotruth.observations.layout import kernels_for
-from annotruth.observations.pairs.table import Comparisons
+from annotruth.observations.pairs.table import LEFT, RANKING, TIE, Comparisons
 
 MIN_SHARED_CONTEXTS = 5
 """Contexts with two annotators or more, from which on scores may differ between contexts."""
+
+SLIP = 0.015
+"""The share of votes that are any outcome."""
 
 _MAX_TABLE = 4  # entries per comparison in a table of all pairs; with more, pairs are sorted
 
 
 @dataclass(frozen=True, eq=False)
 class PairVotes:
-    """Votes sorted by annotator, then by context.
-
-    Attributes
-    ----------
-    data
-        The comparisons.
-    order
-        The place of each vote in these.
-    outcomes, layout
-        What kernels read.
-    left, right, pair
-        The codes of the items and of their pair.
-    pairs
-        The left and the right item of each pair.
-    part
-        The connected part of each item.
-    context
-        The context of each vote, also where scores do not depend on it; None without contexts.
-    varies
-        Whether each item of each context (`ContextLayout.items`) may score differently there.
-    covariates, covariate_scale
-        The covariates divided by their root mean squares, and these.
-    is_shared
-        Whether each annotator evaluated a context that somebody else evaluated, too; all, without contexts.
-    n_shared
-        How many contexts have two annotators or more.
-    is_ranked
-        Whether votes follow from rankings.
-    """
+    """Votes sorted by annotator, then by context."""
 
     data: Comparisons
-    order: Codes
+    order: Codes  # the place of each vote in these
     outcomes: Outcomes
-    layout: ContextLayout
+    layout: ContextLayout  # has the covariates divided by their root mean squares
     left: Codes
     right: Codes
     pair: Codes
-    pairs: tuple[Codes, Codes]
-    part: Codes
-    context: Codes | None
-    varies: NDArray[np.bool_]
-    covariates: Floats
-    covariate_scale: Floats
-    is_shared: NDArray[np.bool_]
-    n_shared: int
-    is_ranked: bool
+    pairs: tuple[Codes, Codes]  # the left and the right item of each pair
+    part: Codes  # the connected part of each item
+    context: Codes | None  # also where scores do not depend on it; None without contexts
+    varies: NDArray[
+        np.bool_
+    ]  # whether each of ``layout.items`` may score differently in its context
+    covariate_scale: Floats  # root mean squares
+    is_shared: NDArray[np.bool_]  # whether annotators evaluated contexts that others did, too
+    is_ranked: bool  # whether votes follow from rankings
+
+    @property
+    def covariates(self) -> Floats:
+        """The covariates divided by their root mean squares: votes x covariates."""
+        return self.layout.covariates
 
     @property
     def has_contexts(self) -> bool:
@@ -102,24 +84,27 @@ def make_votes(data: Comparisons) -> PairVotes:
     is_shared, n_shared = np.ones(data.n_annotators, dtype=np.bool_), 0
     order = np.arange(data.n_comparisons)
     if context is not None:
-        n_annotators_of = _annotators_per_context(context, annotator, data.n_annotators)
-        n_shared = int(np.count_nonzero(n_annotators_of > 1))
+        seen = np.unique(context * data.n_annotators + annotator) // data.n_annotators
+        shared = np.bincount(seen, minlength=int(context.max()) + 1) > 1
+        n_shared = int(np.count_nonzero(shared))
         is_shared = np.zeros(data.n_annotators, dtype=np.bool_)
-        is_shared[annotator[(n_annotators_of > 1)[context]]] = True
+        is_shared[annotator[shared[context]]] = True
         order = np.lexsort((data.right, data.left, context, annotator))
         context = context[order]
     left, right = (codes[order].astype(np.int64) for codes in (data.left, data.right))
-    pair_codes, pair = distinct_pairs(left, right, data.n_items)
+    pair_codes, pair = _distinct_pairs(left, right, data.n_items)
     pairs = np.divmod(pair_codes, data.n_items)
-    layout, varies = _plain_layout(left, right), np.empty(0, dtype=np.bool_)
+    values, covariate_scale = standardised_covariates(data)
+    values = np.ascontiguousarray(values[order])
+    none, zero = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    layout = ContextLayout(none, left, right, zero, none, zero, none, zero, values)
+    varies = np.empty(0, dtype=np.bool_)
     if context is not None and n_shared >= MIN_SHARED_CONTEXTS and data.n_items <= MAX_DENSE_ITEMS:
-        in_contexts, varies = _context_layout(left, right, context, data.n_items)
-        if varies.any():
-            layout = in_contexts
-        else:
-            varies = np.empty(0, dtype=np.bool_)
+        in_contexts = _context_layout(left, right, context, values, data.n_items)
+        in_several = np.bincount(in_contexts.items, minlength=data.n_items) > 1
+        if in_several.any():
+            layout, varies = in_contexts, in_several[in_contexts.items]
     weight, is_ranked = ranking_weights(data)
-    covariates, covariate_scale = standardised_covariates(data)
     outcomes = Outcomes(
         ptr=data.annotator_ptr,
         outcome=np.ascontiguousarray(data.outcome[order]),
@@ -142,10 +127,8 @@ def make_votes(data: Comparisons) -> PairVotes:
         part=connected_parts(data.n_items, *pairs),
         context=context,
         varies=varies,
-        covariates=np.ascontiguousarray(covariates[order]),
         covariate_scale=covariate_scale,
         is_shared=is_shared,
-        n_shared=n_shared,
         is_ranked=is_ranked,
     )
 
@@ -155,48 +138,34 @@ def _contexts(data: Comparisons) -> Codes | None:
     if data.context is None or data.contexts is None:
         return None
     context = data.context.astype(np.int64)
-    missing = np.isin(
-        context, np.flatnonzero(data.contexts.is_null().to_numpy(zero_copy_only=False))
-    )
-    missing |= context < 0
+    unnamed = np.flatnonzero(data.contexts.is_null().to_numpy(zero_copy_only=False))
+    missing = np.isin(context, unnamed) | (context < 0)
     context[missing] = len(data.contexts) + np.arange(np.count_nonzero(missing))
     return np.unique(context, return_inverse=True)[1].astype(np.int64)
 
 
-def _annotators_per_context(context: Codes, annotator: Codes, n_annotators: int) -> Codes:
-    seen = np.unique(context * n_annotators + annotator) // n_annotators
-    return np.bincount(seen, minlength=int(context.max()) + 1)
-
-
-def _plain_layout(left: Codes, right: Codes) -> ContextLayout:
-    none, zero = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return ContextLayout(none, left, right, zero, none, zero, none, zero)
-
-
 def _context_layout(
-    left: Codes, right: Codes, context: Codes, n_items: int
-) -> tuple[ContextLayout, NDArray[np.bool_]]:
-    """Return votes by context, and which items of which contexts occur in several contexts."""
+    left: Codes, right: Codes, context: Codes, covariates: Floats, n_items: int
+) -> ContextLayout:
+    """Return votes by context."""
     n_contexts = int(context.max()) + 1
     key = np.unique(np.concatenate([context * n_items + left, context * n_items + right]))
-    items = key % n_items
     item_ptr = np.searchsorted(key // n_items, np.arange(n_contexts + 1))
     votes = np.argsort(context, kind="stable")
-    sizes = np.diff(item_ptr)
-    layout = ContextLayout(
+    return ContextLayout(
         context=context,
         left=np.searchsorted(key, context * n_items + left) - item_ptr[context],
         right=np.searchsorted(key, context * n_items + right) - item_ptr[context],
         item_ptr=item_ptr,
-        items=items,
+        items=key % n_items,
         vote_ptr=np.searchsorted(context[votes], np.arange(n_contexts + 1)),
         votes=votes,
-        square_ptr=np.append(0, np.cumsum(sizes**2)),
+        square_ptr=np.append(0, np.cumsum(np.diff(item_ptr) ** 2)),
+        covariates=covariates,
     )
-    return layout, np.bincount(items, minlength=n_items)[items] > 1
 
 
-def distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Codes]:
+def _distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Codes]:
     """Return the pairs, low * n_items + high, in order, and the place of each comparison's pair."""
     if n_items**2 > _MAX_TABLE * len(left):
         low, high = np.minimum(left, right), np.maximum(left, right)
@@ -229,6 +198,95 @@ def standardised_covariates(data: Comparisons) -> tuple[Floats, Floats]:
     return raw / scale, scale
 
 
+_MIN_TRIADS = 100  # by independent votes, some of so many are circular
+_MIN_RANKINGS = 0.99  # of the complete ballots: two rankings may look like a ballot with a circle
+
+
+def ranking_weights(data: Comparisons) -> tuple[Floats, bool]:
+    """Return what each comparison counts, and whether comparisons follow from rankings.
+
+    Where a column says which ranking a comparison follows from, that is known. Otherwise a ballot is
+    what one annotator compared in one context. Comparisons follow from rankings if next to no ballot
+    in which all pairs of three or more items were compared has a circle. Other ballots with as many
+    votes, such as those of two rankings, then count as rankings of the median size.
+    """
+    weight = np.ones(data.n_comparisons)
+    named = _named_rankings(data)
+    if named is not None:
+        return _ranking_weight(_items_per_ballot(data, named))[named], True
+    if data.context is None:
+        return weight, False
+    n_contexts = int(data.context.max()) + 1
+    key = data.annotator_of_comparison() * n_contexts + data.context
+    ballot = np.unique(key, return_inverse=True)[1]
+    n_items, n_votes = _items_per_ballot(data, ballot), np.bincount(ballot)
+    complete = (n_items >= 3) & (n_votes == n_items * (n_items - 1) // 2)
+    n_triads = int((n_items * (n_items - 1) * (n_items - 2) // 6)[complete].sum())
+    if n_triads < _MIN_TRIADS:
+        return weight, False
+    circular = _has_circles(data, ballot, complete)
+    if circular.sum() > (1.0 - _MIN_RANKINGS) * complete.sum():
+        return weight, False
+    is_ranking = complete & ~circular
+    typical = int(np.median(n_items[is_ranking]))
+    several = ~is_ranking & (n_votes >= typical * (typical - 1) // 2)
+    size = np.where(is_ranking, n_items, np.where(several, typical, 2))
+    return _ranking_weight(size)[ballot], True
+
+
+def _named_rankings(data: Comparisons) -> Codes | None:
+    """Return the ranking that each comparison follows from, where a column says it.
+
+    A comparison without one is a ranking of two items. None if no ranking has three.
+    """
+    column = data.further.get(RANKING)
+    if column is None:
+        return None
+    ranking = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    alone = ranking < 0
+    ranking[alone] = ranking.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
+    ranking = np.unique(ranking, return_inverse=True)[1]
+    return ranking if _items_per_ballot(data, ranking).max(initial=0) > 2 else None
+
+
+def _ranking_weight(n_items: Codes) -> Floats:
+    """Return what a vote of a ranking of some number of items counts."""
+    most = int(n_items.max(initial=2))
+    harmonic = np.cumsum(1.0 / np.arange(1, most + 1))
+    k = np.maximum(n_items, 2)
+    weight: Floats = 4.0 * (k - harmonic[k - 1]) / (k * (k - 1.0))
+    return weight
+
+
+def _items_per_ballot(data: Comparisons, ballot: Codes) -> Codes:
+    """Return how many different items each ballot has."""
+    both = np.concatenate([data.left, data.right]).astype(np.int64)
+    seen = np.unique(np.tile(ballot, 2) * data.n_items + both) // data.n_items
+    return np.bincount(seen, minlength=int(ballot.max()) + 1)
+
+
+def _has_circles(
+    data: Comparisons, ballot: Codes, complete: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which complete ballots are no rankings.
+
+    All pairs of a ballot are a ranking with ties if and only if the number of items that each item
+    beats, counting ties half, orders all pairs as they were decided.
+    """
+    kept = complete[ballot]
+    left, right = data.left[kept].astype(np.int64), data.right[kept].astype(np.int64)
+    outcome, group = data.outcome[kept], ballot[kept]
+    won = np.where(outcome == TIE, 0.5, outcome == LEFT)
+    keys = np.concatenate([group * data.n_items + left, group * data.n_items + right])
+    distinct, place = np.unique(keys, return_inverse=True)
+    points = np.bincount(place, np.concatenate([won, 1.0 - won]), minlength=len(distinct))
+    of_left, of_right = np.split(points[place], 2)
+    against = np.sign(of_left - of_right) != np.sign(won - 0.5)
+    found = np.zeros(len(complete), dtype=np.bool_)
+    found[group[against]] = True
+    return found
+
+
 _VOTES_PER_RANGE = 10_000
 _MAX_RANGES = 16
 
@@ -242,56 +300,37 @@ class Passes:
         if package.endswith("reference.pairs"):
             n_ranges = 1
         self._package = package
-        self._annotators = votes.data.partition(n_ranges)
-        self._votes = np.linspace(0, n, n_ranges + 1).astype(np.int64)
         vote_ptr = votes.layout.vote_ptr
-        self._contexts = np.searchsorted(vote_ptr, np.linspace(0, vote_ptr[-1], n_ranges + 1))
-        self._contexts[0], self._contexts[-1] = 0, len(vote_ptr) - 1
+        contexts = np.searchsorted(vote_ptr, np.linspace(0, vote_ptr[-1], n_ranges + 1))
+        contexts[0], contexts[-1] = 0, len(vote_ptr) - 1
+        self._bounds = {
+            "annotators": votes.data.partition(n_ranges),
+            "votes": np.linspace(0, n, n_ranges + 1).astype(np.int64),
+            "contexts": contexts,
+        }
 
-    def _kernel(self, name: str) -> Callable[..., None]:
+    def run(
+        self,
+        name: str,
+        over: str,
+        block: Any,
+        *arguments: Any,
+        sums: Sequence[tuple[int, ...]] = (),
+    ) -> list[Floats]:
+        """Run a kernel over all "annotators", "votes" or "contexts"; return the sums of these shapes."""
         module, function = name.split(".")
         kernel: Callable[..., None] = getattr(
             importlib.import_module(f"{self._package}.{module}"), function
         )
-        return kernel
-
-    def by_annotator(self, name: str, block: Any, *arguments: Any) -> None:
-        """Run a kernel over all annotators."""
-        kernel = self._kernel(name)
-        _over(self._annotators, lambda lo, hi: kernel(block, lo, hi, *arguments))
-
-    def by_vote(self, name: str, *arguments: Any, first: bool = False) -> None:
-        """Run a kernel over all votes; with ``first``, its range comes before all arguments."""
-        kernel = self._kernel(name)
-        if first:
-            _over(self._votes, lambda lo, hi: kernel(lo, hi, *arguments))
-        else:
-            block, *others = arguments
-            _over(self._votes, lambda lo, hi: kernel(block, lo, hi, *others))
-
-    def by_context(
-        self, name: str, block: Any, *arguments: Any, sums: Sequence[tuple[int, ...]]
-    ) -> list[Floats]:
-        """Run a kernel over all contexts, and return the sums it adds up."""
-        kernel = self._kernel(name)
-        parts: list[list[Floats]] = []
-
-        def one(lo: int, hi: int, own: list[Floats]) -> None:
-            kernel(block, lo, hi, *arguments, *own)
-
-        ranges = _ranges(self._contexts)
+        bounds = self._bounds[over].tolist()
+        ranges = [(lo, hi) for lo, hi in pairwise(bounds) if lo < hi] or [(0, 0)]
         parts = [[np.zeros(shape) for shape in sums] for _ in ranges]
-        map_on_all_cores(lambda each: one(*each[0], each[1]), list(zip(ranges, parts, strict=True)))
+
+        def one(number: int) -> None:
+            kernel(block, *ranges[number], *arguments, *parts[number])
+
+        map_on_all_cores(one, range(len(ranges)))
         return [sum(each[1:], start=each[0]) for each in zip(*parts, strict=True)]
-
-
-def _ranges(bounds: Any) -> list[tuple[int, int]]:
-    pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    return [(lo, hi) for lo, hi in pairs if lo < hi] or [(0, 0)]
-
-
-def _over(bounds: Any, run: Callable[[int, int], None]) -> None:
-    map_on_all_cores(lambda each: run(*each), _ranges(bounds))
 
 
 def kernel_package(engine: str | Engine) -> str:

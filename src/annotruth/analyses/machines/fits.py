@@ -1,0 +1,337 @@
+"""Fits of labels and of pair comparisons with machines among the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.analyses.machines.judges import (
+    MACHINE_MARGIN,
+    UNKNOWN_ESTIMATE,
+    Estimate,
+    check_machines,
+    estimate_columns,
+    find_machines,
+    numbers,
+    refuse_margin_alone,
+)
+from annotruth.analyses.machines.measure import MachineMeasures, measure_machines
+from annotruth.analyses.machines.results import make_results
+from annotruth.engines import Engine, get_engine
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base import Estimator
+from annotruth.models.distribution import Z_95
+from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.result import Fit, RankFit
+from annotruth.models.robust_gpm import RobustGPM
+from annotruth.observations import Labels, Scale
+from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.options import ReadOptions
+from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE, Comparisons
+from annotruth.observations.pairs.votes import EXCHANGED, in_order_of_codes
+
+_TIMES_NOT_USED = (
+    "machines: times of labels are not used; for reliability over time, fit without machines "
+    "(`--machine`)"
+)
+
+
+def check(
+    options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
+) -> None:
+    """Refuse what cannot be fitted with machines, before labels are read."""
+    margin = options.get("machine_margin")
+    refuse_margin_alone(options.get("machines", ()), margin)
+    if not isinstance(estimator, RobustGPM):
+        name = "auto" if estimator is None else estimator.name
+        raise InputError(
+            f"machines (`--machine`) need the model robust-gpm, not {name}: leave out the model "
+            "(`--model`)"
+        )
+    others = (
+        ("memory (`--memory`)", read.memory),
+        ("a classifier (`--classifier`)", options.get("classifier")),
+        ("a warm start (`--warm-start`)", options.get("warm_start")),
+        ("groups (`--by`)", options.get("by")),
+    )
+    check_machines(engine, margin, others)
+
+
+def analyse(
+    options: Mapping[str, Any],
+    estimator: RobustGPM,
+    labels: Labels,
+    read: ReadOptions,
+    progress: ProgressCallback | None,
+) -> Fit:
+    """Return the fit of people's and machines' labels, with results on machines.
+
+    The people's labels are fitted first. By their consensus machines are measured: those that err
+    together count less in the fit of all labels, which starts from the people's.
+    """
+    margin = options.get("machine_margin", MACHINE_MARGIN)
+    codes = find_machines(labels.annotators, options["machines"])
+    is_machine = np.zeros(labels.n_annotators, dtype=np.bool_)
+    is_machine[codes] = True
+    by_people = labels.subset(~is_machine[labels.annotator])
+    start_stage(progress, f"fitting {estimator.name} to people's labels")
+    people = estimator.without_pooling().fit(by_people, progress=progress).result_
+    start_stage(progress, "comparing machines with people")
+    labels = labels.with_first(people.data.items, people.data.annotators)
+    measures = measure_machines(labels, people, get_engine(estimator.engine), margin)
+    weight = np.append(np.ones(people.data.n_annotators), measures.weight)
+    start_stage(progress, f"fitting {estimator.name} to all labels")
+    fit = estimator.fit_beside(people, replace(labels, annotator_weight=weight), progress=progress)
+    results = make_results(
+        measures,
+        labels.annotators,
+        labels.scale.names,
+        margin=margin,
+        further_lines=[_TIMES_NOT_USED] if labels.covariates.has_times else [],
+    )
+    return replace(fit, further={**fit.further, "machines": results})
+
+
+def check_pair_machine_options(
+    estimator: PairEstimator, *, margin: float | None, others: Sequence[tuple[str, Any]]
+) -> None:
+    """Refuse what cannot be fitted with machines, before comparisons are read."""
+    if not isinstance(estimator, PairGPM):
+        raise InputError(
+            f"machines (`--machine`) need the model pair-gpm, not {estimator.name}: leave out the "
+            "model (`--model`)"
+        )
+    check_machines(get_engine(estimator.engine), margin, others)
+
+
+def rank_with_machines(
+    estimator: PairEstimator,
+    data: Comparisons,
+    machines: Sequence[Any],
+    *,
+    margin: float | None,
+    progress: ProgressCallback | None = None,
+) -> RankFit:
+    """Return the fit of people's and machines' comparisons, with results on machines.
+
+    Comparisons of the same pair, under the same context, are labels of one item, by which machines are
+    compared with people as in fits of labels. Those that err together count less in the fit of all
+    comparisons, which starts from that of the people's.
+    """
+    margin = MACHINE_MARGIN if margin is None else margin
+    codes = find_machines(data.annotators, machines)
+    is_machine = np.zeros(data.n_annotators, dtype=np.bool_)
+    is_machine[codes] = True
+    start_stage(progress, f"fitting {estimator.name} to people's comparisons")
+    people = estimator.fit(data.of_annotators(~is_machine), progress=progress).result_
+    start_stage(progress, "comparing machines with people")
+    labels, measures = _measure(data, is_machine, margin)
+    weight = np.ones(data.n_annotators)
+    place = match_ids(labels.annotators.take(pa.array(measures.codes)), data.annotators)
+    weight[place] = measures.weight
+    biases = [measure_bias(_votes_of(data, int(s)), people.scores.mean) for s in place]
+    start_stage(progress, f"fitting {estimator.name} to all comparisons")
+    weighted = replace(data, annotator_weight=weight)
+    fit = estimator.fit(weighted, warm_start=people, progress=progress).result_
+    results = make_results(
+        measures,
+        labels.annotators,
+        labels.scale.names,
+        margin=margin,
+        further_columns=_bias_columns(data, biases, people),
+        further_lines=_bias_lines(labels, measures, biases, people),
+    )
+    return replace(fit, further={**fit.further, "machines": results})
+
+
+def _measure(
+    data: Comparisons, is_machine: NDArray[np.bool_], margin: float
+) -> tuple[Labels, MachineMeasures]:
+    """Return the outcomes as labels, people's first, and what is measured of the machines."""
+    labels = outcome_labels(data)
+    by_people = labels.subset(~is_machine[labels.annotator])
+    people = RobustGPM(truth="class").fit(by_people).result_
+    labels = labels.with_first(people.data.items, people.data.annotators)
+    return labels, measure_machines(labels, people, get_engine("memory"), margin)
+
+
+def outcome_labels(data: Comparisons) -> Labels:
+    """Return outcomes as labels left, right and tie; items are pairs under a context.
+
+    The sides of a pair are those on which its items were shown more often, where sides are known.
+    """
+    pairs, pair = different_pairs(data)
+    flipped = data.left > data.right
+    turned = np.bincount(pair, np.where(flipped, 1.0, -1.0), minlength=pairs.shape[1]) > 0.0
+    turned &= data.sides_known
+    answer = np.where(flipped != turned[pair], EXCHANGED[data.outcome], data.outcome)
+    order = np.argsort(data.row)
+    return Labels.from_codes(
+        pair[order],
+        data.annotator_of_comparison()[order],
+        answer[order].astype(np.int64),
+        items=pa.array(np.arange(pairs.shape[1])),
+        annotators=data.annotators,
+        scale=Scale.nominal(OUTCOMES if data.has_ties else OUTCOMES[:TIE]),
+    )
+
+
+def _votes_of(data: Comparisons, annotator: int) -> Comparisons:
+    return data.of_annotators(np.arange(data.n_annotators) == annotator)
+
+
+def _bias_columns(
+    data: Comparisons, biases: Sequence[PairBias], people: RankFit
+) -> dict[str, pa.Array]:
+    """Return the columns of the machines' table that only comparisons have."""
+    n = len(biases)
+    columns: dict[str, pa.Array] = {}
+    if data.sides_known and people.side_bias is not None:
+        columns |= estimate_columns("side_bias", [each.side or UNKNOWN_ESTIMATE for each in biases])
+        columns["people_side_bias"] = numbers(np.full(n, people.side_bias[0]))
+    for name in data.covariates:
+        columns |= estimate_columns(f"{name}_effect", [each.covariates[name] for each in biases])
+        columns[f"people_{name}_effect"] = numbers(np.full(n, people.coefficients[name][0]))
+    columns["n_both_orders"] = pa.array([each.n_both_orders for each in biases], pa.int64())
+    columns["consistency"] = numbers([each.consistency for each in biases])
+    return columns
+
+
+def _bias_lines(
+    labels: Labels, measures: MachineMeasures, biases: Sequence[PairBias], people: RankFit
+) -> list[str]:
+    """Return one line per machine and what sways it."""
+    names = to_text(labels.annotators.take(pa.array(measures.codes))).to_pylist()
+    lines = []
+    for name, bias in zip(names, biases, strict=True):
+        if bias.side is not None and people.side_bias is not None:
+            lines.append(
+                f"machine {name}: side bias {_interval(bias.side)} (above 0 is left); people "
+                f"{_interval(Estimate(*people.side_bias))}"
+            )
+        for covariate, effect in bias.covariates.items():
+            of_people = Estimate(*people.coefficients[covariate])
+            lines.append(
+                f"machine {name}: effect of {covariate} {_interval(effect)}; people "
+                f"{_interval(of_people)}"
+            )
+        if bias.n_both_orders:
+            lines.append(
+                f"machine {name}: same answer in both orders on {bias.consistency:.0%} of "
+                f"{bias.n_both_orders:,} pairs"
+            )
+    return lines
+
+
+def _interval(effect: Estimate) -> str:
+    return f"{effect.value:+.2f} ({effect.low:+.2f} to {effect.high:+.2f})"
+
+
+_PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
+_SHARPNESS_PRECISION = 0.01
+_MAX_STEPS, _TOL = 50, 1e-9
+
+
+class PairBias(NamedTuple):
+    """What sways a machine."""
+
+    # the side bias: the log-odds of left over right for items of equal score; None where sides are
+    # not known
+    side: Estimate | None
+    # the coefficient of each covariate, in the covariate's own unit
+    covariates: dict[str, Estimate]
+    # the number of pairs that the machine compared in both orders, and the share of these on which
+    # it gave the same answer
+    n_both_orders: int
+    consistency: float
+
+
+def measure_bias(votes: Comparisons, scores: Floats) -> PairBias:
+    r"""Return what sways the annotator of these comparisons, given the people's scores.
+
+    Davidson's model with the annotator's own sharpness, side bias, coefficients and tie rate,
+
+    .. math:: D(\text{left}, \text{right}, \text{tie}) \propto (e^{d/2}, e^{-d/2}, \nu), \qquad
+              d = \beta (\theta_l - \theta_r) + \gamma + x \cdot c,
+
+    is a multinomial logistic regression on :math:`(\theta_l - \theta_r, 1, x)`. Intervals come from its
+    information and a weak normal prior.
+    """
+    columns = [scores[votes.left] - scores[votes.right], np.ones(votes.n_comparisons)]
+    columns += [np.asarray(values, dtype=np.float64) for values in votes.covariates.values()]
+    x = np.stack(columns, axis=1)
+    scale = np.sqrt((x**2).mean(axis=0))
+    scale[scale == 0.0] = 1.0
+    precision = np.full(x.shape[1], _PRECISION)
+    precision[0] = _SHARPNESS_PRECISION
+    value, deviation = _regression(x / scale, votes.outcome, precision)
+    value, deviation = value / scale, deviation / scale
+    effects = [
+        Estimate(float(v), float(v - Z_95 * sd), float(v + Z_95 * sd))
+        for v, sd in zip(value, deviation, strict=True)
+    ]
+    n_both_orders, consistency = _consistency(votes)
+    return PairBias(
+        effects[1] if votes.sides_known else None,
+        dict(zip(votes.covariates, effects[2:], strict=True)),
+        n_both_orders,
+        consistency,
+    )
+
+
+def _regression(x: Floats, outcome: NDArray[np.int8], precision: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients and their standard deviations, by Newton's method; the log-posterior is concave."""
+    n_features = x.shape[1]
+    has_ties = bool((outcome == TIE).any())
+    # The features of left, right and tie, in which the logarithms of the odds are linear.
+    features = np.zeros((len(x), 3, n_features + 1))
+    features[:, LEFT, :-1], features[:, RIGHT, :-1] = x / 2.0, -x / 2.0
+    features[:, TIE, -1] = 1.0
+    at = np.zeros(n_features + 1)
+    ridge = np.append(precision, _SHARPNESS_PRECISION)
+    given = features[np.arange(len(x)), outcome].sum(axis=0)
+    for _ in range(_MAX_STEPS):
+        logs = features @ at
+        if not has_ties:
+            logs[:, TIE] = -np.inf
+        share = np.exp(logs - logs.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+        mean = np.einsum("ny,nyk->nk", share, features)
+        square = np.einsum("ny,nyk,nyl->kl", share, features, features, optimize=True)
+        information = square - mean.T @ mean + np.diag(ridge)
+        step = np.linalg.solve(information, given - mean.sum(axis=0) - ridge * at)
+        at = at + step
+        if np.abs(step).max() < _TOL:
+            break
+    deviation = np.sqrt(np.diag(np.linalg.inv(information)))
+    return at[:-1], deviation[:-1]
+
+
+def different_pairs(votes: Comparisons) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different pairs, 3 x pairs: context and two items; and that of each comparison."""
+    low, high, _ = in_order_of_codes(votes.left, votes.right, votes.outcome)
+    context = np.zeros(len(low), np.int64) if votes.context is None else votes.context
+    return np.unique(np.stack([context, low, high]), axis=1, return_inverse=True)
+
+
+def _consistency(votes: Comparisons) -> tuple[int, float]:
+    """Return how many pairs were compared in both orders, and the share with the same answer."""
+    flipped = votes.left > votes.right
+    _, pair = different_pairs(votes)
+    answer = in_order_of_codes(votes.left, votes.right, votes.outcome)[2]
+    first = [
+        dict(zip(pair[order].tolist()[::-1], answer[order].tolist()[::-1], strict=True))
+        for order in (~flipped, flipped)
+    ]
+    both = first[0].keys() & first[1].keys()
+    if not both:
+        return 0, float("nan")
+    return len(both), float(np.mean([first[0][each] == first[1][each] for each in both]))

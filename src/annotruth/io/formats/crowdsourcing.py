@@ -1,0 +1,428 @@
+"""Exports of crowdsourcing platforms: CrowdFlower, Mechanical Turk, Toloka and Zooniverse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.errors import InputError, listed, shown
+from annotruth.io.formats.matrix import is_empty
+from annotruth.io.formats.source import (
+    INPUT_PREFIX,
+    ITEM_FIELD,
+    Format,
+    ParsedLabels,
+    Record,
+    Source,
+)
+from annotruth.io.formats.votes import (
+    Votes,
+    chosen,
+    counted,
+    differing,
+    mapping,
+    pass_question,
+    refuse_regions,
+    sequence,
+)
+from annotruth.io.json_lines import is_deep
+from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
+from annotruth.observations.options import ALL_QUESTIONS
+from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
+from annotruth.observations.validate import missing
+
+# CrowdFlower, later Figure Eight and Appen: one row per judgment of a unit.
+
+_UNIT, _CONTRIBUTOR, _TAINTED = "_unit_id", "_worker_id", "_tainted"
+_GOLD = ("_gold", ":gold")  # after the name of a question
+_GOLD_REASON = "_gold_reason"
+
+
+def _recognise_crowdflower(source: Source) -> bool:
+    names = set(source.names)
+    return _UNIT in names and (_CONTRIBUTOR in names or "_unit_state" in names)
+
+
+def _read_crowdflower(source: Source) -> ParsedLabels:
+    """Read one answer of every judgment; the answers of test questions are gold."""
+    if _CONTRIBUTOR not in source.names and "annotator" not in source.columns:
+        raise InputError(
+            "this is an aggregated report, which has one answer per unit and not who gave it: "
+            "download the full report instead"
+        )
+    item, worker = source.column("item", _UNIT), source.column("annotator", _CONTRIBUTOR)
+    rows: list[Record] = source.table(list(source.names)).to_pylist()
+    question = _question_of_report(source, rows)
+    golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
+    check_further_columns("content", source.names, source.items_content, ())
+    votes = Votes(content={name: [] for name in source.items_content})
+    several, tainted = set(), 0
+    for row in rows:
+        if row[question] is None:
+            continue
+        votes.add(row[item], row[worker], _choices(row[question]), row)
+        tainted += str(row.get(_TAINTED)).lower() == "true"
+        for accepted in (_choices(row[name]) for name in golds if row[name]):
+            if len(accepted) > 1:
+                several.add(row[item])
+            else:
+                votes.add_gold(row[item], accepted)
+    parsed = votes.parsed(
+        counted(len(rows), "judgment", "judgments"),
+        f"items by {item}",
+        f"question {question}",
+        counted(tainted, "tainted judgment included", "tainted judgments included"),
+        counted(
+            len(several),
+            "test question with several accepted answers is not gold",
+            "test questions with several accepted answers are not gold",
+        ),
+    )
+    return replace(parsed, from_text=source.from_text)
+
+
+def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
+    """Return the question: a column with a gold column, or that differs between judgments."""
+    if "label" in source.columns:
+        return source.column("label", "")
+    names = [
+        name
+        for name in source.names
+        if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
+    ]
+    if source.question not in (None, ALL_QUESTIONS):
+        return chosen(names, source.question, "question")
+    answers = differing(rows, itemgetter(_UNIT), names)
+    with_gold = {
+        n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
+    }
+    questions = [name for name in names if name in answers or name in with_gold]
+    if not questions:
+        names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
+    if questions or len(names) == 1:
+        return chosen(questions or names, source.question, "question")
+    raise InputError(
+        f"the question could be any of {listed(names)}, as no column differs between the judgments "
+        f"of a unit: {pass_question(names[0])}"
+        if names
+        else "there is no question with a label: nothing to fit"
+    )
+
+
+def _choices(cell: object) -> list[str]:
+    """Return the choices in a cell, which has one per line where several could be ticked."""
+    return [choice for line in str(cell).splitlines() if (choice := line.strip())]
+
+
+# What the exports of Mechanical Turk and Toloka have in common: prefixes of columns.
+
+
+def _starting_with(prefix: str, names: Iterable[str]) -> list[str]:
+    """Return the rest of the names that start with a prefix."""
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
+def _answer_of(question: str | None, prefix: str, names: Iterable[str]) -> str:
+    """Return the column that holds the answers to a question, or to the only one."""
+    wanted = question and question.removeprefix(prefix)
+    return prefix + chosen(_starting_with(prefix, names), wanted, "question")
+
+
+def _answer_column(source: Source, prefix: str) -> str:
+    """Return the column of the answers that the caller names, or those to the question."""
+    if "label" in source.columns:
+        return source.column("label", "")
+    return _answer_of(source.question, prefix, source.names)
+
+
+def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
+    """Return a long table of item, annotator and label, and of others by their new names."""
+    chosen_columns = table.select([*columns, *others.values()])
+    return chosen_columns.rename_columns(["item", "annotator", "label", *others])
+
+
+# The results of a Mechanical Turk batch: one row per assignment.
+
+ANSWER_PREFIX = "Answer."
+_REVIEW, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
+
+
+def is_batch(names: Iterable[str]) -> bool:
+    """Return whether a table has the columns of the results of a batch."""
+    return {"HITId", "WorkerId"} <= set(names)
+
+
+def _recognise_batch(source: Source) -> bool:
+    return is_batch(source.names)
+
+
+def _read_batch(source: Source) -> ParsedLabels:
+    """Read the labels of all assignments that were not rejected.
+
+    An item is a HIT, or the item that annotruth made the HIT for.
+    """
+    if "label" not in source.columns and not _starting_with(ANSWER_PREFIX, source.names):
+        raise InputError(
+            f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
+            f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
+        )
+    answer = _answer_column(source, ANSWER_PREFIX)
+    ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
+    item = source.column("item", ours if ours in source.names else "HITId")
+    worker = source.column("annotator", "WorkerId")
+    review = review_columns(source.names)
+    further = [name for name in source.items_content if name in source.names]
+    times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
+    read = [item, worker, answer, *review, *further, *times.values()]
+    table = source.table(list(dict.fromkeys(read)))
+    kept = without_rejected(table)
+    left_out = table.num_rows - kept.num_rows
+    return ParsedLabels(
+        _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
+        from_text=source.from_text,
+        notes=(
+            counted(table.num_rows, "assignment", "assignments"),
+            f"items by {item}",
+            f"answer {answer.removeprefix(ANSWER_PREFIX)}",
+            counted(left_out, "rejected left out", "rejected left out"),
+        ),
+    )
+
+
+def review_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns that say whether an assignment was rejected."""
+    return [name for name in (_REVIEW, _REASON) if name in names]
+
+
+def without_rejected(table: pa.Table) -> pa.Table:
+    """Return the rows of assignments that were not rejected."""
+    rejected = np.zeros(table.num_rows, dtype=bool)
+    if _REVIEW in table.column_names:
+        status = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_REVIEW).cast(pa.string())))
+        rejected |= pc.fill_null(pc.equal(status, "rejected"), False).to_numpy()
+    if _REASON in table.column_names:
+        rejected |= ~missing(table.column(_REASON))
+    return table.filter(pa.array(~rejected))
+
+
+def batch_columns(
+    names: Sequence[str],
+    given: Mapping[str, str] | None,
+    covariates: Sequence[str],
+    question: str | None,
+) -> PairColumns:
+    """Return the columns of a batch: two inputs, the worker, and an answer.
+
+    Where there are more than two inputs, those of known names are taken, such as Input.model_a and
+    Input.model_b.
+    """
+    given = dict(given or {})
+    if "winner" not in given:
+        given["winner"] = _answer_of(question, ANSWER_PREFIX, names)
+    given.setdefault("annotator", "WorkerId")
+    if not {"left", "right"} & given.keys():
+        given |= _sides(_starting_with(INPUT_PREFIX, names))
+    return find_pair_columns(names, given, covariates)
+
+
+def _sides(inputs: Sequence[str]) -> dict[str, str]:
+    try:
+        found = find_pair_columns([*inputs, "annotator", "winner"]).by_role
+        left, right = found["left"], found["right"]
+    except (InputError, KeyError):
+        if len(inputs) != 2:
+            return {}
+        left, right = inputs
+    return {"left": f"{INPUT_PREFIX}{left}", "right": f"{INPUT_PREFIX}{right}"}
+
+
+# Toloka's assignments: columns INPUT:, OUTPUT:, GOLDEN: and ASSIGNMENT:.
+
+_PERFORMER, _TASK, _STATUS = (
+    "ASSIGNMENT:worker_id",
+    "ASSIGNMENT:task_id",
+    "ASSIGNMENT:status",
+)
+_NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
+
+
+def _recognise_toloka(source: Source) -> bool:
+    return _PERFORMER in source.names and any(name.startswith("OUTPUT:") for name in source.names)
+
+
+def _read_toloka(source: Source) -> ParsedLabels:
+    """Read the outputs of assignments that were submitted and not rejected."""
+    output = _answer_column(source, "OUTPUT:")
+    item, worker = _item_of_toloka(source), source.column("annotator", _PERFORMER)
+    golden = output.replace("OUTPUT:", "GOLDEN:", 1)
+    more = [name for name in (golden, _STATUS) if name in source.names and name != output]
+    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
+    table = source.table([item, worker, output, *more, *times.values()])
+    n_rows = table.num_rows
+    if _STATUS in more:
+        rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
+        table = table.filter(pc.invert(rejected))
+    gold = _find_gold(table, item, golden, output) if golden in more else None
+    return ParsedLabels(
+        _renamed(table, (item, worker, output), times),
+        from_text=source.from_text,
+        gold=gold,
+        notes=(
+            counted(n_rows, "answer", "answers"),
+            f"items by {item}",
+            f"output {output.removeprefix('OUTPUT:')}",
+            counted(
+                n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
+            ),
+            counted(gold.num_rows if gold else 0, "golden task is gold", "golden tasks are gold"),
+        ),
+    )
+
+
+def _item_of_toloka(source: Source) -> str:
+    """Return the column of the item: the input, if there is one column of it, else the task."""
+    inputs = [name for name in source.names if name.startswith("INPUT:")]
+    if "item" in source.columns or len(inputs) == 1:
+        return source.column("item", inputs[0] if inputs else "")
+    if _TASK in source.names:
+        return _TASK
+    raise InputError(f"the item could be any of {listed(inputs)}: {pass_column('item')}")
+
+
+def _find_gold(table: pa.Table, item: str, golden: str, output: str) -> pa.Table | None:
+    """Return the known truth of every golden task that has a label."""
+    has_both = pa.array(~missing(table.column(output)) & ~missing(table.column(golden)))
+    known = table.filter(has_both).select([item, golden]).rename_columns(["item", "label"])
+    known = known.group_by(["item", "label"], use_threads=False).aggregate([])
+    truths: dict[object, object] = {}
+    for row in known.to_pylist():
+        if truths.setdefault(row["item"], row["label"]) != row["label"]:
+            raise InputError(
+                f"item {shown(row['item'])} has two golden labels, {shown(truths[row['item']])} and "
+                f"{shown(row['label'])}: keep one"
+            )
+    return known if known.num_rows else None
+
+
+# Zooniverse's classifications: one row each, its answers as JSON.
+
+_ANNOTATIONS, _DATA, _IDS = "annotations", "subject_data", "subject_ids"
+_PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")  # in Markdown, before the text of an answer
+_PLACES = {"x", "y", "tool", "points", "x1", "startX"}  # of a mark in a drawing
+
+
+def _recognise_zooniverse(source: Source) -> bool:
+    names = set(source.names)
+    return {"classification_id", _ANNOTATIONS} <= names and bool({_DATA, _IDS} & names)
+
+
+class _Task(NamedTuple):
+    """One answer: the key of its task, the wording of the question, and the choices."""
+
+    key: str
+    wording: Any
+    choices: list[Any]
+    is_drawing: bool
+
+
+def _read_zooniverse(source: Source) -> ParsedLabels:
+    """Read one task of every classification; those in gold-standard mode are gold."""
+    if not _recognise_zooniverse(source):
+        raise InputError(
+            f"this is not a classification export (found: {listed(source.names)}), which has the "
+            f"columns classification_id, {_ANNOTATIONS} and {_IDS}: pass another input format"
+        )
+    source.check_cells()
+    wanted = ("user_name", "user_ip", "workflow_id", "gold_standard", _ANNOTATIONS, _IDS, _DATA)
+    rows: list[Record] = source.table([n for n in wanted if n in source.names]).to_pylist()
+    several_workflows = len({row.get("workflow_id") for row in rows}) > 1
+    answers: list[tuple[Record, _Task]] = []
+    for number, row in enumerate(rows, start=1):
+        for task in _tasks(_load(row[_ANNOTATIONS], _ANNOTATIONS, number)):
+            # The tasks of each workflow are T0, T1, ...
+            key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
+            answers.append((row | {"number": number}, task._replace(key=key)))
+    question = _question_of_tasks([task for _, task in answers], source.question)
+    votes, wordings = Votes(), set()
+    for row, task in answers:
+        if task.key != question:
+            continue
+        wordings.add(str(task.wording))
+        if str(row.get("gold_standard")).lower() in ("true", "1"):
+            votes.add_gold(_subject(row), task.choices)
+        else:
+            votes.add(_subject(row), row.get("user_name") or row.get("user_ip"), task.choices)
+    parsed = votes.parsed(
+        counted(len(rows), "classification", "classifications"),
+        "items by subject",
+        f"task {question}",
+        f"its question was worded in {len(wordings)} ways" if len(wordings) > 1 else "",
+    )
+    return replace(parsed, from_text=source.from_text)
+
+
+def _question_of_tasks(tasks: list[_Task], wanted: str | None) -> str:
+    drawings = {task.key for task in tasks if task.is_drawing}
+    names = dict.fromkeys(task.key for task in tasks if task.choices and task.key not in drawings)
+    if drawings and (wanted in drawings or not names):
+        refuse_regions(wanted if wanted in drawings else min(drawings), "drawing")
+    return chosen(names, wanted, "task")
+
+
+def _tasks(annotations: Any) -> Iterator[_Task]:
+    for one in sequence(annotations, "the list of annotations"):
+        annotation = mapping(one, "an annotation")
+        value = annotation.get("value")
+        parts = value if isinstance(value, list) else [value]
+        if parts and all(isinstance(part, dict) and "task" in part for part in parts):
+            yield from _tasks(parts)  # a task that combines others
+            continue
+        key, wording = str(annotation.get("task")), annotation.get("task_label")
+        is_drawing = any(isinstance(part, dict) and not _PLACES.isdisjoint(part) for part in parts)
+        choices = [] if is_drawing else [_choice(part) for part in parts if part is not None]
+        yield _Task(key, wording, choices, is_drawing)
+
+
+def _choice(answer: Any) -> Any:
+    """Return a choice: of a question its text, of a survey what was seen, of a menu its value."""
+    if isinstance(answer, dict):
+        answer = answer.get("choice", answer.get("label", answer.get("value")))
+    if isinstance(answer, str):
+        return _PICTURE.sub("", answer).strip() or answer
+    return answer
+
+
+def _subject(row: Record) -> Any:
+    """Return the subject, which older exports name only as the key of its data."""
+    if row.get(_IDS):
+        return row[_IDS]
+    subjects = mapping(_load(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
+    return next(iter(subjects), None)
+
+
+def _load(cell: Any, name: str, number: int) -> Any:
+    try:
+        value = json.loads(cell) if cell else None
+    except (ValueError, RecursionError, TypeError) as error:
+        raise InputError(
+            f"{name} in row {number} is {shown(cell)}, which is not JSON: export the file again"
+        ) from error
+    if is_deep([value]):
+        raise InputError(f"{name} in row {number} is nested too deeply: export the file again")
+    return value
+
+
+FORMATS = (
+    Format("crowdflower", "CrowdFlower or Appen report", _recognise_crowdflower, _read_crowdflower),
+    Format("mturk", "MTurk batch results", _recognise_batch, _read_batch),
+    Format("toloka", "Toloka assignments", _recognise_toloka, _read_toloka),
+    Format("zooniverse", "Zooniverse classifications", _recognise_zooniverse, _read_zooniverse),
+)

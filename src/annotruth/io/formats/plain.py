@@ -1,0 +1,237 @@
+"""Plain lists of labels: a JSON list of records, peerannot's answers, and three columns without names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError, listed, shorten
+from annotruth.io.formats.matrix import normalise
+from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.votes import Votes, counted, mapping
+from annotruth.observations.covariates import find_time_columns
+from annotruth.observations.frames import (
+    LABEL_ROLES,
+    TIME_ROLES,
+    as_arrow,
+    as_numpy,
+    describe_columns,
+    find_columns,
+    is_known_name,
+    is_platform_export,
+    make_column,
+)
+from annotruth.observations.scale import parse_numbers
+from annotruth.observations.validate import describe_unavailable, not_available
+
+# A JSON list of records, each with an item, an annotator and a label.
+
+
+def _recognise_records(source: Source) -> bool:
+    if is_platform_export(source.first):
+        return False
+    try:
+        find_columns(list(source.first), LABEL_ROLES, source.label_columns)
+    except InputError:
+        return False
+    return True
+
+
+def _read_records(source: Source) -> ParsedLabels:
+    rows = list(source.records())
+    names = list({name: None for row in rows for name in row})
+    columns = find_columns(names, LABEL_ROLES, source.label_columns)
+    given = {role: name for role, name in source.columns.items() if role in TIME_ROLES}
+    times = find_time_columns(names, given, columns.values())
+    table = {
+        role: make_column(name, [row.get(name) for row in rows])
+        for role, name in (*columns.items(), *((name, name) for name in times.values()))
+    }
+    return ParsedLabels(
+        pa.table(table),
+        columns=times,
+        notes=(counted(len(rows), "record", "records"), describe_columns(columns, source.columns)),
+    )
+
+
+# peerannot's answers.json, ``{task: {worker: label}}``, beside metadata.json.
+
+_MOST_CLASSES = 1 << 20  # a larger count is an error, not a number of classes
+_MOST_BYTES = 1 << 24  # of metadata
+
+
+def _recognise_peerannot(source: Source) -> bool:
+    tasks = list(source.first.values())
+    return bool(tasks) and all(
+        isinstance(labels, dict)
+        and not any(isinstance(label, dict | list) for label in labels.values())
+        for labels in tasks
+    )
+
+
+def _read_peerannot(source: Source) -> ParsedLabels:
+    votes = Votes()
+    tasks = mapping(source.document, "the file")
+    for task, labels in tasks.items():
+        for worker, label in mapping(labels, f"the labels of task {task!r}").items():
+            votes.add(task, worker, label)
+    categories = _classes(source.path, votes.labels)
+    parsed = votes.parsed(
+        counted(len(tasks), "task", "tasks"),
+        f"{len(categories)} classes by metadata.json" if categories else "",
+    )
+    return replace(parsed, from_text=True, categories=categories, nominal=True)
+
+
+def _classes(path: Path, labels: Sequence[Any]) -> list[int] | None:
+    """Return the classes 0, 1, ... that metadata.json counts, where labels are their numbers."""
+    metadata = path.with_name("metadata.json")
+    if not metadata.is_file() or metadata.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        n_classes = mapping(json.loads(metadata.read_bytes()), "metadata.json").get("n_classes")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{metadata.name} beside the file cannot be read ({error}): correct or remove it"
+        ) from error
+    if type(n_classes) is not int or n_classes > _MOST_CLASSES:
+        return None
+    fits = all(type(label) is int and 0 <= label < n_classes for label in labels)
+    return list(range(n_classes)) if fits else None
+
+
+# Item, annotator and label in three columns without a header, as in many published data sets.
+
+_MIN_ROWS = 6  # in fewer, values repeat by chance
+_NUMBERED = (["0", "1", "2"], ["1", "2", "3"])  # may be names that a program gave to columns
+
+
+class _Column(NamedTuple):
+    """A column as codes, and how often each of its values occurs."""
+
+    codes: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.counts)
+
+    @property
+    def unevenness(self) -> float:
+        """How much counts vary, relative to their mean: items are labelled about equally often."""
+        return float(self.counts.std() / self.counts.mean())
+
+
+def _recognise_triples(source: Source) -> bool:
+    """Return whether the first row is like the others, and pairs of ids have a label each.
+
+    A matrix of three annotators is something else: its columns share their values, and pairs of
+    labels repeat.
+    """
+    if source.kind != "text" or len(source.names) != 3 or any(map(is_known_name, source.names)):
+        return False
+    table = source.unnamed_table
+    if table.num_rows < _MIN_ROWS or not _begins_with_data(table):
+        return False
+    first, second, label = map(_encode, table.columns)
+    n_ids = max(first.n_distinct, second.n_distinct)
+    pairs = len(np.unique(first.codes * second.n_distinct + second.codes))
+    return (
+        2 * label.n_distinct <= n_ids
+        and 2 * n_ids <= table.num_rows
+        and 10 * pairs >= 9 * table.num_rows
+    )
+
+
+def _begins_with_data(table: pa.Table) -> bool:
+    """Return whether the first row has values of the same kind as the others, which occur again."""
+    occurs: list[bool] = []
+    for column in table.columns:
+        first, rest = column[0].as_py(), column[1:]
+        if first is None:
+            return False
+        numbers = parse_numbers(pc.drop_null(rest).combine_chunks())
+        if numbers is not None and parse_numbers(pa.array([first])) is None:
+            return False
+        occurs.append(pc.any(pc.equal(rest, first)).as_py())
+    return occurs[2] and (occurs[0] or occurs[1])
+
+
+def _encode(column: pa.ChunkedArray) -> _Column:
+    codes = as_numpy(pc.fill_null(column, "").combine_chunks().dictionary_encode().indices)
+    return _Column(codes.astype(np.int64), np.bincount(codes))
+
+
+def _read_triples(source: Source) -> ParsedLabels:
+    if source.kind != "text" or len(source.names) != 3:
+        raise InputError(
+            "this format is text with three columns, and the file is not: pass another input "
+            "format (`--input-format`)"
+        )
+    table = source.unnamed_table
+    if source.columns:
+        columns = find_columns(table.column_names, LABEL_ROLES, source.label_columns)
+    else:
+        columns = _decide_columns(source, table)
+    other = ",".join(
+        f"{role}={columns[swapped]}"
+        for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
+    )
+    table = table.select(list(columns.values())).rename_columns(list(columns))
+    unavailable = not_available(table.column("label"), source.categories)
+    return ParsedLabels(
+        table.filter(as_arrow(~unavailable)),
+        from_text=True,
+        notes=(
+            ", ".join(f"{role} = column {name}" for role, name in columns.items())
+            + ("" if source.columns else f"; if not, pass {_options(other)}"),
+            describe_unavailable(int(unavailable.sum())),
+        ),
+    )
+
+
+def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
+    """Return the columns of the roles; refuse a table where items and annotators look alike.
+
+    There are more items than annotators, and items have about the same number of labels each. The
+    usual order is item, annotator, label; the other order needs clear evidence.
+    """
+    if [normalise(name) for name in source.names] in _NUMBERED:
+        pairs = zip(LABEL_ROLES, map(shorten, source.names), strict=True)
+        named = ",".join(f"{role}={name}" for role, name in pairs)
+        raise InputError(
+            f"the first row, {listed(source.names)}, may be the names of the columns or a label: "
+            f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
+        )
+    first, second, _ = map(_encode, table.columns)
+    if first.n_distinct > second.n_distinct and first.unevenness <= second.unevenness:
+        order = ("1", "2", "3")
+    elif second.n_distinct >= 2 * first.n_distinct and second.unevenness < first.unevenness:
+        order = ("2", "1", "3")
+    else:
+        raise InputError(
+            f"these are three columns without a header, and either of the first two, with "
+            f"{first.n_distinct:,} and {second.n_distinct:,} different values, may be the item: "
+            f"pass {_options('item=1,annotator=2,label=3')} or "
+            f"{_options('item=2,annotator=1,label=3')}"
+        )
+    return dict(zip(LABEL_ROLES, order, strict=True))
+
+
+def _options(columns: str) -> str:
+    return f"`--input-format triples --columns {columns}`"
+
+
+FORMATS = (
+    Format("records", "JSON list of labels", _recognise_records, _read_records),
+    Format("peerannot", "peerannot answers", _recognise_peerannot, _read_peerannot),
+    Format("triples", "three columns without a header", _recognise_triples, _read_triples),
+)

@@ -1,0 +1,381 @@
+"""The tables of a fit, as callers ask for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import pyarrow as pa
+
+from annotruth.errors import AnnotruthError, InputError
+from annotruth.models import base_fit
+from annotruth.models.base_fit import Readout
+from annotruth.models.fits import past_fits
+from annotruth.models.fits.further import FURTHER_TABLES, HOW_TO_GET, FurtherResults
+from annotruth.models.registry import DEFAULT_MODEL
+from annotruth.observations.encode import decode_table
+from annotruth.observations.frames import from_arrow
+from annotruth.observations.validate import check_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from annotruth.analyses.advice.changes import Changes
+    from annotruth.io.writers import LazyTable
+    from annotruth.models.distribution import Distribution
+
+
+class FitTables:
+    """Part of `annotruth.models.result.Fit`: its tables, and what rooms above make of it."""
+
+    model: str
+    data: Any
+    frames: Any
+    readout: Readout
+    distribution: Distribution | None
+    other_distribution: Distribution | None
+    further: Mapping[str, FurtherResults]
+    earlier_fits: pa.Table | None
+    fitted_at: Any
+    _kind: Any
+    _call: Any
+
+    @property
+    def kind(self) -> str:
+        """What the fit is of: "labels", "comparisons", "sets", or "distributed" labels."""
+        return str(self.data.kind) if self.frames is None else "distributed"
+
+    def items(self) -> Any:
+        """Return one row per item.
+
+        Of labels: label, score, confidence, entropy and distribution. Of comparisons, best first: score
+        and rank with 95% intervals, and p_best. Of sets of labels: ``labels``, the most likely set, with
+        ``confidence``, the probability that it is exactly this set, and p_<label>.
+        """
+        return self._frame("items")
+
+    def annotators(self) -> Any:
+        """Return one row per annotator: reliability with its 95% interval, and behavior."""
+        return self._frame("annotators")
+
+    def labels(self) -> Any:
+        """Return one row per label, in the order of the input, with the probability it was serious.
+
+        Of sets, one row per label to choose from: prevalence, n_given, and the typical annotator's rates.
+        """
+        return self._frame("labels")
+
+    def comparisons(self) -> Any:
+        """Return one row per comparison, in the order of the input, with its p_serious."""
+        return self._frame("comparisons")
+
+    def answers(self) -> Any:
+        """Return one row per set of labels, in the order of the input: item, annotator, labels, p_serious."""
+        return self._frame("answers")
+
+    def keep(self) -> Any:
+        """Return one row per annotator: annotator, verdict, reason; of labels also ask.
+
+        The verdict is "keep", "drop", "unsure", or that there are too few labels, answers or votes;
+        ask says whether to give the annotator more items. The verdict is that of the labels; a fit of labels
+        that continues others has the column standing too, which changes on clear evidence only.
+        """
+        return from_arrow(self.verdict_table(), self.data.frame)
+
+    def distributions(self, readout: Readout | None = None) -> Any:
+        """Return one row per item and category of probability above 0: item, label, p.
+
+        Parameters
+        ----------
+        readout
+            "right": p is the probability that the label is the right one. "opinion": p is the share
+            of serious opinion. By default as in `items`, which `readout` says.
+        """
+        if self.frames is not None and readout is None:
+            return self.frames["distributions"]
+        return from_arrow(self.distribution_table(readout), self.data.frame)
+
+    def soft_labels(self, readout: Readout | None = None) -> Any:
+        """Return one row per item, one column per class, p_<label>: targets for training.
+
+        ``readout`` is as in `distributions`.
+        """
+        return from_arrow(self.soft_label_table(readout), self.data.frame)
+
+    def label_quality(self) -> Any:
+        """Return one row per item with cleanlab's names of columns.
+
+        These are item, consensus_label, consensus_quality_score (the probability of the label),
+        annotator_agreement (the share of labels that are the consensus) and num_annotations.
+        """
+        return self._frame("label_quality")
+
+    def annotator_stats(self) -> Any:
+        """Return one row per annotator with cleanlab's names of columns, the lowest quality first.
+
+        These are annotator, annotator_quality (the expected share of right labels),
+        num_examples_labeled, agreement_with_consensus and worst_class (the class of which most
+        items are expected to be mislabelled).
+        """
+        return self._frame("annotator_stats")
+
+    def preferences(self) -> Any:
+        """Return one row per decided comparison: prompt, chosen, rejected and weight, for training.
+
+        The weight is the probability that the vote was serious. Without contexts there is no prompt.
+        """
+        return self._frame("preferences")
+
+    def machines(self) -> Any:
+        """Return one row per machine among the annotators: how it compares with people.
+
+        ``agreement`` is how often it agrees with a person, ``people_agreement`` how often two people
+        agree; ``accuracy`` is how often its label is the people's consensus; ``weight`` what its labels
+        count. ``winning_rate``, ``advantage``, ``p_value`` and ``may_replace`` are of the alternative
+        annotator test.
+        """
+        return self._frame("machines")
+
+    def dependence(self) -> Any:
+        """Return one row per pair of machines: whether they err together.
+
+        ``agreement`` is the share of ``n_items`` common items with the same label, ``expected`` that of
+        independent machines; ``correlation`` is of labels given the items' true state, with its 95%
+        interval; ``p_value`` is adjusted for the number of pairs; ``weight`` is what the labels of
+        ``annotator`` count.
+        """
+        return self._frame("dependence")
+
+    def dependent_annotators(self) -> Any:
+        """Return one row per pair of annotators whose labels match more often than their items explain.
+
+        The columns are annotator, other, n_items (in common), agreement (the share of them with equal
+        labels), expected (the share if both are independent), correlation (the share of their labels
+        that depend on one another, (agreement - expected) / (1 - expected)), and p_value, adjusted
+        for the number of pairs and below 0.05. In up to 5% of crowds a pair is listed by chance.
+        """
+        return self._frame("dependent_annotators")
+
+    def over_time(self) -> Any:
+        """Return the reliability over time: one row per window of an annotator's labels.
+
+        The columns are annotator, from, to (times or orders), n_labels, reliability, low and high.
+        """
+        return self._frame("over_time")
+
+    def changes_over_time(self) -> Any:
+        """Return one row per change: annotator, at, n_before, n_after, probability, before, after.
+
+        ``at`` is the time or order of the first label after it, ``probability`` that the annotator
+        changed; ``before`` and ``after`` are reliabilities.
+        """
+        return self._frame("changes_over_time")
+
+    def crowd_over_time(self) -> Any:
+        """Return the crowd's reliability in bins of labels, by position and by time.
+
+        The columns are by, from, to, n_labels, reliability, low and high.
+        """
+        return self._frame("crowd_over_time")
+
+    def groups(self) -> Any:
+        """Return one row per item and group of annotators that labelled it, for fits with ``by``.
+
+        The columns are item, group, n_labels, label, on ordinal scales expectation, low and high (the
+        95% interval of the expectation, on nominal scales of the label's share), and the shares of
+        opinion in the group, p_<label>. Of comparisons, one row per taste group and item: group,
+        share (of the annotators in the group), item, score, low, high; of one consensus, there are no rows.
+        """
+        return self._frame("groups")
+
+    def group_differences(self) -> Any:
+        """Return one row per item that two groups or more labelled, and whether they differ.
+
+        The columns are item, p_value, q_value, differs (q_value at most 0.05), and the two groups
+        that differ most: group, other, and the Hellinger distance of their opinions.
+        """
+        return self._frame("group_differences")
+
+    def group_summary(self) -> Any:
+        """Return one row per group: its annotators, and whether it differs from the others.
+
+        The columns are group, n_annotators, n_labels, reliability (the median), n_spammers, on ordinal
+        scales level (how far labels are above those of the others), p_value, q_value and differs.
+        """
+        return self._frame("group_summary")
+
+    def boards(self) -> Any:
+        """Return one row per board and item, by the column that `annotruth.rank` was given as ``by``.
+
+        ``score`` has its 95% interval; ``difference`` is that from the score over all boards, and
+        ``compared`` whether the item was compared on the board at all.
+        """
+        return self._frame("boards")
+
+    def past_fits(self) -> Any:
+        """Return one row per fit and annotator: all fits that were updated up to this one.
+
+        The columns are time (UTC), fit_labels, fit_items, fit_annotators (counts of the fit),
+        annotator, n_labels, reliability, low, high, verdict, since (how many labels the annotator had
+        when fits began to give that verdict) and standing (the verdict that changes on clear evidence only),
+        accuracy, accuracy_low and accuracy_high.
+        """
+        return from_arrow(self.past_fit_table(), self.data.frame)
+
+    def tables(self) -> dict[str, LazyTable | pa.Table]:
+        """Return all tables by name, to be written to files; each is made when it is read.
+
+        Ids in the labels table are dictionary-encoded. Where the data are on disk, long tables
+        are made in partitions. There is a table of distributions if the items table has no columns
+        for the categories.
+        """
+        made: dict[str, LazyTable | pa.Table] = self._kind.written(self)
+        return made | self.further_tables()
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table in Arrow; raise if this fit has none of that name."""
+        if name in self._kind.tables:
+            return self._kind.tables[name](self)
+        for kind, tables in FURTHER_TABLES.items():
+            if name in tables:
+                return self.further_table(kind, name)
+        raise InputError(f"a fit of {self.kind} has no table {name.replace('_', ' ')}")
+
+    def _frame(self, name: str) -> Any:
+        """Return a table in the caller's frame library, or that of a distributed engine."""
+        if self.frames is not None and name in self.frames:
+            return self.frames[name]
+        return from_arrow(self.table(name), self.data.frame)
+
+    def item_table(self) -> pa.Table:
+        """Return the items table in Arrow."""
+        return self.table("items")
+
+    def annotator_table(self) -> pa.Table:
+        """Return the annotators table in Arrow."""
+        return self.table("annotators")
+
+    def label_table(self) -> pa.Table:
+        """Return the labels table in Arrow, in the order of the input."""
+        return decode_table(self.table("labels"))
+
+    def comparison_table(self) -> pa.Table:
+        """Return the table of comparisons in Arrow, in the order of the input."""
+        return self.table("comparisons")
+
+    def soft_label_table(self, readout: Readout | None = None) -> pa.Table:
+        """Return the table of soft labels in Arrow, with a column for every class."""
+        table: pa.Table = self._kind.tables["soft_labels"](self, readout)
+        return table
+
+    def distribution_table(self, readout: Readout | None = None) -> pa.Table:
+        """Return the table of distributions in Arrow, without zeros."""
+        table: pa.Table = self._kind.tables["distributions"](self, readout)
+        return table
+
+    def distribution_of(self, readout: Readout | None = None) -> Distribution:
+        """Return the distribution of a read-out; raise if the model has none."""
+        if self.distribution is None:
+            raise AnnotruthError(
+                f"{self.model} estimates scores, not distributions: use items() instead"
+            )
+        if readout is None:
+            return self.distribution
+        check_choice("read-out", readout, get_args(Readout))
+        if readout == self.readout:
+            return self.distribution
+        if self.other_distribution is None:
+            raise InputError(
+                f"{self.model} has no read-out {readout!r}: choose {self.readout!r}, or the model "
+                f"{DEFAULT_MODEL}, which has both"
+            )
+        return self.other_distribution
+
+    def right_distribution(self) -> Distribution:
+        """Return the probabilities of the right label; of models without them, shares of opinion."""
+        only = self.other_distribution is None
+        return self.distribution_of(self.readout if only else "right")
+
+    def opinion_distribution(self) -> Distribution:
+        """Return the shares of opinion; of models without them, probabilities of the right label."""
+        only = self.other_distribution is None
+        return self.distribution_of(self.readout if only else "opinion")
+
+    def verdict_table(self) -> pa.Table:
+        """Return the table of verdicts on annotators in Arrow."""
+        table: pa.Table = self._call("verdict_table")
+        return table
+
+    def past_fit_table(self) -> pa.Table:
+        """Return the table of past fits in Arrow."""
+        fit: Any = self
+        time = self.fitted_at or base_fit.now()
+        rows = past_fits.rows_of(fit, time, self._call("standing_table"))
+        return past_fits.append_rows(self.earlier_fits, rows)
+
+    def further_table(self, kind: str, name: str) -> pa.Table:
+        """Return a table of further results in Arrow; raise if the fit has no results of the kind."""
+        if kind not in self.further:
+            raise InputError(
+                f"this fit has no results on {kind.replace('_', ' ')}: {HOW_TO_GET[kind]}"
+            )
+        return self.further[kind].tables[name]
+
+    def further_tables(self) -> dict[str, pa.Table]:
+        """Return all tables of further results by name."""
+        parts = [results.tables for results in self.further.values()]
+        return {name: table for tables in parts for name, table in tables.items()}
+
+    def further_lines(self) -> list[str]:
+        """Return what the summary says of further results."""
+        return [line for results in self.further.values() for line in results.lines]
+
+    def further_facts(self) -> dict[str, Any]:
+        """Return the figures of further results by kind, as JSON types."""
+        return {kind: dict(results.facts) for kind, results in self.further.items()}
+
+    @property
+    def plot(self) -> Any:
+        """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
+        return self._call("plot")
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
+        self._call("save", path)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        truth: Any = None,
+        command: str | None = None,
+        arguments: str | None = None,
+        embed: bool = False,
+        changes: Changes | None = None,
+    ) -> None:
+        """Write a report with tables and charts, one HTML file.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        source
+            The name of the data in the report's heading.
+        truth
+            The truths of some or all items, as `annotruth.evaluate` takes them: adds a section on how
+            good the results are.
+        command
+            The command line that makes the report, for its heading.
+        arguments
+            What to type after ``annotruth next`` for advice on this fit, for the first screen.
+        embed
+            Of labels, whether to put images, audio and video of the items into the file, where their
+            content is paths, relative to the report. Otherwise the report refers to them.
+        changes
+            Of labels, what is different from the fit before, as `annotruth.changes` returns it: adds the
+            items that changed to the section "Since the last fit".
+        """
+        options = {"arguments": arguments, "embed": embed or None, "changes": changes}
+        given = {name: value for name, value in options.items() if value is not None}
+        self._call("report", path, source=source, truth=truth, command=command, **given)

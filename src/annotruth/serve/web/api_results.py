@@ -1,0 +1,248 @@
+"""Results of the latest snapshot, earlier snapshots, what to label now, and live events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Query
+from sqlalchemy import Connection
+from starlette.responses import StreamingResponse
+
+from annotruth.serve.store.events import current_labels, slots_changed_since
+from annotruth.serve.store.projects import (
+    annotator_history,
+    get_content,
+    get_gold,
+    get_traits,
+    snapshot_history,
+)
+from annotruth.serve.store.rows import find_one, utc_now
+from annotruth.serve.store.tables import Snapshot, StoredEvent
+from annotruth.serve.web.auth import Access
+from annotruth.serve.web.parameters import (
+    Context,
+    Limit,
+    Reader,
+    ServeContext,
+    SinceVersion,
+    Start,
+    Writer,
+    make_router,
+)
+from annotruth.serve.web.results import (
+    Order,
+    TableName,
+    row_of,
+    rows_of,
+    table_part,
+    to_rows,
+    without,
+)
+
+router, queue_router, live_router = map(make_router, ("results", "queue", "live"))
+
+Sort = Annotated[str | None, Query(max_length=200, description="A column of the rows.")]
+Status = Annotated[str | None, Query(max_length=100)]
+
+Person = Annotated[str, Query(min_length=1, max_length=512)]
+
+_MOST_LABELS = 1000
+_ADVICE = ("verdict", "ask", "reason")
+_SHOWN = ("item", "annotator", "label", "submitted", "source", "other_item")
+
+
+@router.get("/projects/{project}/items")
+def items(
+    context: Context,
+    access: Reader,
+    *,
+    sort: Sort = None,
+    order: Order = "asc",
+    status: Status = None,
+    start: Start = 0,
+    limit: Limit = 100,
+) -> dict[str, Any]:
+    """Return items with their label, confidence and status; ``next`` is the next ``cursor``."""
+    return _part(context, access, "items", sort, order, status, start, limit)
+
+
+@router.get("/projects/{project}/annotators")
+def annotators(
+    context: Context,
+    access: Reader,
+    *,
+    sort: Sort = None,
+    order: Order = "asc",
+    verdict: Status = None,
+    start: Start = 0,
+    limit: Limit = 100,
+) -> dict[str, Any]:
+    """Return annotators with their reliability, behavior and verdict."""
+    return _part(context, access, "annotators", sort, order, verdict, start, limit)
+
+
+def _part(
+    context: ServeContext,
+    access: Access,
+    name: TableName,
+    sort: str | None,
+    order: Order,
+    status: str | None,
+    start: int,
+    limit: int,
+) -> dict[str, Any]:
+    loaded = context.snapshots.get(access.project.id)
+    if loaded is None:
+        return {"version": None, "total": 0, name: [], "next": None}
+    part = table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
+    return {
+        "version": loaded.version,
+        "total": part.n_rows,
+        name: part.rows,
+        "next": part.next_start,
+    }
+
+
+@router.get("/projects/{project}/items/{item:path}")
+def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
+    """Return an item: its result, its content, its known truth, and who gave which label."""
+    loaded = context.snapshots.get(access.project.id)
+    result = None if loaded is None else row_of(loaded, "items", item)
+    with context.database.connect() as connection:
+        labels = _labels(connection, access.project.id, item=item)
+        content = get_content(connection, access.project.id, item)
+        gold = get_gold(connection, access.project.id, item)
+    if result is None and not labels and content is None and gold is None:
+        raise HTTPException(404, "there is no such item")
+    return {
+        "item": item,
+        "version": None if loaded is None else loaded.version,
+        "result": result,
+        "content": content,
+        "gold": gold,
+        "labels": labels,
+    }
+
+
+@router.get("/projects/{project}/annotators/{annotator:path}")
+def annotator(annotator: str, context: Context, access: Reader) -> dict[str, Any]:
+    """Return an annotator: result, traits, what earlier snapshots said, and the latest labels."""
+    loaded = context.snapshots.get(access.project.id)
+    result = None if loaded is None else row_of(loaded, "annotators", annotator)
+    with context.database.connect() as connection:
+        labels = _labels(connection, access.project.id, annotator=annotator)
+        history = annotator_history(connection, access.project.id, annotator)
+        traits = get_traits(connection, access.project.id, annotator)
+    if result is None and not labels and not traits:
+        raise HTTPException(404, "there is no such annotator")
+    return {
+        "annotator": annotator,
+        "version": None if loaded is None else loaded.version,
+        "result": result,
+        "traits": traits,
+        "history": [without(each, "project", "annotator") for each in history],
+        "labels": labels[-_MOST_LABELS:],
+    }
+
+
+def _labels(connection: Connection, project: int, **of: str) -> list[dict[str, Any]]:
+    hidden = [name for name in StoredEvent._fields if name not in _SHOWN]
+    return [
+        without(each, *hidden, *(() if each.other_item else ("other_item",)))
+        for each in current_labels(connection, project, **of)
+    ]
+
+
+@router.get("/projects/{project}/advice")
+def advice(context: Context, access: Reader, limit: Limit = 100) -> dict[str, Any]:
+    """Return how many labels to add, and which item to give whom, the highest gain first."""
+    loaded = context.snapshots.get(access.project.id)
+    if loaded is None:
+        return {"version": None, "counts": None, "assignments": []}
+    tables = loaded.keep("tables of advice", loaded.advice.tables)
+    table = tables["comparisons" if access.project.kind == "comparisons" else "assignments"]
+    return {
+        "version": loaded.version,
+        "counts": loaded.advice.to_dict(),
+        "assignments": to_rows(table.slice(0, limit)),
+    }
+
+
+@router.get("/projects/{project}/changes")
+def changes(
+    context: Context, access: Reader, since: SinceVersion, start: Start = 0, limit: Limit = 100
+) -> dict[str, Any]:
+    """Return what changed after a version: items that got labels, and annotators.
+
+    Items are those with new, edited or deleted labels, with their present results; the results of
+    other items change little. Annotators are those whose reliability or verdict changed noticeably.
+    """
+    project = access.project.id
+    loaded = context.snapshots.get(project)
+    if loaded is None:
+        return {"version": None, "items": [], "annotators": [], "next": None}
+    with context.database.connect() as connection:
+        before = find_one(connection, Snapshot, project=project, version=since)
+        if since and before is None:
+            raise HTTPException(404, f"there is no version {since}")
+        slots = slots_changed_since(connection, project, 0 if before is None else before.last_seq)
+        history = annotator_history(connection, project)
+    ids = sorted({item for item, _ in slots})
+    latest = {each.annotator: each for each in history if since < each.version <= loaded.version}
+    return {
+        "version": loaded.version,
+        "items": rows_of(loaded, "items", ids[start : start + limit]),
+        "annotators": [without(each, "project") for each in latest.values()],
+        "next": start + limit if start + limit < len(ids) else None,
+    }
+
+
+@router.get("/projects/{project}/snapshots")
+def snapshots(
+    context: Context, access: Reader, since: SinceVersion = 0, limit: Limit = 1000
+) -> list[dict[str, Any]]:
+    """Return the snapshots after a version, with the figures of each: the project's history."""
+    with context.database.connect() as connection:
+        found = snapshot_history(connection, access.project.id, since=since, limit=limit)
+    return [without(each, "project", "folder") for each in found]
+
+
+@queue_router.get("/projects/{project}/next")
+def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]:
+    """Return the item that this annotator should label now, and reserve it for them.
+
+    The item is reserved until ``expires``; whoever asks again before gets the same one. ``advice``
+    is the verdict on the annotator: it is for you to decide whether to ask them.
+    """
+    project = access.project
+    given = context.queue.next_task(project, annotator, utc_now())
+    loaded = context.snapshots.get(project.id)
+    person = None if loaded is None else row_of(loaded, "annotators", annotator)
+    advice = None if person is None else {name: person.get(name) for name in _ADVICE}
+    if given is None:
+        return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}
+    task = given.task
+    items = [each for each in task if each]
+    with context.database.connect() as connection:
+        content = [get_content(connection, project.id, each) for each in items]
+    ends: dict[str, Any] = {"expires": given.expires, "advice": advice}
+    if task.other_item:
+        pair = {"left": task.item, "right": task.other_item}
+        return {**pair, "left_content": content[0], "right_content": content[1], **ends}
+    return {"item": task.item, "content": content[0], **ends}
+
+
+@live_router.get(
+    "/projects/{project}/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def events(context: Context, access: Reader) -> StreamingResponse:
+    """Return a stream of server-sent events: the state of the project, then its changes.
+
+    Each event is named ``change``; its data is an object with those of ``last_seq`` (the last
+    label), ``version`` (the latest snapshot) and ``alert`` (the last alert) that are new.
+    """
+    stream = context.live.listen(access.project.id)
+    headers = {"X-Accel-Buffering": "no"}  # nginx sends each event at once
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
