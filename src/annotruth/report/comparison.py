@@ -16,6 +16,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.distribution import Z_95
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
+from annotruth.report.page import make_page, write_page
 from annotruth.report.render import (
     Fact,
     Facts,
@@ -27,8 +28,6 @@ from annotruth.report.render import (
     Small,
     SmallTable,
     Text,
-    make_page,
-    write_page,
 )
 
 _MEANING = Text(

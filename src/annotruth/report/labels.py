@@ -24,21 +24,18 @@ from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
+from annotruth.report.page import ReportContent, charts_and_tables, pack, plain_json
 from annotruth.report.render import (
     Beside,
     Chips,
     DataTable,
     Fact,
     Part,
-    ReportContent,
     Section,
     SideBySide,
     SmallTable,
     Text,
     as_sentence,
-    charts_and_tables,
-    pack,
-    plain_json,
 )
 from annotruth.report.sections import (
     DASH,

@@ -21,13 +21,13 @@ from annotruth.questions.reading import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.labels import LOWEST, charts_of
+from annotruth.report.page import ReportContent
 from annotruth.report.render import (
     DataTable,
     Fact,
     Facts,
     Link,
     Part,
-    ReportContent,
     Section,
     SideBySide,
     SmallTable,

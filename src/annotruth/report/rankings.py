@@ -28,6 +28,7 @@ from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.further import make_sections
+from annotruth.report.page import ReportContent, charts_and_tables, pack
 from annotruth.report.rank_tables import (
     disputed_pairs,
     doubtful_votes,
@@ -44,14 +45,11 @@ from annotruth.report.render import (
     Facts,
     Heading,
     Part,
-    ReportContent,
     Section,
     SideBySide,
     SmallTable,
     Text,
     as_sentence,
-    charts_and_tables,
-    pack,
 )
 from annotruth.report.sections import (
     annotator_section,

@@ -19,16 +19,8 @@ from annotruth.report.charts.fit_charts import (
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.render import (
-    DataTable,
-    Fact,
-    Facts,
-    ReportContent,
-    Section,
-    SideBySide,
-    Text,
-    as_sentence,
-)
+from annotruth.report.page import ReportContent
+from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
 from annotruth.report.sections import (
     annotator_section,
     appendix,
