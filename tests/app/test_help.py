@@ -93,11 +93,8 @@ def test_short_flags_work(run, tmp_path):
         (("fit", "l.csv", "--zzzz"), "No such option: --zzzz. Try 'annotruth fit --help'."),
     ],
 )
-def test_an_unknown_option_or_command_suggests_the_nearest(run, words, suggested):
-    code, out, err = run(*words)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert suggested in err
+def test_an_unknown_option_or_command_suggests_the_nearest(refused, words, suggested):
+    assert suggested in refused(*words)
 
 
 def in_bash(script):

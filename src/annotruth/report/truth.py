@@ -26,8 +26,7 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_axis
-from annotruth.report.charts.fit_charts import matrix_chart
-from annotruth.report.charts.shapes import scatter_chart
+from annotruth.report.charts.shapes import matrix_chart, scatter_chart
 from annotruth.report.consensus import category_bins
 from annotruth.report.render import (
     Beside,

@@ -17,7 +17,6 @@ from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import (
-    NORMAL_WIDTH,
     Chart,
     category_colors,
     color_indices,
@@ -180,7 +179,7 @@ class FitCharts:
         """Chart the confusion matrix of one annotator: labels given against labels recovered."""
         index = _index_of(annotator, self._fit.data.annotators, "annotator")
         bins = category_bins(self._fit.data, _MAX_CELLS)
-        return matrix_chart(
+        return shapes.matrix_chart(
             "annotator",
             f"Labels of {annotator}",
             "Confusion matrix: rows are recovered labels, columns the labels given. "
@@ -281,29 +280,6 @@ class FitCharts:
         return interval_chart(
             name, title, caption, "annotator", intervals, "annotators, lowest first"
         )
-
-
-def matrix_chart(
-    name: str, title: str, caption: str, names: Sequence[str], counts: Any,
-    keys: tuple[str, str, str], titles: tuple[str, str], *, tips: Sequence[str] = (),
-    width: float = NORMAL_WIDTH,
-) -> Chart:  # fmt: skip
-    """Chart counts of two codings: what rows, columns and counts are in the data, and titles."""
-    rows, columns = ([names[k] for k in axis.ravel()] for axis in np.indices(counts.shape))
-    row, column, count = keys
-    data = {row: rows, column: columns, count: counts.ravel().tolist()}
-    texts = tips or [
-        f"{row} {r}, {column} {c}: {n:,}" for r, c, n in zip(*data.values(), strict=True)
-    ]
-    shown = np.asarray(counts).round().astype(np.int64)
-    return Chart(
-        name,
-        title,
-        caption,
-        data,
-        lambda width: shapes.confusion_matrix(names, shown, width, texts, titles),
-        width=width,
-    )
 
 
 def history_chart(fit: Fit[Any], unit: str) -> Chart:

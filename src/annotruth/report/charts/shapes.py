@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.chart import NORMAL_WIDTH, Chart
 from annotruth.report.charts.drawing import (
     TICK_LETTER,
     Axis,
@@ -206,6 +206,29 @@ def confusion_matrix(
     share = counts / np.where(rows > 0, rows, 1)
     texts = [_short_count(count) for count in counts.ravel().tolist()]
     return heatmap(names, names, share, width, tips, titles, texts)
+
+
+def matrix_chart(
+    name: str, title: str, caption: str, names: Sequence[str], counts: Any,
+    keys: tuple[str, str, str], titles: tuple[str, str], *, tips: Sequence[str] = (),
+    width: float = NORMAL_WIDTH,
+) -> Chart:  # fmt: skip
+    """Chart counts of two codings: what rows, columns and counts are in the data, and titles."""
+    rows, columns = ([names[k] for k in axis.ravel()] for axis in np.indices(counts.shape))
+    row, column, count = keys
+    data = {row: rows, column: columns, count: counts.ravel().tolist()}
+    texts = tips or [
+        f"{row} {r}, {column} {c}: {n:,}" for r, c, n in zip(*data.values(), strict=True)
+    ]
+    shown = np.asarray(counts).round().astype(np.int64)
+    return Chart(
+        name,
+        title,
+        caption,
+        data,
+        lambda width: confusion_matrix(names, shown, width, texts, titles),
+        width=width,
+    )
 
 
 def heatmap(
