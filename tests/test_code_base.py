@@ -82,7 +82,7 @@ RETIRED_WORDS = (
         "pass (over labels), grid (of settings)", r"sweeps?|swept", r"\bsweeps?\b|\bswept\b"
     ),
     RetiredWord("LabelSummary, summary", r"tall(y|ies)", r"\btall(y|ies)\b"),
-    RetiredWord("Appended", "grown"),
+    RetiredWord("AppendedRows", "grown"),
     RetiredWord("LabelBuilder, collect", r"gathering"),
     RetiredWord("LazyTable, partitions", r"pieces?"),
     RetiredWord("response strategy", r"ways?", r"\bways? of (answering|labelling|labeling)\b"),
@@ -141,7 +141,7 @@ RETIRED_CLASSES = {
     "Trace": "History",
     "Found": "Fit",
     "Tally": "LabelSummary",
-    "Grown": "Appended",
+    "Grown": "AppendedRows",
     "Gathering": "LabelBuilder",
     "Pieces": "LazyTable",
     "Sweep": "Pass",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from annotruth.analyses.groups.fit import fit_groups_again
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
 from annotruth.io.drop_list import leave_out
@@ -81,7 +82,7 @@ def fit_without_dropped(
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     """Return labels of a fit without those of the annotators to leave out, if there are any."""
     # They may have been left out of the fit before.
-    return leave_out(labels, read, strict=False)
+    return leave_out(labels, read, strict=False) if read.drops_annotators else labels
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:
@@ -93,8 +94,6 @@ def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None 
     estimator = make_estimator(before.model, settings_of(before))
     start_stage(progress, f"fitting {estimator.name}")
     if "groups" in before.further:
-        from annotruth.analyses.groups.fit import fit_groups_again
-
         return fit_groups_again(before, estimator, labels, progress)
     estimator.fit(labels, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)

@@ -371,3 +371,24 @@ def test_what_would_change_the_first_three_is_said():
     far = ranking([(k, k + 1, 0) for k in range(4)], [9.0, 8.0, 7.0, -7.0, -8.0], sd=0.1)
     assert advise_pairs(far).top.n_separate == 0
     assert advise_pairs(ranking([(0, 1, 0), (1, 2, 0)], [1.0, 0.0, -1.0])).top is None
+
+
+def test_annotators_may_compare_a_pair_again_on_another_prompt():
+    rows = [
+        {"left": a, "right": b, "annotator": s, "winner": "left", "prompt": f"{a}{b}{n}"}
+        for s in range(3)
+        for n in range(4)
+        for a, b in ("ab", "bc", "ca")
+    ]
+    advice = advise_pairs(at.rank(rows, "bradley-terry"), budget=6)
+    table = advice.comparison_table()
+    assert table["annotator"].null_count == 0
+    voted = {
+        (frozenset((row["left"], row["right"])), row["annotator"], row["prompt"]) for row in rows
+    }
+    for row in table.to_pylist():
+        assert (
+            frozenset((row["left"], row["right"])),
+            row["annotator"],
+            row["context"],
+        ) not in voted

@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth import updating
-from annotruth.io.atomic.system import try_lock
+from annotruth.io.system import try_lock
 from annotruth.models.storage import folder as storage
 
 FIRST = "item,annotator,label\n" + "".join(

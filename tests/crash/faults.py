@@ -71,7 +71,7 @@ class Operations:
         self._count = 0
 
     def install(self) -> None:
-        from annotruth.io.atomic import system
+        from annotruth.io import system
 
         sys.addaudithook(self._hear)
         for module, name in ((os, "fsync"), (system, "exchange_folders")):

@@ -89,6 +89,7 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
 
     def count(block, lo, hi, n, people, pairs):
+        assert n.ctypes.data % 64 == 0
         n[0] += hi - lo
         people[block.annotator[: hi - lo]] += 1.0
         pairs += lo + np.arange(6.0).reshape(2, 3)
@@ -115,51 +116,18 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
 
 
 def test_parts_are_added_in_their_order_whichever_is_done_first():
-    layout = memory._SumLayout(
-        Pass("count.all", sums=(Sum("a", (7,), single_precision=True), Sum("b", (9,))))
-    )
+    layout = memory._SumLayout(Pass("count.all", sums=(Sum("a", (7,)), Sum("b", (9,)))))
     rng = np.random.default_rng(0)
     parts = [10.0 ** rng.uniform(-9, 9, layout.width) for _ in range(12)]
     totals = []
     for order in (range(12), rng.permutation(12), range(11, -1, -1)):
-        total = memory._OrderedTotal(layout)
+        total = memory._OrderedTotal(layout.width)
         given_back = [sums for part in order for sums in total.add(part, parts[part])]
         assert [id(sums) for sums in given_back] == [id(sums) for sums in parts]
         totals.append(layout.views(total.sums))
     for other in totals[1:]:
         for one, same in zip(totals[0], other, strict=True):
             np.testing.assert_array_equal(one, same)
-
-
-def test_sums_that_may_be_single_are(make_labels, monkeypatch):
-    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
-    labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
-
-    def count(block, lo, hi, odd, rest):
-        assert odd.ctypes.data % 64 == 0
-        odd += np.arange(15.0).reshape(3, 5)
-        rest += 1e-9 + np.arange(lo, lo + 4)
-
-    session = session_with(count, labels, 2)
-    with closing(session):
-        count_all = Pass(
-            "count.all", sums=(Sum("odd", (3, 5), single_precision=True), Sum("rest", (4,)))
-        )
-        for _ in range(2):
-            odd, rest = session.run_pass(count_all).values()
-        n_parts = len(session._partitions(12))
-    assert (odd.dtype, rest.dtype) == (np.float32, np.float64)
-    assert n_parts > 2
-    np.testing.assert_array_equal(odd, n_parts * np.arange(15.0).reshape(3, 5))
-    np.testing.assert_allclose(np.diff(rest), n_parts, rtol=1e-13)
-    assert rest[0] % 1 == pytest.approx(n_parts * 1e-9, rel=1e-3)
-
-
-def test_sums_in_single_precision_come_first():
-    single, double = Sum("single", (3,), single_precision=True), Sum("double", (3,))
-    assert Pass("count.all", sums=(single, double)).sums == (single, double)
-    with pytest.raises(ValueError, match=r"count\.all has sums in single precision after others"):
-        Pass("count.all", sums=(double, single))
 
 
 def test_room_is_asked_for_all_sums_and_for_what_each_thread_makes(make_labels, monkeypatch):
@@ -187,7 +155,7 @@ def test_annotators_are_divided_into_ranges_that_cover_all(make_labels):
 
     for threads in (1, 3):
         with closing(session_with(add_one, labels, threads)) as session:
-            session.run_over_annotators("count.all", 1_000, done)
+            session.run_over_annotators("count.all", 1_000, out=done)
     np.testing.assert_array_equal(done, 2.0)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from annotruth.errors import OutputError
-from annotruth.io.atomic import atomic_write, atomic_write_folder, system
+from annotruth.io import system
+from annotruth.io.atomic import atomic_write, atomic_write_folder
 
 
 def all_paths(folder: Path) -> list[str]:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from annotruth.io.atomic import atomic_write, atomic_write_folder, system, workspace
-from annotruth.io.atomic import write as writing
+from annotruth.io import atomic as workspace
+from annotruth.io import atomic as writing
+from annotruth.io import system
+from annotruth.io.atomic import atomic_write, atomic_write_folder
 
 
 def write(folder: Path, text: str) -> None:

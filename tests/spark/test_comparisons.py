@@ -5,7 +5,7 @@ import pytest
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.engines.spark import comparisons as spark_comparisons
+from annotruth.engines.spark import labels as spark_labels
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError, OutputError
 
@@ -19,7 +19,7 @@ def votes():
 @pytest.fixture
 def always_in_tasks(monkeypatch):
     """Let Spark's tasks run passes over a few comparisons, too."""
-    monkeypatch.setattr(spark_comparisons, "MAX_LABELS_ON_DRIVER", 0)
+    monkeypatch.setattr(spark_labels, "MAX_LABELS_ON_DRIVER", 0)
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "thurstone", "crowd-bt"])
@@ -58,7 +58,7 @@ def test_forged_files_are_refused(change, message, tmp_path):
     columns = {"left": [0, 1], "right": [1, 2], "outcome": [0, 2], "annotator_ptr": [0, 2]}
     folder = SharedFolder(str(tmp_path))
     arrays = {name: np.array(values) for name, values in (columns | change).items()}
-    partition = spark_comparisons.ComparisonPartition(
+    partition = spark_labels.ComparisonPartition(
         folder.write("comparisons", arrays), n_annotators=1, n_comparisons=2, n_items=3
     )
     with pytest.raises(OutputError, match=message):

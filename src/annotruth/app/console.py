@@ -222,7 +222,7 @@ def json_entries(fit: Fit) -> dict[str, Any]:
     from annotruth.models.fits.notes import to_dicts  # slow to load
 
     if fit.kind == "sets":
-        from annotruth.sets.fitting import set_entries
+        from annotruth.sets.fit import set_entries
 
         return set_entries(fit)
     entries: dict[str, Any] = {

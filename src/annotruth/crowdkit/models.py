@@ -16,11 +16,10 @@ from annotruth.crowdkit.votes import COLUMNS, PROBABILITIES, label_series, selec
 from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models import gpm, robust_gpm
-from annotruth.models.base import Estimator
+from annotruth.models.base import EMEstimator, Estimator
 from annotruth.models.confusion import glad, mace
 from annotruth.models.confusion.mace import MACEEquations, MACEParameters
 from annotruth.models.em import History, ProgressCallback, Steps
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.frames import LABEL_ROLES

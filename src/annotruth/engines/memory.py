@@ -152,14 +152,14 @@ class MemorySession:
                 f"the sums of {self._data.n_annotators:,} annotators",
             )
         spare = self._spare.setdefault(one, [])
-        total = _OrderedTotal(layout)
+        total = _OrderedTotal(layout.width)
 
         def run(number: int) -> None:
             # The buffer of a partition that is done was used last, so it is still in the caches.
             try:
                 sums = spare.pop()
             except IndexError:
-                sums = aligned_empty((layout.width,), np.float64)
+                sums = aligned_empty(layout.width)
             sums[:] = 0.0
             place = self._block, *partitions[number]
             call_kernel(kernel, place, {**arrays, **one.named(layout.views(sums))}, one.state)
@@ -190,8 +190,8 @@ class MemorySession:
         array: NDArray[Any] = values
         return array
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays.
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
+        """Run a kernel over ranges ``lo, hi`` of annotators, writing into the arrays.
 
         The ranges depend on the number of annotators alone.
         """
@@ -199,7 +199,7 @@ class MemorySession:
 
         def run(number: int) -> None:
             lo = number * _ANNOTATORS_PER_TASK
-            function(lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators), *arrays)
+            call_kernel(function, (lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators)), arrays)
 
         self._run_tasks(run, -(-n_annotators // _ANNOTATORS_PER_TASK))
 
@@ -296,47 +296,31 @@ class ReferenceSession(MemorySession):
 
 
 class _SumLayout:
-    """Where the sums of one partition are in one row of doubles; two singles share a double.
+    """Where the sums of one partition are in one row.
 
     Every sum starts one cache line after the end of the one before, and so do the rows, because
     threads that write to the same cache line slow each other down.
     """
 
     def __init__(self, one: Pass) -> None:
-        self._places: list[tuple[slice, bool, tuple[int, ...]]] = []
-        self._singles = self.n_sums = self.width = 0
+        self._places: list[tuple[slice, tuple[int, ...]]] = []
+        self.n_sums = self.width = 0
         for total in one.sums:
-            single = total.single_precision
-            size = -(-math.prod(total.shape) // (2 if single else 1))
-            self._places.append((slice(self.width, self.width + size), single, total.shape))
+            size = math.prod(total.shape)
+            self._places.append((slice(self.width, self.width + size), total.shape))
             self.n_sums += size
             self.width += -(-size // _CACHE_LINE) * _CACHE_LINE + _CACHE_LINE
-            self._singles = self.width if single else self._singles
 
     def views(self, row: Floats) -> tuple[Any, ...]:
         """Return the sums in a row, each in its shape."""
-        return tuple(
-            row[place].view(np.float32)[: math.prod(shape)].reshape(shape)
-            if single
-            else row[place].reshape(shape)
-            for place, single, shape in self._places
-        )
-
-    def add(self, sums: Floats, to: Floats) -> None:
-        """Add one row to another, including the zeros between its sums."""
-        if self._singles:
-            singles = to[: self._singles].view(np.float32)
-            singles += sums[: self._singles].view(np.float32)
-        doubles = to[self._singles :]
-        doubles += sums[self._singles :]
+        return tuple(row[place].reshape(shape) for place, shape in self._places)
 
 
 class _OrderedTotal:
     """The partitions' sums, added in the order of the partitions whichever is done first."""
 
-    def __init__(self, layout: _SumLayout) -> None:
-        self.sums = np.zeros(layout.width)
-        self._layout = layout
+    def __init__(self, width: int) -> None:
+        self.sums = np.zeros(width)
         self._waiting: dict[int, Floats] = {}
         self._next = 0
         self._lock = Lock()
@@ -348,7 +332,7 @@ class _OrderedTotal:
             self._waiting[number] = sums
             while self._next in self._waiting:
                 sums = self._waiting.pop(self._next)
-                self._layout.add(sums, self.sums)
+                self.sums += sums  # with the zeros between them
                 self._next += 1
                 added.append(sums)
         return added

@@ -66,8 +66,6 @@ class Sum:
     name: str  # its key in the result of `Session.run_pass`
     shape: tuple[int, ...]  # its shape over all annotators
     annotator_axis: int | None = None  # the axis that runs over the annotators, if any
-    # whether an engine may hold it in single precision. Such sums come before all others.
-    single_precision: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,6 @@ class Pass:
     sums: tuple[Sum, ...] = ()  # the sums that the kernel adds to
     # how many numbers per thread the kernel allocates for itself, where they are many
     scratch: int = 0
-
-    def __post_init__(self) -> None:
-        single = [one.single_precision for one in self.sums]
-        if single != sorted(single, reverse=True):  # their places would be added as others
-            raise ValueError(f"the pass {self.kernel} has sums in single precision after others")
 
     def ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Return the inputs in the kernel's order; all must be there and no others."""
@@ -176,8 +169,8 @@ class Session(Protocol):
     def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
         """Return an array that is where the engine computes in memory, in the labels' order."""
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays."""
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
+        """Run a kernel over ranges ``lo, hi`` of annotators, writing into the arrays."""
 
     def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
         """Return what a function computes of groups of annotators, or of ranges of each group.

@@ -6,9 +6,9 @@ import importlib
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, cast
 
-from annotruth.engines.protocol import Engine
+from annotruth.engines.protocol import DistributedLabels, Engine
 from annotruth.errors import InputError, shown
-from annotruth.observations import Labels, LabelSummary
+from annotruth.observations import LabelSummary
 from annotruth.observations.frames import distributed_library
 
 # name: (module, class); an engine's module loads when it is asked for.
@@ -53,7 +53,8 @@ def choose_engine(model: str, labels: LabelSummary) -> str:
     if labels.n_labels < GPU_LABELS or find_spec("cupy") is None:
         return "memory"
     gpu: Any = get_engine("gpu")
-    return "gpu" if isinstance(labels, Labels) and gpu.can_fit(model, labels) else "memory"
+    is_here = not isinstance(labels, DistributedLabels)
+    return "gpu" if is_here and gpu.can_fit(model, labels) else "memory"
 
 
 def native_engine(data: Any) -> str | None:

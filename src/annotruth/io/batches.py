@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,16 @@ from annotruth.io.content import (
     check_utf8,
     partitions,
 )
-from annotruth.io.decompress import VALUE_BYTES
+from annotruth.io.decompress import (
+    VALUE_BYTES,
+    arrow_size,
+    check_size,
+    decoded_size,
+    refuse_size,
+)
+from annotruth.io.json_lines import read_json_lines
+from annotruth.observations.disk import format_size
+from annotruth.observations.encode import decode_table
 
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to read, given the names of all columns."""
@@ -71,6 +80,26 @@ def read_columns(
     return table
 
 
+def column_names(content: FileContent) -> list[str]:
+    """Return the names of all columns of a table that is not JSON."""
+
+    def stop(names: list[str]) -> NoReturn:
+        raise _NamesReadError(names)
+
+    try:
+        read_columns(content, stop)
+    except _NamesReadError as error:
+        return error.names
+    raise AssertionError("the names of the columns were not read")
+
+
+class _NamesReadError(Exception):
+    """Stops reading a table once the names of its columns are known."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
 def _read(
     content: FileContent,
     choose: Callable[[list[str]], list[str]],
@@ -82,13 +111,8 @@ def _read(
         yield from read_delimited(data, choose, in_batches=max_rows is not None)
         return
     if kind == "json":
-        from annotruth.io.json_lines import read_json_lines
-
         yield read_json_lines(data, choose, limit=limit)
         return
-    from annotruth.io.decompress import check_size, decoded_size
-    from annotruth.observations.encode import decode_table
-
     with _damage_reported(kind):
         if kind == "parquet":
             batches = _read_parquet(content, choose, max_rows)
@@ -115,9 +139,6 @@ def _read_parquet(
 ) -> Iterator[pa.Table]:
     """Read batches whose sizes are added up, with text as dictionaries, which repeat nothing."""
     import pyarrow.parquet
-
-    from annotruth.io.decompress import refuse_size
-    from annotruth.observations.disk import format_size
 
     open_file = partial(pyarrow.parquet.ParquetFile, page_checksum_verification=True)
     with open_file(pa.BufferReader(content.data)) as file:
@@ -162,8 +183,6 @@ def _reads_as_codes(
 
 def _check_parquet_columns(file: Any, names: list[str], limit: int) -> list[str]:
     """Return the paths of columns of text, and refuse lists of more values than the limit allows."""
-    from annotruth.io.decompress import check_size
-
     metadata, starts = file.metadata, tuple(f"{name}." for name in names)
     columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
     chosen = [n for n, each in enumerate(columns) if f"{each.path}.".startswith(starts)]
@@ -181,8 +200,6 @@ def _read_arrow(
     content: FileContent, choose: Callable[[list[str]], list[str]], max_rows: int | None
 ) -> Iterator[pa.Table]:
     import pyarrow.ipc
-
-    from annotruth.io.decompress import arrow_size, check_size
 
     data = content.data
     check_size(arrow_size(data), "decompressed Arrow content", content.limit)
@@ -231,8 +248,8 @@ def read_delimited(
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 
-    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
-    null: NA may be an id. Unless ``in_batches``, all rows come in one table.
+    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an
+    empty cell is null: NA may be an id. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
 
@@ -282,17 +299,11 @@ def _faults_located(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int
         check_utf8(data)
         _check_rows(data, separator, width)
         raise
-    if _count_quotes(rows) % 2:
+    quote = ord('"')
+    counts = (np.frombuffer(part, dtype=np.uint8) == quote for part in partitions(rows))
+    if sum(int(np.count_nonzero(each)) for each in counts) % 2:
         # Arrow lets a quote that is never closed swallow the rest of the file.
         _check_rows(data, separator, width)
-
-
-def _count_quotes(rows: pa.Buffer) -> int:
-    quote = ord('"')
-    return sum(
-        int(np.count_nonzero(np.frombuffer(part, dtype=np.uint8) == quote))
-        for part in partitions(rows)
-    )
 
 
 def find_separator(data: pa.Buffer) -> str:

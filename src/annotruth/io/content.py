@@ -7,15 +7,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from annotruth.errors import InputError, check_path
 from annotruth.io.decompress import VALUE_BYTES, check_size, decompress, read_stream
-
-if TYPE_CHECKING:
-    from annotruth.observations.disk import Disk
+from annotruth.io.spreadsheets import read_sheet, refuse_old_workbook
+from annotruth.observations.disk import Disk, parse_size
 
 ContentKind = Literal["text", "json", "parquet", "arrow", "sqlite", "duckdb"]
 
@@ -32,10 +31,9 @@ _COMPRESSION_BY_SUFFIX: Mapping[str, str] = {
     ".gz": "gzip",
     ".bz2": "bz2",
     ".xz": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
     ".lz4": "lz4",
     ".zip": "zip",
+    **dict.fromkeys((".zst", ".zstd"), "zstd"),
 }
 _KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"PAR1": "parquet",
@@ -44,20 +42,11 @@ _KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"\xff\xff\xff\xff": "arrow",  # the first bytes of a message of an Arrow stream
 }
 _KIND_BY_SUFFIX: Mapping[str, ContentKind] = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".tab": "text",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "text"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".sqlite", ".sqlite3"), "sqlite"),
     ".duckdb": "duckdb",
 }
 DATABASE_TITLE: Mapping[ContentKind, str] = {
@@ -96,24 +85,14 @@ _SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
 
 
 class FileContent(NamedTuple):
-    """The bytes of a file, decompressed, and what they are.
-
-    Attributes
-    ----------
-    kind
-        What the bytes are.
-    data
-        The bytes.
-    limit
-        How many bytes of memory reading the content may take.
-    sheet
-        Which sheet of a workbook it is; empty for other files.
-    """
+    """The bytes of a file, decompressed, and what they are."""
 
     kind: ContentKind
     data: pa.Buffer
     limit: int
+    """How many bytes of memory reading the content may take."""
     sheet: str = ""
+    """Which sheet of a workbook it is; empty for other files."""
 
 
 def read_content(
@@ -144,8 +123,6 @@ def read_content(
                 "rename the file, or download it again if it is damaged"
             )
     if compression == "zip" and disk is None:
-        from annotruth.io.spreadsheets import read_sheet
-
         found = read_sheet(data, sheet, limit=limit)
         if found is not None:
             return _without_mark("text", found.data, limit)._replace(sheet=found.title)
@@ -226,8 +203,6 @@ def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = 
     Labels compress to about a hundredth of that; what is smaller is made to exhaust memory.
     """
     if max_size is not None:
-        from annotruth.observations.disk import parse_size
-
         return parse_size(max_size, "max_size")
     limit = max(_UNSUSPICIOUS, _MAX_RATIO * file_size)
     return min(limit, memory_size() // 4 * 3) if in_memory else limit
@@ -302,8 +277,6 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
     if _first_bytes(data, 262).endswith(_TAR):
         raise InputError("this is a tar archive: unpack it, and name a file of it")
     if first.startswith(_OLD_OFFICE):
-        from annotruth.io.spreadsheets import refuse_old_workbook
-
         refuse_old_workbook(data)
     for magic, kind in _KIND_BY_MAGIC.items():
         if first.startswith(magic):

@@ -39,8 +39,6 @@ def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
     "drop". A text file without such a column has one id per line. Unless ``strict``, it is only a
     warning that none of the ids has a label.
     """
-    if "drop" not in read.changed():
-        return data
     if data.on_disk:
         raise InputError(
             "annotators can be left out in memory only: leave out memory (`--memory`), or drop "

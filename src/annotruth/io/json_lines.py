@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +13,8 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError
 from annotruth.io.content import check_utf8, partitions
-from annotruth.io.decompress import VALUE_BYTES
-from annotruth.observations.frames import make_column
+from annotruth.io.decompress import VALUE_BYTES, check_size
+from annotruth.observations.frames import records_to_arrow
 
 _BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
 _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
@@ -43,7 +42,12 @@ def read_json_lines(
             table = _read_fast(data)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             check_utf8(data)
-    if table is None or any(_overflowed(column) for column in table.columns):
+    # Large integers may have lost digits when they became doubles.
+    if table is None or any(
+        pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py()
+        for column in table.columns
+        if pa.types.is_floating(column.type)
+    ):
         check_object_size(data, limit)
         return _read_slowly(data, choose)
     return table.select(list(choose(table.column_names)))
@@ -54,16 +58,6 @@ def is_json_list(data: pa.Buffer) -> bool:
     return bool(data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["))
 
 
-def table_of_records(
-    records: Sequence[Mapping[str, Any]], choose: Callable[[list[str]], Iterable[str]]
-) -> pa.Table:
-    """Return the chosen entries of objects, given all keys; entries that are missing are null."""
-    names = [str(name) for name in dict.fromkeys(chain.from_iterable(records))]
-    return pa.table(
-        {name: make_column(name, [row.get(name) for row in records]) for name in choose(names)}
-    )
-
-
 def check_object_size(data: pa.Buffer, limit: int) -> None:
     """Refuse JSON that takes more bytes than the limit as Python's objects."""
     _check_size(data, _PYTHON_BYTES, limit)
@@ -72,8 +66,6 @@ def check_object_size(data: pa.Buffer, limit: int) -> None:
 def _check_size(data: pa.Buffer, bytes_of: Mapping[bytes, int], limit: int) -> None:
     if data.size * (1 + max(bytes_of.values())) <= limit:
         return
-    from annotruth.io.decompress import check_size
-
     size = int(data.size)
     for part in partitions(data):
         size += sum(each * part.count(mark) for mark, each in bytes_of.items())
@@ -154,13 +146,6 @@ def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
     return table
 
 
-def _overflowed(column: pa.ChunkedArray) -> bool:
-    """Return whether large integers may have lost digits when they became doubles."""
-    if not pa.types.is_floating(column.type):
-        return False
-    return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
-
-
 def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
     """Read line by line: slow, but errors name the line, and integers may have any size."""
     rows: list[dict[str, Any]] = []
@@ -184,7 +169,7 @@ def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) 
         if is_deep([row]):
             raise InputError(f"line {number} is nested too deeply to be labels: export it again")
         rows.append(row)
-    return table_of_records(rows, choose)
+    return records_to_arrow(rows, choose)
 
 
 def describe_fault(error: Exception) -> str:

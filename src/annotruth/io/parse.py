@@ -1,6 +1,6 @@
 """What one file holds, in any format: a table, a platform's export, the rows of a database.
 
-`TableKind` is what is read: `LabelTables` or `PairTables`. It says which columns of a table to read,
+`TableKind` is what is read: `LabelKind` or `PairKind`. It says which columns of a table to read,
 what they hold, and which exports of labelling tools there are.
 """
 
@@ -19,24 +19,24 @@ import pyarrow as pa
 
 from annotruth.errors import InputError, is_database_url, is_url
 from annotruth.io import formats
-from annotruth.io.batches import read_columns
+from annotruth.io.batches import column_names, read_columns
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
+from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats import crowdsourcing
-from annotruth.io.formats.source import ParsedLabels, Source
+from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen
-from annotruth.io.json_lines import is_json_list, table_of_records
+from annotruth.io.json_lines import is_json_list
 from annotruth.io.sources import LabelFile, file_errors_reported
 from annotruth.observations import questions
-from annotruth.observations.build import LabelColumns, ParsedSource
+from annotruth.observations.build import LabelColumns, is_platform_export, refuse_comparisons
 from annotruth.observations.encode import restore_text
 from annotruth.observations.frames import (
     LABEL_ROLES,
     is_known_name,
-    is_platform_export,
-    refuse_comparisons,
+    records_to_arrow,
     to_arrow,
 )
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ParsedLabels, ParsedSource, ReadOptions
 from annotruth.observations.pairs.build import ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
 
@@ -106,8 +106,6 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: TableKind[P
     """Return what a file holds that `open_content` opened."""
     read = kind.read
     if is_database_url(file):
-        from annotruth.io.databases import read_database_url
-
         table, note = read_database_url(
             os.fspath(file), read.query, kind.choose, max_size=read.max_size
         )
@@ -118,10 +116,7 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: TableKind[P
         if several is not None:
             return several
         content = read_content(path, max_size=read.max_size, sheet=read.query)
-    formats.check_name(read.input_format)
     if content.kind in DATABASE_TITLE:
-        from annotruth.io.databases import read_database
-
         limit = content.limit
         table, note = read_database(path, content.kind, read.query, kind.choose, limit=limit)
         return kind.parse(table, note=note)
@@ -131,9 +126,9 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: TableKind[P
     parsed = kind.recognise(source)
     if parsed is not None:
         return replace(parsed, notes=(*parsed.notes, content.sheet))
-    choose = partial(kind.choose, from_text=source.from_text)
-    table = read_columns(content, choose, keep_codes=True)
-    return kind.parse(table, from_text=source.from_text, note=content.sheet)
+    from_text = content.kind == "text"
+    table = read_columns(content, partial(kind.choose, from_text=from_text), keep_codes=True)
+    return kind.parse(table, from_text=from_text, note=content.sheet)
 
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
@@ -143,7 +138,7 @@ class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-class LabelTables(TableKind[ParsedLabels]):
+class LabelKind(TableKind[ParsedLabels]):
     """Tables of one row per label; where a question is asked for, its rows."""
 
     def choose(
@@ -196,10 +191,12 @@ class LabelTables(TableKind[ParsedLabels]):
         """Return the labels of the format that is named, or recognised; None for a long table."""
         named = self.read.input_format
         if named is not None:
+            formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        if source.kind != "json":  # whose keys are known only once they are read
+        content = source.content
+        if content.kind != "json":  # whose keys are known only once they are read
             try:
-                self.choose(source.names, from_text=source.from_text)
+                self.choose(column_names(content), from_text=content.kind == "text")
             except _NoLongTableError:
                 pass
             else:
@@ -261,12 +258,12 @@ def asks_question(read: ReadOptions) -> bool:
 
 def parse_frame(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str]:
     """Return the rows of one question in a frame, and the name of the frame's library."""
-    kind = LabelTables(replace(read, input_format="long"))
+    kind = LabelKind(replace(read, input_format="long"))
     table, frame = to_arrow(data, kind.choose)
     return kind.parse(table.select(kind.choose(table.column_names))), frame
 
 
-class PairTables(TableKind[ParsedComparisons]):
+class PairKind(TableKind[ParsedComparisons]):
     """Tables of one row per comparison, or of ranks; of several files, one after the other."""
 
     def __init__(self, read: ReadOptions) -> None:
@@ -317,7 +314,7 @@ class PairTables(TableKind[ParsedComparisons]):
             return None
         parsed = formats.recognise_comparisons(source)
         if parsed is None and source.kind == "json" and not source.in_lines:
-            return self.parse(table_of_records(list(source.records()), self.choose))
+            return self.parse(records_to_arrow(list(source.records()), self.choose))
         return parsed
 
     def check_on_disk(self) -> None:
@@ -341,7 +338,7 @@ def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = Non
         content = read_content(Path(file), max_size=max_size)
         if content.kind == "json" and is_json_list(content.data):
             records = list(Source(Path(file), content).records())
-            return table_of_records(records, lambda names: names)
+            return records_to_arrow(records)
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
             return table

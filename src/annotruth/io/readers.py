@@ -11,15 +11,13 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, shown
+from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
 from annotruth.io.batches import read_batches
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
-from annotruth.io.formats.source import ParsedLabels
-from annotruth.io.json_lines import table_of_records
 from annotruth.io.parse import (
-    LabelTables,
-    PairTables,
+    LabelKind,
+    PairKind,
     Parsed,
     TableKind,
     asks_question,
@@ -42,9 +40,9 @@ from annotruth.io.sources import (
 )
 from annotruth.observations.build import LabelBuilder
 from annotruth.observations.disk import Disk, parse_size
-from annotruth.observations.encode import to_text
-from annotruth.observations.frames import default_frame, is_list, to_arrow
-from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.encode import common_type, to_text
+from annotruth.observations.frames import is_list, to_arrow
+from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons
 from annotruth.observations.pairs.columns import ROLES
 from annotruth.observations.pairs.table import Comparisons
@@ -93,7 +91,7 @@ def load_labels(
         with file_named_in_errors(annotator_prior):
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
-    return leave_out(labels, given)
+    return leave_out(labels, given) if given.drops_annotators else labels
 
 
 def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
@@ -101,7 +99,8 @@ def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any)
     read = ReadOptions.of(read, options)
     if is_source(data):
         return read_comparisons(data, read)
-    return leave_out(comparisons_of(data, read), read)
+    made = comparisons_of(data, read)
+    return leave_out(made, read) if read.drops_annotators else made
 
 
 def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
@@ -113,16 +112,8 @@ def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -
         return data
     _check_options_of_comparisons(read)
     read.refuse_options_of_files()
-    kind = PairTables(read)
-    if isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
-        for number, row in enumerate(data, start=1):
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    f"row {number} is {shown(row)}: each must be a dict, as others are"
-                )
-        table, frame = table_of_records(data, kind.choose), default_frame()
-    else:
-        table, frame = to_arrow(data, kind.choose, ROLES["sides"])
+    kind = PairKind(read)
+    table, frame = to_arrow(data, kind.choose, ROLES["sides"])
     if kind.columns is None:
         kind.choose(table.column_names)
     builder = ComparisonBuilder()
@@ -159,11 +150,12 @@ def read_labels(
         raise InputError(
             "all questions at once are for fit (`annotruth fit`): name one question here"
         )
-    return leave_out(_read_labels(path, read), read)
+    labels = _read_labels(path, read)
+    return leave_out(labels, read) if read.drops_annotators else labels
 
 
 def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> Labels:
-    kind = LabelTables(read)
+    kind = LabelKind(read)
     single = single_file(source)
     if single is None and read.memory is None and isinstance(source, str | os.PathLike):
         with file_errors_reported(source):
@@ -217,7 +209,7 @@ def read_comparisons(
     read = ReadOptions.of(read, options)
     _check_options_of_comparisons(read)
     refuse_other_than_paths(path, "annotruth.rank")
-    files, kind = find_files(path), PairTables(read)
+    files, kind = find_files(path), PairKind(read)
     if read.memory is None:
         parts = parse_files(files, kind)
         made = _build_comparisons(files, lambda file: [parts[file]], ComparisonBuilder())
@@ -226,7 +218,7 @@ def read_comparisons(
         with disk.stopped_on_failure():
             parse = _OnDisk(files, kind, disk).parse
             made = _build_comparisons(files, parse, ComparisonBuilder(disk))
-    return leave_out(made, read)
+    return leave_out(made, read) if read.drops_annotators else made
 
 
 def _build_comparisons(
@@ -417,10 +409,7 @@ def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) 
     for field in other:
         before = schema.field(field.name).type
         try:
-            pa.unify_schemas(
-                [pa.schema([(field.name, before)]), pa.schema([(field.name, field.type)])],
-                promote_options="permissive",
-            )
+            common_type(before, field.type)
         except pa.ArrowException:
             kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
             raise InputError(

@@ -25,15 +25,7 @@ _PLACE = re.compile(r"([A-Za-z]*)(\d*)")
 
 
 class SheetText(NamedTuple):
-    """A sheet as CSV.
-
-    Attributes
-    ----------
-    data
-        The CSV.
-    title
-        Which sheet it is, for the summary.
-    """
+    """A sheet as CSV, and which one it is, for the summary."""
 
     data: pa.Buffer
     title: str

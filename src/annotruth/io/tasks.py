@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,27 +33,17 @@ _PRODIGY_CONTENT = ("text", "image", "html", "audio", "video")
 
 
 class Task(NamedTuple):
-    """An item that needs labels.
-
-    Attributes
-    ----------
-    item
-        Its id.
-    content
-        Its covariates by name: text, the URL of an image, ...
-    annotators
-        Whom to ask; nobody if all of those to ask have labelled the item.
-    n_labels
-        How many labels to add; more than there are annotators where new people are needed.
-    gain
-        What one more label is expected to gain.
-    """
+    """An item that needs labels."""
 
     item: Any
     content: Mapping[str, Any]
+    """Its covariates by name: text, the URL of an image, ..."""
     annotators: Sequence[Any]
+    """Whom to ask; nobody if all of those to ask have labelled the item."""
     n_labels: int
+    """How many labels to add; more than there are annotators where new people are needed."""
     gain: float
+    """What one more label is expected to gain."""
 
 
 def task_format(path: str | os.PathLike[str], format: str | None = None) -> TaskFormat:
@@ -141,21 +131,13 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, kw_only=True)
 class LabelControl:
-    """The tag of a Label Studio project that takes the labels, such as ``<Choices name="label">``.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    to_name
-        The name of the tag that shows the content.
-    type
-        "choices", "rating" or "number"; chosen by the scale where it is None.
-    """
+    """The tag of a Label Studio project that takes the labels, such as ``<Choices name="label">``."""
 
     name: str = "label"
     to_name: str = "text"
+    """The name of the tag that shows the content."""
     type: ControlType | None = None
+    """Chosen by the scale where it is None."""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> LabelControl:
@@ -190,22 +172,10 @@ def write_predictions(
     version: str,
     control: LabelControl,
 ) -> None:
-    """Write one task with one prediction per item, in Label Studio's JSON format.
+    """Write one task with one prediction per item of a fit, in Label Studio's JSON format.
 
-    Parameters
-    ----------
-    items
-        The table of items of a fit.
-    content
-        The covariates of items, in the same order.
-    scale
-        The scale of the labels.
-    path
-        The file, which ends in .json.
-    version
-        The model version of the predictions, as Label Studio shows it.
-    control
-        The tag of the project that takes the labels.
+    ``content`` are covariates of the items, ``version`` is the model version that Label Studio shows,
+    and ``control`` the tag of the project that takes the labels.
     """
     check_predictions_path(path)
     with atomic_write(path) as temporary:
@@ -234,26 +204,14 @@ def make_predictions(
     items: pa.Table, scale: Scale, *, version: str, control: LabelControl
 ) -> Iterator[dict[str, Any]]:
     """Return the prediction of each item: its label, with its confidence as the score."""
-    control = replace(control, type=control.type or _type_of(scale))
-    values = _values(items, scale, control.type)
-    for value, score in zip(values, _scores(items), strict=True):
-        yield {"model_version": version, "score": score, "result": [_result(value, control)]}
-
-
-def _result(value: Any, control: LabelControl) -> dict[str, Any]:
-    return {
-        "from_name": control.name,
-        "to_name": control.to_name,
-        "type": control.type,
-        "value": {control.type: value},
-    }
-
-
-def _scores(table: pa.Table) -> list[float | None]:
-    """Return the confidence of each item; a model of scores has none."""
-    if "confidence" not in table.column_names:
-        return [None] * table.num_rows
-    return list(table["confidence"].to_pylist())
+    kind = control.type or _type_of(scale)
+    result = {"from_name": control.name, "to_name": control.to_name, "type": kind}
+    scores: list[float | None] = [None] * items.num_rows  # a model of scores has no confidence
+    if "confidence" in items.column_names:
+        scores = items["confidence"].to_pylist()
+    for value, score in zip(_values(items, scale, kind), scores, strict=True):
+        answer = {**result, "value": {kind: value}}
+        yield {"model_version": version, "score": score, "result": [answer]}
 
 
 def _type_of(scale: Scale) -> ControlType:

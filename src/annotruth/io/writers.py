@@ -23,29 +23,21 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
 from annotruth.kernels.arrays import slices
-from annotruth.observations.encode import decode_table
+from annotruth.observations.encode import decode_table, mark_formulas
 
 TableFormat = Literal["csv", "parquet", "json"]
 
 
 @dataclass(frozen=True)
 class LazyTable:
-    """A table whose rows are made on request, sliced as Arrow tables are.
-
-    Attributes
-    ----------
-    num_rows
-        The number of rows to request. Where a row requested yields several, or none, the tables
-        returned are longer or shorter than requested.
-    make_rows
-        Makes some of the rows.
-    fits_in_memory
-        Whether all rows may be made at once.
-    """
+    """A table whose rows are made on request, sliced as Arrow tables are."""
 
     num_rows: int
+    """The number of rows to request. Where a row requested yields several, or none, the tables
+    returned are longer or shorter than requested."""
     make_rows: Callable[[slice], pa.Table]
     fits_in_memory: bool = False
+    """Whether all rows may be made at once."""
 
     @classmethod
     def of(cls, table: pa.Table) -> LazyTable:
@@ -111,18 +103,8 @@ def write_tables(
 ) -> None:
     """Write ``<name>.csv``, ``.parquet`` or ``.json`` for each table, and texts such as fit.json.
 
-    Parameters
-    ----------
-    tables
-        The tables by name, without a suffix; a `LazyTable` is made only now.
-    folder
-        The folder; it is created where it does not exist.
-    format
-        "csv", "parquet" or "json" (a list of records).
-    extra
-        Texts by file name, with the suffix.
-    safe_cells
-        Whether a CSV has ' before text that a spreadsheet would run as a formula.
+    A `LazyTable` is made only now. ``extra`` are texts by file name, with the suffix. With
+    ``safe_cells``, a CSV has ' before text that a spreadsheet would run as a formula.
     """
     if safe_cells and format == "csv":
         tables = {name: _with_safe_cells(table) for name, table in tables.items()}
@@ -145,8 +127,6 @@ def write_tables(
 
 
 def _with_safe_cells(table: pa.Table | LazyTable) -> pa.Table | LazyTable:
-    from annotruth.observations.encode import mark_formulas
-
     if isinstance(table, pa.Table):
         return mark_formulas(table)
     return replace(table, make_rows=lambda rows: mark_formulas(table.make_rows(rows)))
@@ -169,7 +149,10 @@ def _write(
         if format == "csv":
             _write_csv(table, path)
         elif format == "json":
-            write_json(_partitions(table, _ROWS_AT_ONCE), path)
+            parts = _partitions(table, _ROWS_AT_ONCE)
+            batches = (part.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for part in parts)
+            rows = (row for batch in chain.from_iterable(batches) for row in batch.to_pylist())
+            write_records(rows, path)
         elif isinstance(table, LazyTable):
             _write_parquet_partitions(table, path)
         else:
@@ -260,14 +243,6 @@ def _write_parquet_partitions(table: LazyTable, path: Path) -> None:
 
 _OBJECTS_AT_ONCE = 1 << 14  # rows turned into Python objects
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
-
-
-def write_json(partitions: Iterable[pa.Table], path: Path) -> None:
-    """Write a table, given in partitions, as a list of objects, one per line."""
-    batches = (table.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for table in partitions)
-    write_records(
-        (row for batch in chain.from_iterable(batches) for row in batch.to_pylist()), path
-    )
 
 
 def write_records(

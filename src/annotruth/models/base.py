@@ -1,4 +1,4 @@
-"""`Estimator`, the base of all models of labels."""
+"""`Estimator`, the base of all models of labels, and the bases of those that are fitted by EM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,28 +15,39 @@ from annotruth.engines import (
     AUTO,
     DistributedLabels,
     Engine,
+    Session,
     choose_engine,
     get_engine,
     native_engine,
 )
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities, check_distributed, check_supported
-from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.em import (
+    History,
+    ProgressCallback,
+    ResumableSteps,
+    Steps,
+    run_em,
+    start_stage,
+)
 from annotruth.models.fits.reordered import fit_of_original, mean_fit
 from annotruth.models.options import OptionsBase
 from annotruth.models.pandas_results import PandasResults
+from annotruth.models.registry import Capabilities, check_distributed, check_supported
 from annotruth.models.result import Fit
 from annotruth.models.warm_start import prepare_warm_start
 from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
+from annotruth.observations.append import append_labels
 from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-    from annotruth.models.latent_classes import LatentClasses
+    from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 
 MAX_CANONICAL_LABELS = 50_000
 """Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
+
+P = TypeVar("P")
+S = TypeVar("S", bound=ResumableSteps[Any])
 
 _TWO_LISTS = "predict_proba expects as many item codes as annotator codes, in two lists"
 
@@ -47,7 +58,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
     ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
-    are fitted by EM derive from `annotruth.models.em_estimator.IterativeEstimator`.
+    are fitted by EM derive from `annotruth.models.base.IterativeEstimator`.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
@@ -132,7 +143,12 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """
         axes = self.parameter_axes
         is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
-        if axes is None or previous is not None or is_large or not isinstance(labels, Labels):
+        if (
+            axes is None
+            or previous is not None
+            or is_large
+            or isinstance(labels, DistributedLabels)
+        ):
             return self._fit(labels, progress, previous)
         is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
         orders = labels.canonical_orders(keep_categories=is_ordered)
@@ -144,7 +160,6 @@ class Estimator(PandasResults, OptionsBase, ABC):
         except InputError:
             # Refused here too, with a message that names the first at fault in the caller's order.
             return self._fit(labels, progress, None)
-        assert isinstance(fit, Fit)
         images = [
             fit_of_original(fit, labels, order, each.position, axes)
             for order, each in zip(orders, reordered, strict=True)
@@ -209,8 +224,6 @@ class Estimator(PandasResults, OptionsBase, ABC):
         if not hasattr(self, "_result"):
             return self.fit(new, gold=gold, progress=progress)
         previous = self._local_result()
-        from annotruth.observations.append import append_labels
-
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
         self.fit(appended.table, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
@@ -276,8 +289,8 @@ class Estimator(PandasResults, OptionsBase, ABC):
         return None
 
     def _local_result(self) -> Fit:
-        fit: Fit = self.result_
-        if not isinstance(fit, Fit):
+        fit = self.result_
+        if fit.kind == "distributed":
             raise AnnotruthError(
                 "this fit is distributed: use the tables of result_, which are frames of its engine"
             )
@@ -298,3 +311,73 @@ def _checked_codes(codes: ArrayLike, n: int, role: str) -> Codes:
             f"result_.data.{role}s, not ids"
         )
     return whole
+
+
+@dataclass(kw_only=True)
+class EMEstimator(Estimator):
+    """Base of models that are fitted by EM, in one run or in several.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels.
+    engine
+        Where the passes over the labels run.
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 1000
+    acceleration: bool = True
+    engine: str | Engine = "memory"
+
+    def _check(self, labels: LabelSummary) -> None:
+        """Refuse options and labels that the model cannot be fitted with."""
+
+    def _run_em(
+        self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
+    ) -> tuple[P, History]:
+        return run_em(
+            steps,
+            start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            accelerate=self.acceleration,
+            progress=progress,
+        )
+
+
+@dataclass(kw_only=True)
+class IterativeEstimator(EMEstimator, Generic[S]):
+    """Base of models that are fitted by one run of EM: a subclass supplies steps and makes the fit.
+
+    Its options are those of `EMEstimator`.
+    """
+
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+        self._check(labels)
+        with closing(get_engine(self.engine).open(labels)) as session:
+            steps = self._steps(labels, session)
+            if previous is None:
+                parameters, history = self._run_em(steps, steps.start(), progress)
+            else:
+                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
+            return self._make_fit(labels, session, steps, parameters, history)
+
+    def _resume_em(
+        self, steps: Steps[P], start: P, progress: ProgressCallback | None
+    ) -> tuple[P, History]:
+        """Run EM from the parameters of a previous fit, by default with the same stopping rule."""
+        return self._run_em(steps, start, progress)
+
+    @abstractmethod
+    def _steps(self, labels: Labels, session: Session) -> S:
+        """Return the model's equations over a session."""
+
+    @abstractmethod
+    def _make_fit(
+        self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
+    ) -> Fit:
+        """Return the fit with the final parameters, which `Steps.finalize` has been called with."""

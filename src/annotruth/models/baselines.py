@@ -9,9 +9,9 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.base import Estimator
-from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, direct_history
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.scales.subject_bias_posterior import rounded_gaussians, rounding_variance
 from annotruth.observations import Labels

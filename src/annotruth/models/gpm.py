@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner, slices
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.behaviors import (
     BehaviorOption,
     behavior_distribution,
@@ -19,11 +20,10 @@ from annotruth.models.behaviors import (
     enough_labels,
     learned_behaviors,
 )
-from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution, likelihood_interval, xlogy
 from annotruth.models.em import History, Monitor, ProgressCallback
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.make_fit import ItemResults, make_fit
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
@@ -40,15 +40,7 @@ class GPMParameters(NamedTuple):
 
 
 class GPMSteps:
-    """GPM's EM over a session; theta stays in the session.
-
-    Parameters
-    ----------
-    labels, session
-        The labels, or their summary, and the session they are open in.
-    learned
-        Whether irregular behaviors are estimated.
-    """
+    """GPM's EM over a session; theta stays in the session. Behaviors are estimated if ``learned``."""
 
     objective_name = "Q"
 
@@ -95,10 +87,9 @@ class GPMSteps:
     def resume(self, previous: Fit) -> GPMParameters:
         """Return the parameters of a previous fit; theta continues from its distributions."""
         start = self.to_host(self.start())
-        assert isinstance(self._labels, Labels)
         assert previous.reliability is not None
         observed = self._session.collect("theta")
-        theta = resumed_shares(self._labels, previous, observed)
+        theta = resumed_shares(cast("Labels", self._labels), previous, observed)
         self._session.put("theta", theta, per="cells")
         eps = with_new_rows(off_bounds(previous.reliability), start.eps)
         old_pi = previous.parameters.get("pi")
@@ -216,7 +207,7 @@ class GPM(IterativeEstimator[GPMSteps]):
         degenerate and stays uniform. An annotator without irregular labels keeps the behavior of
         the last step.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`. The paper has no acceleration.
+        As in `annotruth.models.base.EMEstimator`. The paper has no acceleration.
 
     Examples
     --------

@@ -29,7 +29,7 @@ from annotruth.observations.truth import match_truth
 Table = TypeVar("Table", Labels, Comparisons)
 
 
-class Appended(NamedTuple, Generic[Table]):
+class AppendedRows(NamedTuple, Generic[Table]):
     """Labels or comparisons with others appended.
 
     ``n_repeated`` is how many of the new ones were there already, and were left out.
@@ -41,7 +41,7 @@ class Appended(NamedTuple, Generic[Table]):
 
 def append_labels(
     base: Labels, new: Labels, *, gold: Any = None, duplicates: DuplicatePolicy = "refuse"
-) -> Appended[Labels]:
+) -> AppendedRows[Labels]:
     """Return the labels of ``base`` followed by those of ``new``.
 
     Items and annotators of ``base`` keep their codes, new ones follow. The scale is that of
@@ -108,7 +108,7 @@ def append_labels(
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
-    return Appended(made, n_repeated)
+    return AppendedRows(made, n_repeated)
 
 
 def _rows_of(labels: Labels) -> RowCodes:
@@ -215,7 +215,7 @@ class _Votes(NamedTuple):
         return _Votes(*(column[rows] for column in self))
 
 
-def append_comparisons(base: Comparisons, new: Comparisons) -> Appended[Comparisons]:
+def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comparisons]:
     """Return the comparisons of ``base`` followed by those of ``new``.
 
     Items and annotators of ``base`` keep their codes, new ones follow. If all comparisons of
@@ -269,7 +269,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> Appended[Comparis
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
-    return Appended(made, new.n_comparisons - len(added))
+    return AppendedRows(made, new.n_comparisons - len(added))
 
 
 def _append_further(

@@ -22,6 +22,7 @@ from annotruth.kernels.arrays import (
     slices,
     usable_cores,
 )
+from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
 from annotruth.observations.layout import kernels_for, to_row_order
@@ -36,21 +37,14 @@ Columns = Mapping[str, pa.Array]
 
 @dataclass(frozen=True, eq=False)
 class Covariates:
-    """Optional data that travel with labels; values may be missing.
-
-    Attributes
-    ----------
-    labels
-        One value per label, in the order of the layout: the time, the seconds it took, ...
-    annotators
-        One value per annotator: traits such as age or language.
-    items
-        One value per item: its content, length, source, ...
-    """
+    """Optional data that travel with labels; values may be missing."""
 
     labels: Columns = field(default_factory=dict)
+    """One value per label, in the order of the layout: the time, the seconds it took, ..."""
     annotators: Columns = field(default_factory=dict)
+    """One value per annotator: traits such as age or language."""
     items: Columns = field(default_factory=dict)
+    """One value per item: its content, length, source, ..."""
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.annotators or self.items)
@@ -85,49 +79,95 @@ def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa
     return {name: column.take(index) for name, column in columns.items()}
 
 
-class LabelSummary(ABC):
-    """The scale and the counts of labels, wherever the labels are.
-
-    Attributes
-    ----------
-    scale
-        The categories, their order and their values.
-    annotator_prior
-        What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
-        and of irregular labels. None where nothing is known.
-    annotator_weight
-        What each annotator's labels count, above 0 and at most 1: less for machines that depend on
-        one another. None where all count alike.
-    classifier
-        A classifier's probabilities, items x categories, with NaN for items without a prediction.
-        None where there is no classifier.
-    n_dropped
-        The number of rows without a label.
-    n_repeated
-        The number of rows that were left out because an earlier one has the same item, annotator
-        and label.
-    frame
-        The caller's frame library, in which tables are returned.
-    read_as
-        The format that the file was read as; empty for a long table.
-    left_out
-        The annotators that were left out, in words; empty if none was.
-    """
+class Observations(ABC):
+    """What tables of labels and of comparisons have in common, wherever their rows are."""
 
     on_disk: ClassVar[bool] = False
-    """Whether the labels are on disk, because they exceed the memory that may be used."""
+    """Whether the rows are on disk, because they exceed the memory that may be used."""
     noun: ClassVar[str] = "label"
     """What annotators gave, in messages."""
 
+    annotator_weight: NDArray[np.float64] | None = None
+    """What each annotator's labels count, above 0 and at most 1: less for machines that depend on one
+    another. None where all count alike."""
+    n_dropped: int
+    """The number of rows without a label."""
+    n_repeated: int = 0
+    """The number of rows that were left out because an earlier one has the same item, annotator and
+    label."""
+    frame: str
+    """The caller's frame library, in which tables are returned."""
+    read_as: str
+    """The format that the file was read as; empty for a long table."""
+    left_out: str = ""
+    """The annotators that were left out, in words; empty if none was."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the counts as one line."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+
+class InMemory(Observations):
+    """Rows as arrays, in memory unless `OnDisk` comes before it among the base classes."""
+
+    items: pa.Array
+    annotators: pa.Array
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, each of which has a label."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators, each of whom gave a label."""
+        return len(self.annotators)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array of zeros where the arrays of the rows are: in memory or on disk."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used: here, nothing."""
+
+
+class OnDisk:
+    """Rows whose arrays, and whatever models put beside them, are on disk.
+
+    What has one entry per item or annotator is in memory: ids, known truths.
+    """
+
+    on_disk: ClassVar[bool] = True
+
+    disk: Disk
+    row: NDArray[np.signedinteger[Any]]
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array of zeros, on disk."""
+        return self.disk.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used."""
+        self.disk.check_room(n_bytes, what)
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per row in the order of the input, on disk."""
+        return self.disk.in_row_order(values, self.row)
+
+
+class LabelSummary(Observations):
+    """The scale and the counts of labels, wherever the labels are."""
+
     scale: Scale
     annotator_prior: NDArray[np.float64] | None
-    annotator_weight: NDArray[np.float64] | None = None
+    """What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious and
+    of irregular labels. None where nothing is known."""
     classifier: NDArray[np.float64] | None = None
-    n_dropped: int
-    frame: str
-    read_as: str
-    left_out: str = ""
-    n_repeated: int = 0
+    """A classifier's probabilities, items x categories, with NaN for items without a prediction. None
+    where there is no classifier."""
 
     @property
     @abstractmethod
@@ -183,12 +223,9 @@ class LabelSummary(ABC):
             f"{counted(self.n_categories, f'{kind} category', f'{kind} categories')}"
         )
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.describe()})"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelArrays(LabelSummary):
+class LabelArrays(InMemory, LabelSummary):
     """Labels in integer codes, sorted by item and within it by category.
 
     The labels of one item that name the same category are adjacent and form a *cell*; what
@@ -215,16 +252,6 @@ class LabelArrays(LabelSummary):
     n_repeated: int = 0
     classifier: NDArray[np.float64] | None = None
     annotator_weight: NDArray[np.float64] | None = None
-
-    @property
-    def n_items(self) -> int:
-        """The number of items, each of which has a label."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """The number of annotators, each of whom gave a label."""
-        return len(self.annotators)
 
     @property
     def n_labels(self) -> int:
@@ -325,13 +352,6 @@ class LabelArrays(LabelSummary):
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return one value per label in row order."""
         return to_row_order(values, self.row)
-
-    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return an array of zeros where the arrays of the labels are: in memory or on disk."""
-        return np.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Refuse what must be in memory and exceeds the memory that may be used: here, nothing."""
 
     def length(self, per: str) -> int:
         """Return the number of items, cells or labels."""

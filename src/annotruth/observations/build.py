@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,19 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
 from annotruth.observations.arrays import Covariates
 from annotruth.observations.covariates import (
     content_of_items,
-    find_time_columns,
     join_times,
     parse_times,
     to_array,
     to_numbers,
     warn_of_empty_times,
-    warn_of_unused_times,
 )
 from annotruth.observations.disk import Disk, Memory, sort_on_disk
 from annotruth.observations.encode import (
@@ -36,6 +34,8 @@ from annotruth.observations.encode import (
 )
 from annotruth.observations.frames import (
     LABEL_ROLES,
+    TIME_NAMES,
+    TIME_ROLES,
     as_arrow,
     as_numpy,
     check_annotator_column,
@@ -43,7 +43,6 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_list,
-    refuse_comparisons,
 )
 from annotruth.observations.layout import (
     ArrangedRows,
@@ -82,31 +81,6 @@ def decide_scale(
     validate.check_known_categories(category, values, scale)
     validate.check_magnitude(scale)
     return scale, category
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParsedSource:
-    """What was found in a source, for the summary and for messages."""
-
-    from_text: bool = False
-    """Whether the columns have no types, as in a CSV."""
-    notes: Sequence[str] = ()
-    """What was found and left out."""
-    title: str = ""
-    """The name of the format; empty for a table of one row per label or comparison."""
-
-    @property
-    def read_as(self) -> str:
-        """Return one line on how the source was read."""
-        notes = ", ".join(note for note in self.notes if note)
-        if not self.title:
-            return notes
-        return f"{self.title} ({notes})" if notes else self.title
-
-    @property
-    def kind(self) -> str:
-        """What several files must have in common."""
-        return self.title or ("a text table" if self.from_text else "a table with types")
 
 
 class BuiltLabels(NamedTuple):
@@ -160,6 +134,70 @@ class TableBuilder:
     def _ids(self, role: str) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
         return to_integers(self._values(role)) if self._from_text else self._values(role)
+
+
+# Columns by which exports of platforms are known: their own formats read them, even
+# where other columns of theirs have names as in a long table.
+_PLATFORM_COLUMNS = (
+    {"annotator", "annotation_id", "lead_time"},
+    {"_unit_id", "_worker_id"},
+    {"_unit_id", "_golden", "_unit_state"},
+    {"classification_id", "workflow_id"},
+    {"HITId", "WorkerId"},
+    {"ASSIGNMENT:worker_id"},
+    {"_input_hash", "_task_hash"},
+)
+
+
+def is_platform_export(names: Iterable[str]) -> bool:
+    """Return whether a table has the columns by which a platform's export is known."""
+    found = set(names)
+    return any(columns <= found for columns in _PLATFORM_COLUMNS)
+
+
+_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
+_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
+
+
+def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
+    """Refuse a table whose columns are those of pair comparisons where labels are read."""
+    found = {name.strip().lower() for name in names}
+    if given or "item" in found or found & _BOX:
+        return
+    if any(sides <= found for sides in _SIDES):
+        raise ComparisonsError(
+            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
+            "with `annotruth rank` (annotruth.rank)"
+        )
+
+
+def find_time_columns(
+    names: Sequence[str], given: Mapping[str, str], used: Iterable[str]
+) -> dict[str, str]:
+    """Return the column of each of `TIME_ROLES` that a table has, as named by the caller or usually.
+
+    ``used`` are columns that have another role.
+    """
+    check_further_columns("times", names, list(given.values()), list(used))
+    taken = {*used, *given.values()}
+    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
+    found = dict(given)
+    for role in TIME_ROLES:
+        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
+        column = next(known, None)
+        if column is not None:
+            found.setdefault(role, column)
+    return {role: found[role] for role in TIME_ROLES if role in found}
+
+
+def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
+    """Warn of columns of times that are not read, because of where labels are."""
+    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
+    if found:
+        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
+        warnings.warn(
+            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
+        )
 
 
 class LabelColumns(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, counted, shown
 from annotruth.observations.arrays import Columns
-from annotruth.observations.encode import to_text
-from annotruth.observations.frames import TIME_NAMES, TIME_ROLES, check_further_columns
+from annotruth.observations.encode import common_type, to_text
 from annotruth.observations.layout import Layout
 from annotruth.observations.scale import is_text, to_plain
 
@@ -24,15 +23,12 @@ TIMESTAMP = pa.timestamp("us")
 _WITH_ZONE = pa.timestamp("us", tz="UTC")
 
 # What stands for a missing value in text.
-_MISSING = pa.array(["", "-", "na", "n/a", "nan", "nat", "none", "null"])
+_MISSING = ("", "-", "na", "n/a", "nan", "nat", "none", "null")
 
 # Formats of dates beside that of ISO 8601; a name of a time zone is removed before.
 _DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d")
-_FORMATS = (
-    *(f"{day} {time}".strip() for day in _DAYS for time in ("%H:%M:%S", "%H:%M", "")),
-    "%a %b %d %H:%M:%S %Y",
-    "%a, %d %b %Y %H:%M:%S",
-)
+_TIMES = (" %H:%M:%S", " %H:%M", "")
+_FORMATS = ("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S")
 _ZONE_NAME = r" [A-Z]{3,4}( |$)"
 
 # Numbers that are times: seconds since 1970, milliseconds, and so on, by their size.
@@ -131,44 +127,14 @@ def merge_by_code(first: Columns, second: Columns, code: NDArray[np.int64], n: i
 def _with_one_type(name: str, first: pa.Array, second: pa.Array) -> list[pa.Array]:
     if first.type == second.type:
         return [first, second]
-    tables = [pa.table({name: column}) for column in (first, second)]
     try:
-        joined = pa.concat_tables(tables, promote_options="permissive")
+        kind = common_type(first.type, second.type)
     except pa.ArrowException:
         raise InputError(
             f"covariate {name!r} holds {first.type} in one place and {second.type} in another: "
             "make them one type"
         ) from None
-    return [column.cast(joined.schema.field(0).type) for column in (first, second)]
-
-
-def find_time_columns(
-    names: Sequence[str], given: Mapping[str, str], used: Iterable[str]
-) -> dict[str, str]:
-    """Return the column of each of `TIME_ROLES` that a table has, as named by the caller or usually.
-
-    ``used`` are columns that have another role.
-    """
-    check_further_columns("times", names, list(given.values()), list(used))
-    taken = {*used, *given.values()}
-    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
-    found = dict(given)
-    for role in TIME_ROLES:
-        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
-        column = next(known, None)
-        if column is not None:
-            found.setdefault(role, column)
-    return {role: found[role] for role in TIME_ROLES if role in found}
-
-
-def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
-    """Warn of columns of times that are not read, because of where labels are."""
-    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
-    if found:
-        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
-        warnings.warn(
-            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
-        )
+    return [first.cast(kind), second.cast(kind)]
 
 
 def warn_of_empty_times(role: str, name: str) -> None:
@@ -191,7 +157,7 @@ def parse_times(
     """
     if is_text(column.type):
         trimmed = pc.utf8_trim_whitespace(column)
-        is_missing = pc.is_in(pc.utf8_lower(trimmed), value_set=_MISSING)
+        is_missing = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(_MISSING))
         column = pc.if_else(is_missing, pa.scalar(None, trimmed.type), trimmed)
     parsed = _to_dates(column) if role == "time" else _to_numbers(column)
     wrong = np.asarray(pc.and_(pc.is_valid(column), pc.is_null(parsed)))
@@ -268,7 +234,8 @@ def _to_dates(column: pa.Array) -> pa.Array:
     numbers = _to_numbers(column)
     if not is_text(column.type) or numbers.null_count < len(column):
         return _dates_of_numbers(numbers)
-    candidates = [_iso_dates(column), *(_formatted_dates(column, one) for one in _FORMATS)]
+    forms = [f"{day}{time}" for day in _DAYS for time in _TIMES] + list(_FORMATS)
+    candidates = [_iso_dates(column), *(_formatted_dates(column, form) for form in forms)]
     return min(candidates, key=lambda dates: dates.null_count)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -25,21 +25,13 @@ _PADDING = 8  # bytes after the last text, which the kernel reads and ignores
 
 
 class EncodedColumn(NamedTuple):
-    """A column in codes.
-
-    Attributes
-    ----------
-    codes
-        The code of each row.
-    values
-        The distinct values in order of first appearance; null may be one of them.
-    levels
-        The levels in order, where the column was a frame library's ordered categorical.
-    """
+    """The code of each row of a column, and what the codes stand for."""
 
     codes: NDArray[np.int32]
     values: pa.Array
+    """The distinct values in order of first appearance; null may be one of them."""
     levels: list[Any] | None = None
+    """The levels in order, where the column was a frame library's ordered categorical."""
 
     def take(self, kept: NDArray[np.bool_]) -> EncodedColumn:
         """Return some rows, with the values that occur in them."""
@@ -104,7 +96,7 @@ class BatchEncoder:
             if self._values is None:
                 self._values = values
                 return batch.codes
-            self._table = _table_of(self._values)
+            self._table = IdTable(self._values)
             self._values = None
         return self._table.add(values)[batch.codes]
 
@@ -125,8 +117,7 @@ class BatchEncoder:
                 self._convert(to_text(self.values()))
             return to_text(values)
         try:
-            fields = [pa.schema([("", kind)]) for kind in (before, values.type)]
-            (common,) = pa.unify_schemas(fields, promote_options="permissive").types
+            common = common_type(before, values.type)
             if common != before:
                 self._convert(self.values().cast(common))
             return values.cast(common)
@@ -138,17 +129,10 @@ class BatchEncoder:
 
     def _convert(self, values: pa.Array) -> None:
         """Replace the distinct values so far by those of another type, which must be distinct."""
-        table = _table_of(values)
+        table = IdTable(values)
         if len(table) < len(values):
             raise pa.ArrowInvalid("values are the same in the other type")
         self._type, self._values, self._table = values.type, None, table
-
-
-def _table_of(values: pa.Array) -> IdTable:
-    """Return a table of distinct values."""
-    table = IdTable()
-    table.add(values)
-    return table
 
 
 def _encode_text(column: pa.ChunkedArray) -> EncodedColumn:
@@ -206,6 +190,21 @@ def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> EncodedColumn:
     return EncodedColumn(codes, values.take(as_arrow(order)))
 
 
+def common_type(*kinds: pa.DataType) -> pa.DataType:
+    """Return the type that columns of several types can have; raise an ArrowException if none."""
+    schemas = [pa.schema([("", kind)]) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").types[0]
+
+
+def concat_columns(columns: Sequence[pa.Array]) -> pa.Array:
+    """Return columns one after the other, as text if their types differ."""
+    kinds = {column.type for column in columns if not pa.types.is_null(column.type)}
+    if len(kinds) > 1:
+        return pa.concat_arrays([to_text(column) for column in columns])
+    kind = kinds.pop() if kinds else pa.null()
+    return pa.concat_arrays([column.cast(kind) for column in columns])
+
+
 def decode_table(table: pa.Table) -> pa.Table:
     """Replace every dictionary column by its values."""
     columns = [
@@ -218,8 +217,6 @@ def decode_table(table: pa.Table) -> pa.Table:
 def restore_text(values: Any) -> Any:
     """Return text of a CSV as it was before formulas were marked for a spreadsheet."""
     if is_text(values.type) and pc.any(pc.starts_with(to_plain(values), "'")).as_py():
-        from annotruth.observations.encode import restore_formulas
-
         return restore_formulas(to_plain(values))
     return values
 
@@ -274,12 +271,14 @@ def to_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 class IdTable:
     """A growing hash table of distinct values, all of one type."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: pa.Array | None = None) -> None:
         self._type: pa.DataType | None = None
         self._n = 0
         self._ends = np.zeros(_INITIAL_SIZE + 1, dtype=np.int64)
         self._text = np.zeros(_INITIAL_SIZE, dtype=np.uint8)
         self._slots = _empty_slots(2 * _INITIAL_SIZE)
+        if values is not None:
+            self.add(values)
 
     def __len__(self) -> int:
         return self._n

@@ -6,6 +6,7 @@ import importlib.util
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     AnnotruthError,
-    ComparisonsError,
     InputError,
     listed,
     printable,
@@ -231,41 +231,6 @@ def check_annotator_column(
         )
 
 
-# Columns by which exports of platforms are known: their own formats read them (`io.formats`), even
-# where other columns of theirs have names as in a long table.
-_PLATFORM_COLUMNS = (
-    {"annotator", "annotation_id", "lead_time"},
-    {"_unit_id", "_worker_id"},
-    {"_unit_id", "_golden", "_unit_state"},
-    {"classification_id", "workflow_id"},
-    {"HITId", "WorkerId"},
-    {"ASSIGNMENT:worker_id"},
-    {"_input_hash", "_task_hash"},
-)
-
-
-def is_platform_export(names: Iterable[str]) -> bool:
-    """Return whether a table has the columns by which a platform's export is known."""
-    found = set(names)
-    return any(columns <= found for columns in _PLATFORM_COLUMNS)
-
-
-_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
-_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
-
-
-def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
-    """Refuse a table whose columns are those of pair comparisons where labels are read."""
-    found = {name.strip().lower() for name in names}
-    if given or "item" in found or found & _BOX:
-        return
-    if any(sides <= found for sides in _SIDES):
-        raise ComparisonsError(
-            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
-            "with `annotruth rank` (annotruth.rank)"
-        )
-
-
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name needs no option."""
     return any(name.strip().lower() in group for groups in KNOWN_NAMES.values() for group in groups)
@@ -289,7 +254,7 @@ def check_further_columns(
 def to_arrow(
     data: Any, choose: ChooseColumns | None = None, roles: Sequence[str] = LABEL_ROLES
 ) -> tuple[pa.Table, str]:
-    """Return a frame or a list of tuples, (item, annotator, label), as an Arrow table.
+    """Return a frame, a list of tuples, (item, annotator, label), or of dicts as an Arrow table.
 
     The second value is the name of the caller's frame library, in which tables are returned.
     ``choose`` picks the columns of a frame to convert; ``roles`` are the entries of a tuple.
@@ -312,13 +277,20 @@ def to_arrow(
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
-        return _frame_to_arrow(frame, choose), frame.implementation.name.lower()
+        # Columns that are not needed may hold anything, so they are not converted.
+        by_text = {str(name): name for name in frame.columns}
+        chosen = list(by_text) if choose is None else dict.fromkeys(choose(list(by_text)))
+        columns = {name: _to_column(name, frame.get_column(by_text[name])) for name in chosen}
+        return pa.table(columns), frame.implementation.name.lower()
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         with suppress(pa.ArrowInvalid):  # a single column is not a table
             return pa.table(data), "pyarrow"
     is_one = isinstance(data, (str, bytes, dict)) or getattr(data, "shape", None) == ()
     if isinstance(data, Iterable) and not is_one:
-        return _tuples_to_arrow(list(data), roles), default_frame()
+        rows = list(data)
+        if rows and isinstance(rows[0], Mapping):
+            return records_to_arrow(rows, choose), default_frame()
+        return _tuples_to_arrow(rows, roles), default_frame()
     what = "labels" if tuple(roles) == LABEL_ROLES else "comparisons"
     raise InputError(
         f"cannot read {what} from {type(data).__name__}: give a pandas, polars or pyarrow frame, a "
@@ -355,21 +327,28 @@ def default_frame() -> str:
     return "pandas" if importlib.util.find_spec("pandas") else "pyarrow"
 
 
-def _frame_to_arrow(frame: nw.DataFrame[Any], choose: ChooseColumns | None) -> pa.Table:
-    # Columns that are not needed may hold anything, so they are not converted.
-    by_text = {str(name): name for name in frame.columns}
-    chosen = list(by_text) if choose is None else dict.fromkeys(choose(list(by_text)))
-    return pa.table(
-        {name: _series_to_arrow(name, frame.get_column(by_text[name])) for name in chosen}
-    )
-
-
-def _series_to_arrow(name: str, series: nw.Series[Any]) -> pa.Array:
+def _to_column(name: str, series: nw.Series[Any]) -> pa.Array:
     try:
         return series.to_arrow()
     except (pa.ArrowException, OverflowError, UnicodeError):
         # Arrow's message names no row, so convert again and find it.
         return make_column(name, series.to_list())
+
+
+def records_to_arrow(
+    records: Sequence[Mapping[str, Any]], choose: ChooseColumns | None = None
+) -> pa.Table:
+    """Return the chosen entries of dicts, given all their keys; entries that are missing are null."""
+    for number, row in enumerate(records, start=1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {number} is {shown(row)}: each must be a dict, as others are")
+    names = list(dict.fromkeys(chain.from_iterable(records)))
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("a row has a key that is not text: give dicts of item, annotator, label")
+    chosen = names if choose is None else choose(names)
+    return pa.table(
+        {name: make_column(name, [row.get(name) for row in records]) for name in chosen}
+    )
 
 
 def _tuples_to_arrow(rows: Sequence[Any], roles: Sequence[str]) -> pa.Table:

@@ -1,10 +1,12 @@
-"""How labels are made of a table, and how they are read from a file."""
+"""How labels are made of a table and read from a file, and what was found in the file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
+
+import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.observations import validate
@@ -192,6 +194,11 @@ class ReadOptions(TableOptions):
     drop: Any = ()
     further: Sequence[str] = ()
 
+    @property
+    def drops_annotators(self) -> bool:
+        """Whether there are annotators to leave out."""
+        return "drop" in self.changed()
+
     def refuse_options_of_files(self) -> None:
         """Refuse options that are for files only, where labels are not in one."""
         for name in ("input_format", "query", "memory"):
@@ -199,14 +206,9 @@ class ReadOptions(TableOptions):
                 raise InputError(f"{name} is for files: leave it out")
 
     def refuse_options_of_data(self, what: str, **given: Any) -> None:
-        """Refuse options for reading or fitting data where a fit is given instead.
+        """Refuse options for reading or fitting ``what``, such as labels, where a fit is given instead.
 
-        Parameters
-        ----------
-        what
-            What the options are for: "labels" or "comparisons".
-        **given
-            Further options, where None is one that was not given. ``drop`` is for fits, too.
+        Further options are ``given``, None where they are not. ``drop`` is for fits, too.
         """
         named = [name for name, value in given.items() if value is not None]
         named += [name for name in self.changed() if name != "drop"]
@@ -215,6 +217,60 @@ class ReadOptions(TableOptions):
                 f"{', '.join(named)}: only for {what}, and this is a fit; leave them out, or give "
                 f"the {what}"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedSource:
+    """What was found in a source, for the summary and for messages."""
+
+    from_text: bool = False
+    """Whether the columns have no types, as in a CSV."""
+    notes: Sequence[str] = ()
+    """What was found and left out."""
+    title: str = ""
+    """The name of the format; empty for a table of one row per label or comparison."""
+
+    @property
+    def read_as(self) -> str:
+        """Return one line on how the source was read."""
+        notes = ", ".join(note for note in self.notes if note)
+        if not self.title:
+            return notes
+        return f"{self.title} ({notes})" if notes else self.title
+
+    @property
+    def kind(self) -> str:
+        """What several files must have in common."""
+        return self.title or ("a text table" if self.from_text else "a table with types")
+
+
+@dataclass(frozen=True)
+class ParsedLabels(ParsedSource):
+    """Labels as a long table, with what else a format found in the file."""
+
+    table: pa.Table
+    columns: Mapping[str, str] | None = None
+    """The column of each role, where they are not named item, annotator and label."""
+    gold: pa.Table | None = None
+    """Known truths: item, label."""
+    categories: Sequence[Any] | None = None
+    """All categories, where the file names them."""
+    nominal: bool = False
+    """Whether labels are names or numbers of classes, and never a scale."""
+    as_sets: Callable[[], tuple[pa.Table, pa.Table | None]] | None = None
+    """Returns the table and the gold with sets of labels, where choices were read as single labels."""
+
+    @property
+    def na_is_empty(self) -> bool:
+        """Whether a label of NA is a missing one: a platform's export has empty cells for these."""
+        return self.from_text and not self.title
+
+    def options(self, read: ReadOptions) -> ReadOptions:
+        """Return the options to make labels of the table, where the caller's leave that open."""
+        options = replace(read, columns=self.columns)
+        if self.nominal and options.infers_scale:
+            options = replace(options, scale="nominal")
+        return options.with_categories(self.categories)
 
 
 def _is_unset(value: Any, default: Any) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed
-from annotruth.observations.encode import restore_text, to_text
+from annotruth.observations.encode import concat_columns, restore_text, to_text
 from annotruth.observations.frames import KNOWN_NAMES, as_arrow, pass_column
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import to_plain
@@ -21,7 +22,7 @@ QUESTION = "question"
 
 # Column names that need no option, the first that a table has.
 _KNOWN = ("question", "question_id", "question_name", "task", "task_id")
-_ITEM_NAMES = {name for group in KNOWN_NAMES["item"] for name in group}
+_ITEM_NAMES = set(chain(*KNOWN_NAMES["item"]))
 
 
 class QuestionsFoundError(Exception):
@@ -97,27 +98,14 @@ def concat_questions(tables: Mapping[str, pa.Table]) -> pa.Table:
     A column that some tables lack is null there. Ids and labels whose types differ become text.
     """
     names = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
-    columns: dict[str, list[pa.Array]] = {name: [] for name in names}
+    columns = {}
     for name in names:
-        types = {t.schema.field(name).type for t in tables.values() if name in t.column_names}
-        kind = types.pop() if len(types) == 1 else None
-        for table in tables.values():
-            columns[name].append(_column(table, name, kind))
-    asked = [
-        as_arrow([question]).take(pa.array(np.zeros(table.num_rows, dtype=np.int32)))
-        for question, table in tables.items()
-    ]
-    return pa.table(
-        {
-            QUESTION: pa.chunked_array(asked),
-            **{name: pa.chunked_array(parts) for name, parts in columns.items()},
-        }
-    )
-
-
-def _column(table: pa.Table, name: str, kind: pa.DataType | None) -> pa.Array:
-    """Return a column of a table, as text if no type is given; nulls if the table has none."""
-    if name not in table.column_names:
-        return pa.nulls(table.num_rows, kind or pa.string())
-    values = table.column(name).combine_chunks()
-    return values if kind is not None else to_text(to_plain(values))
+        parts = [
+            to_plain(table.column(name)).combine_chunks()
+            if name in table.column_names
+            else pa.nulls(table.num_rows)
+            for table in tables.values()
+        ]
+        columns[name] = concat_columns(parts)
+    rows = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables.values()])
+    return pa.table({QUESTION: as_arrow(list(tables)).take(as_arrow(rows)), **columns})

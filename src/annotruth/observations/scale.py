@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -263,7 +263,11 @@ def _scale_of_listed(
         given = pa.array(list(categories))
     except (pa.ArrowException, OverflowError, UnicodeError):
         # Of mixed types, or integers beyond 64 bits.
-        given = make_column("categories", [_to_text(category) for category in categories])
+        try:
+            given = make_column("categories", list(map(str, categories)))
+        except ValueError:  # of an integer of thousands of digits
+            value = max((each for each in categories if isinstance(each, int)), key=abs)
+            raise InputError(f"categories name {shown(value)}: list numbers or text") from None
     if pa.types.is_nested(given.type):
         raise InputError(f"categories are {shown(categories)}: list numbers or text")
     if given.null_count:
@@ -281,13 +285,6 @@ def _scale_of_listed(
         return Scale(kind, given, np.arange(1.0, len(given) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, to_categories(values), values)
-
-
-def _to_text(value: Any) -> str:
-    try:
-        return str(value)
-    except ValueError:  # an integer of thousands of digits
-        raise InputError(f"categories name {shown(value)}: list numbers or text") from None
 
 
 def _name(value: Any) -> str:
@@ -319,14 +316,16 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
     counts = _label_counts(layout, len(scale))
     counts = counts[counts.sum(axis=1) > 1]
     n_disputed = np.count_nonzero(np.count_nonzero(counts, axis=1) > 1)
+    why = "the labels do not show otherwise"
+    as_scale = "numbers taken as a scale: {}; --scale nominal takes them as classes"
     if n_disputed < _MIN_DISPUTED:
-        return _as_scale(scale, "the labels do not show otherwise")
-    as_numbers = _alpha(counts, (values[:, None] - values) ** 2)
-    as_classes = _alpha(counts, (values[:, None] != values).astype(np.float64))
-    difference = _RATIO * as_numbers.value - as_classes.value
-    influence = _RATIO * as_numbers.influence - as_classes.influence
+        return replace(scale, reason=as_scale.format(why))
+    as_numbers, of_numbers = _alpha(counts, (values[:, None] - values) ** 2)
+    as_classes, of_classes = _alpha(counts, (values[:, None] != values).astype(np.float64))
+    difference = _RATIO * as_numbers - as_classes
+    influence = _RATIO * of_numbers - of_classes
     error = _STANDARD_ERRORS * np.sqrt((influence**2).sum())
-    alphas = f"(alpha {as_numbers.value:.2f}) than as classes ({as_classes.value:.2f})"
+    alphas = f"(alpha {as_numbers:.2f}) than as classes ({as_classes:.2f})"
     if difference < -error:
         return _as_classes(scale, f"labels do not agree clearly better as numbers {alphas}")
     apart = _rarely_confused_neighbours(counts)
@@ -334,18 +333,13 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
         low, high = scale.names[apart[0]], scale.names[apart[0] + 1]
         return _as_classes(scale, f"{low} and {high} are hardly ever confused")
     if difference > error:
-        return _as_scale(scale, f"labels agree better as numbers {alphas}")
-    return _as_scale(scale, "the labels do not show otherwise")
+        why = f"labels agree better as numbers {alphas}"
+    return replace(scale, reason=as_scale.format(why))
 
 
 def _as_classes(scale: Scale, why: str) -> Scale:
     reason = f"numbers taken as classes: {why}; --scale ordinal takes them as a scale"
     return replace(scale, kind="nominal", reason=reason)
-
-
-def _as_scale(scale: Scale, why: str) -> Scale:
-    reason = f"numbers taken as a scale: {why}; --scale nominal takes them as classes"
-    return replace(scale, reason=reason)
 
 
 def _label_counts(layout: Layout, n_categories: int) -> Floats:
@@ -360,14 +354,7 @@ def _label_counts(layout: Layout, n_categories: int) -> Floats:
     return counts
 
 
-class _Alpha(NamedTuple):
-    """Krippendorff's alpha, and how much each item moves it."""
-
-    value: float
-    influence: Floats
-
-
-def _alpha(counts: Floats, difference: Floats) -> _Alpha:
+def _alpha(counts: Floats, difference: Floats) -> tuple[float, Floats]:
     """Return Krippendorff's alpha for squared differences of categories, and its influence function.
 
     Alpha is 1 - observed / expected disagreement. The sum of squared influences is the variance of
@@ -380,7 +367,7 @@ def _alpha(counts: Floats, difference: Floats) -> _Alpha:
     expected = total @ difference @ total / (n - 1.0)
     ratio = observed.sum() / expected
     gradient = (2.0 * difference @ total - expected) / (n - 1.0)  # of expected, per label
-    return _Alpha(1.0 - ratio, (ratio * (counts @ gradient) - observed) / expected)
+    return 1.0 - ratio, (ratio * (counts @ gradient) - observed) / expected
 
 
 def _rarely_confused_neighbours(counts: Floats) -> NDArray[np.intp]:

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, counted, listed, shown
+from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.covariates import to_array
 from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
 from annotruth.observations.options import TableOptions
 from annotruth.observations.scale import Scale, is_text, to_plain
 from annotruth.observations.truth import match_rows, truth_table
 from annotruth.observations.validate import missing
-
-if TYPE_CHECKING:
-    from annotruth.observations.arrays import LabelArrays
 
 Members = NDArray[np.bool_]
 """Which labels are in each set: sets x labels."""

@@ -1,4 +1,4 @@
-"""Labels in other shapes than a long table: matrices, wide frames, records, dicts, Series.
+"""Labels in other shapes than a long table: matrices, wide frames, dicts of dicts, Series.
 
 A frame is long if it has columns for item, annotator and label, by known names or by the option
 ``columns``; otherwise it is wide if its columns hold labels of one scale.
@@ -23,7 +23,6 @@ from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.observations.frames import (
     KNOWN_NAMES,
     LABEL_ROLES,
-    ChooseColumns,
     default_frame,
     distributed_library,
     find_columns,
@@ -41,41 +40,25 @@ _MAX_ROWS = 1000  # of a wide frame to look at
 
 
 class LongTable(NamedTuple):
-    """Labels of another shape as a long table.
-
-    Attributes
-    ----------
-    table
-        The table, with columns item, annotator and label or those of the caller.
-    frame
-        The caller's frame library.
-    read_as
-        What it was taken for, for the summary; empty where this is clear.
-    classes
-        The names of all classes, where the data list them.
-    """
+    """Labels of another shape as a long table, and the name of the caller's frame library."""
 
     table: pa.Table
     frame: str
     read_as: str = ""
+    """What it was taken for, for the summary; empty where this is clear."""
     classes: Sequence[str] | None = None
+    """The names of all classes, where the data list them."""
 
 
-def to_long(data: Any, options: TableOptions, choose: ChooseColumns) -> LongTable | None:
-    """Return labels of another shape as a long table; None for a long table and for tuples.
-
-    ``choose`` picks the columns of a long table to convert.
-    """
+def to_long(data: Any, options: TableOptions) -> LongTable | None:
+    """Return labels of another shape as a long table; None for long tables, tuples and records."""
     if isinstance(data, np.ndarray):
         return _from_matrix(data, options)
     if type(data).__module__.partition(".")[0] == "datasets":
         return _from_dataset(data, options)
     if isinstance(data, Mapping):
         return _from_dicts(data)
-    if isinstance(data, Sequence):
-        is_records = len(data) > 0 and isinstance(data[0], Mapping)
-        return _from_records(data, choose) if is_records else None
-    if distributed_library(data) is not None:
+    if isinstance(data, Sequence) or distributed_library(data) is not None:
         return None
     try:
         frame = nw.from_native(data, pass_through=True, allow_series=True)
@@ -152,18 +135,6 @@ def _from_dicts(data: Mapping[Any, Any]) -> LongTable:
     ]
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return _long_table(*map(list, columns))
-
-
-def _from_records(data: Sequence[Any], choose: ChooseColumns) -> LongTable:
-    """Return the labels of a list of dicts, one per label; entries that are missing are empty."""
-    for number, row in enumerate(data, start=1):
-        if not isinstance(row, Mapping):
-            raise InputError(f"row {number} is {shown(row)}: each must be a dict, as others are")
-    names = list(dict.fromkeys(chain.from_iterable(data)))
-    if not all(isinstance(name, str) for name in names):
-        raise InputError("a row has a key that is not text: give dicts of item, annotator, label")
-    columns = {name: make_column(name, [row.get(name) for row in data]) for name in choose(names)}
-    return LongTable(pa.table(columns), default_frame())
 
 
 def _from_series(series: Any) -> LongTable:

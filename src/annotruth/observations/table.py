@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.observations import validate
-from annotruth.observations.arrays import LabelArrays
+from annotruth.observations.arrays import LabelArrays, OnDisk
 from annotruth.observations.build import BuiltLabels, LabelBuilder, LabelColumns
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import match_ids
@@ -87,10 +87,9 @@ class Labels(LabelArrays):
             return data
         from annotruth.observations.shapes import to_long
 
-        choose = LabelColumns.chooser(options)
-        shaped = to_long(data, options, choose)
+        shaped = to_long(data, options)
         if shaped is None:
-            table, frame = to_arrow(data, choose)
+            table, frame = to_arrow(data, LabelColumns.chooser(options))
             return cls.from_arrow(table, options, frame=frame)
         if shaped.classes is not None and options.infers_scale:
             options = replace(options, categories=shaped.classes, scale="nominal")
@@ -368,30 +367,12 @@ class ItemSubset(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MappedLabels(Labels):
-    """Labels whose arrays, and whatever models put beside them, are on disk.
-
-    What has one entry per item or annotator is in memory: ids, known truths. ``rows`` are the codes
-    of the labels in row order.
-    """
-
-    on_disk: ClassVar[bool] = True
+class MappedLabels(OnDisk, Labels):
+    """Labels on disk; ``rows`` are their codes in row order."""
 
     disk: Disk = field(kw_only=True)
     rows: RowCodes = field(kw_only=True)
 
-    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return an array of zeros, on disk."""
-        return self.disk.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Refuse what must be in memory and exceeds the memory that may be used."""
-        self.disk.check_room(n_bytes, what)
-
     def to_codes(self, rows: slice = slice(None)) -> pa.Table:
         """Return some labels in row order, with dictionaries for ids."""
         return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))
-
-    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return one value per label in row order, on disk."""
-        return self.disk.in_row_order(values, self.row)

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
-from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.parse import (
-    LabelTables,
+    LabelKind,
     load_table,
     local_copy,
     open_content,
@@ -31,7 +30,7 @@ from annotruth.io.sources import (
 from annotruth.observations import Labels
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import to_arrow
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.questions import (
     QUESTION,
     QuestionsFoundError,
@@ -77,7 +76,7 @@ def read_questions(
 
 def _without_dropped(labels: dict[str, Labels], read: ReadOptions) -> dict[str, Labels]:
     """Return the labels without those of the annotators to leave out, who may lack a question."""
-    if "drop" not in read.changed():
+    if not read.drops_annotators:
         return labels
     dropped_annotators(annotators_of(labels), read)  # refuses unknown ids
     left: dict[str, Labels] = {}
@@ -174,12 +173,12 @@ def _parse_questions(file: LabelFile, read: ReadOptions) -> dict[str, ParsedLabe
     with local_copy(file, read.max_size) as path:
         content = open_content(path, read)
         try:
-            parse_opened(path, content, LabelTables(read))
+            parse_opened(path, content, LabelKind(read))
         except QuestionsFoundError as found:
             names: Sequence[str] = found.names
         else:
             raise InputError("this file has no questions to choose from: leave out `--question`")
         return {
-            name: parse_opened(path, content, LabelTables(replace(read, question=name)))
+            name: parse_opened(path, content, LabelKind(replace(read, question=name)))
             for name in names
         }

@@ -1,9 +1,20 @@
-"""`QuestionFits`: the fits of several questions, and their tables as one."""
+"""`QuestionFits`: the fits of several questions, their tables as one, and their folder.
+
+The folder has ``questions.json`` and a saved fit per question. The manifest names the folder of each
+question's fit: q1, q2, ..., never the question, which may be any text. Saving writes the fits to new
+folders, replaces the manifest in one step and then removes the old fits, so there is always one complete
+set. Each fit is a saved fit of its own, which can be loaded, reported and updated.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
+import shutil
 from collections.abc import Callable, Iterator, KeysView, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +26,14 @@ import pyarrow as pa
 
 from annotruth.agreement import krippendorff_alpha, suitable_metrics
 from annotruth.bindings import bound
-from annotruth.errors import InputError, counted, listed, shorten
+from annotruth.errors import InputError, counted, listed, shorten, shown, system_errors_reported
+from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
+from annotruth.io.system import exclusive
 from annotruth.models.base_fit import FORMAT, Readout
 from annotruth.models.fits.tables import share_names
-from annotruth.models.result import Fit
+from annotruth.models.result import QUESTIONS_MANIFEST, Fit
+from annotruth.models.storage import load_fit
+from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
 from annotruth.observations.questions import concat_questions
@@ -28,6 +43,9 @@ from annotruth.questions.sharing import Sharing
 KIND = "questions"
 """The entry ``kind`` in the JSON of several questions."""
 
+_FORMAT = 1  # of the manifest
+_LOCK = ".lock"
+_FOLDER = re.compile(r"q[1-9][0-9]{0,8}")
 _OWN_TABLES = ("items", "annotators", "labels", "distributions")
 
 
@@ -212,7 +230,7 @@ class QuestionFits:
 
     def save(self, path: str | Path) -> None:
         """Write the fits to a folder that `annotruth.load` reads; each is a saved fit in it."""
-        bound("questions.save")(self, path)
+        save_questions(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries of every fit, and what was shared, as JSON types."""
@@ -281,3 +299,116 @@ def _describe(fit: Fit) -> str:
     if fit.n_spammers is not None and fit.verdict != "camps":
         parts.append(counted(fit.n_spammers, "spammer"))
     return "; ".join(parts)
+
+
+def save_questions(fits: QuestionFits, path: str | os.PathLike[str]) -> None:
+    """Write the fits of several questions to a folder; if that fails, it has the old ones."""
+    folder = path_behind_links(path)
+    if (folder / MANIFEST).exists():
+        raise InputError(f"{path} holds a fit of one question, or tables: choose another folder")
+    with (
+        system_errors_reported(path),
+        folders_created(folder),
+        exclusive(folder / _LOCK, seconds=WAIT_SECONDS),
+    ):
+        try:
+            used = [int(each.name[1:]) for each in folder.iterdir() if _FOLDER.fullmatch(each.name)]
+            first = max(used, default=0) + 1
+            names = {question: f"q{first + k}" for k, question in enumerate(fits)}
+            for question, name in names.items():
+                fits[question].save(folder / name)
+            entries = {
+                "format": _FORMAT,
+                "kind": KIND,
+                "questions": [{"question": each, "folder": name} for each, name in names.items()],
+                "sharing": fits.sharing.to_dict(),
+            }
+            with atomic_write(folder / QUESTIONS_MANIFEST) as temporary:
+                text = json.dumps(entries, indent=2) + "\n"
+                temporary.write_text(text, "utf-8", newline="\n")
+        finally:
+            _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the fits that the manifest does not name."""
+    with suppress(OSError, InputError):
+        has_manifest = (folder / QUESTIONS_MANIFEST).is_file()
+        used = _folders_in(folder, _read_manifest(folder)).values() if has_manifest else ()
+        for path in folder.iterdir():
+            if _FOLDER.fullmatch(path.name) and path not in used:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def load_questions(path: str | os.PathLike[str]) -> QuestionFits:
+    """Read the fits of several questions that `QuestionFits.save` wrote."""
+    folder = Path(path)
+    entries = _read_manifest(folder)
+    fits: dict[str, Fit] = {}
+    for question, place in _folders_in(folder, entries).items():
+        fits[question] = load_fit(place)
+        if fits[question].kind != "labels":
+            raise _damaged(folder, "one of its fits is of comparisons")
+    try:
+        return QuestionFits(fits, _sharing(entries["sharing"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise _damaged(folder, str(error)) from None
+
+
+def _read_manifest(folder: Path) -> Mapping[str, Any]:
+    try:
+        entries = json.loads((folder / QUESTIONS_MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"no saved fits of questions in {folder}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(folder, str(error)) from None
+    if not isinstance(entries, dict) or entries.get("kind") != KIND:
+        raise _damaged(folder, "it is no manifest of questions")
+    if entries.get("format") != _FORMAT:
+        raise InputError(
+            f"the fits in {folder} were saved in format {shown(entries.get('format'))}, which this "
+            "version of annotruth cannot read: fit the labels again and save the fits"
+        )
+    return entries
+
+
+def _folders_in(folder: Path, entries: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the folder of each question; those outside of the folder are refused."""
+    listed = entries.get("questions")
+    if not isinstance(listed, list) or not listed:
+        raise _damaged(folder, "it names no questions")
+    folders: dict[str, Path] = {}
+    for entry in listed:
+        known = entry if isinstance(entry, dict) else {}
+        question, name = known.get("question"), known.get("folder")
+        if not isinstance(question, str) or question in folders:
+            raise _damaged(folder, "a question has no name, or that of another one")
+        if not isinstance(name, str) or not _FOLDER.fullmatch(name):
+            raise _damaged(folder, "it names another folder than that of a question")
+        folders[question] = folder / name
+    return folders
+
+
+def _sharing(entries: Mapping[str, Any]) -> Sharing:
+    """Return what was shared, from its saved entries."""
+    scores = {float(name): _number(value) for name, value in entries["scores"].items()}
+    gain, error = (
+        None if entries[name] is None else _number(entries[name]) for name in ("gain", "error")
+    )
+    why = entries["why"]
+    if not isinstance(why, str):
+        raise TypeError("why is no text")
+    return Sharing(_number(entries["strength"]), why, gain, error, MappingProxyType(scores))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{shown(value)} is no number")
+    return float(value)
+
+
+def _damaged(folder: Path, reason: str) -> InputError:
+    return InputError(
+        f"{folder / QUESTIONS_MANIFEST} cannot be read ({reason}): fit the labels again and save "
+        "the fits"
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from annotruth.models.registry import get_model
 from annotruth.observations import Comparisons, Labels
 from annotruth.observations.encode import id_ranks
 from annotruth.observations.validate import check_seed
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 
 FLOOR = 0.01
 """Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
@@ -128,7 +132,7 @@ def held_out(
     >>> -1.0 < at.held_out("gpm", labels).score < 0.0
     True
     """
-    if isinstance(data, Comparisons):
+    if _are_comparisons(data):
         assert isinstance(model, PairEstimator)
         return score_folds(model, data, assign_folds(data, folds, seed), progress)
     labels = Labels.of(data)
@@ -140,6 +144,10 @@ def held_out(
     return score_folds(estimator, labels, assign_folds(labels, folds, seed), progress)
 
 
+def _are_comparisons(data: object) -> TypeIs[Comparisons]:
+    return isinstance(data, Comparisons)
+
+
 def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
     """Return the fold of each label or comparison, -1 for those that are never held out."""
     if n_folds < 2:
@@ -148,7 +156,7 @@ def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
     rng = np.random.default_rng(seed)
     item_rank, annotator_rank = (id_ranks(ids) for ids in (data.items, data.annotators))
     keys: tuple[Integers, ...]
-    if isinstance(data, Labels):
+    if not _are_comparisons(data):
         item, who = data.item_of_label(), data.annotator
         keys = (data.category_of_label(), annotator_rank[who], item_rank[item])
         fold, order = _spread(keys, item, item_rank, n_folds, rng)
@@ -165,7 +173,7 @@ def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
         raise InputError(
             "no label can be predicted from the others, as each is the only one of its item or of "
             "its annotator: add labels, or choose a model by name, such as robust-gpm"
-            if isinstance(data, Labels)
+            if not _are_comparisons(data)
             else "no comparison can be predicted from the others, as each is the only one of its "
             "annotator or of one of its items: add comparisons"
         )
@@ -221,7 +229,7 @@ class _Task(NamedTuple):
 
 
 def _task_of(data: Labels | Comparisons) -> _Task:
-    if isinstance(data, Labels):
+    if not _are_comparisons(data):
         item, annotator = data.item_of_label(), data.annotator
         return _Task(
             data.category_of_label(),

@@ -25,7 +25,7 @@ from annotruth.observations.sets import (
     match_known_sets,
     members,
 )
-from annotruth.sets.annotators import TOO_FEW_ANSWERS
+from annotruth.sets.readout import TOO_FEW_ANSWERS
 
 SEPARATOR = "|"
 _SEPARATORS = (SEPARATOR, ";", ",", "/", "\t", "\x1f")
@@ -236,4 +236,21 @@ def set_metrics(truth: Members, sets: Members) -> dict[str, float]:
         "f1_macro": float(np.mean(2.0 * both[seen] / total[seen])) if seen.any() else 0.0,
         "exact_match": float((truth == sets).all(axis=1).mean()),
         "jaccard": float(jaccard.mean()),
+    }
+
+
+def set_entries(fit: Fit) -> dict[str, Any]:
+    """Return the object that ``fit --json`` prints for a fit of sets."""
+    return {
+        "model": fit.model,
+        "n_items": fit.data.n_items,
+        "n_annotators": fit.data.n_annotators,
+        "n_answers": fit.data.n_labels,
+        "n_labels": len(label_names(fit.data)),
+        "n_types": len(fit.parameters["types"]),
+        "n_iter": fit.n_iter,
+        "converged": fit.converged,
+        "stop_reason": fit.stop_reason,
+        "log_likelihood": fit.log_likelihood,
+        "spammers": fit.n_spammers,
     }

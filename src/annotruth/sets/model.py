@@ -11,18 +11,19 @@ from scipy.special import expit
 
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError, shown
+from annotruth.io.readers import load_labels, reading_stage
 from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
 from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
 from annotruth.models.options import OptionsBase
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, is_fit
+from annotruth.models.storage.folder import refuse_sets
 from annotruth.observations import Labels
 from annotruth.observations.sets import members
-from annotruth.sets.annotators import AnnotatorEstimates, RateTable, estimate_annotators
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
-from annotruth.sets.fit import of_original
-from annotruth.sets.joint import joint_sets
+from annotruth.sets.fit import of_original, with_separator
+from annotruth.sets.readout import AnnotatorEstimates, RateTable, estimate_annotators, joint_sets
 from annotruth.sets.steps import SetParameters, SetSteps
 
 _MAX_BYTES = 4e9
@@ -49,7 +50,7 @@ class SetModel(OptionsBase):
     ones of known annotators would. Posterior odds are therefore raised to a power up to 1, the one that
     predicts held-out answers best (`SetParameters.tempered`).
 
-    The answer is the most likely set (`annotruth.sets.joint`), and its confidence is the probability that
+    The answer is the most likely set (`annotruth.sets.readout`), and its confidence is the probability that
     this is exactly the set. :math:`p_l` is the probability that the item has the label l.
 
     Parameters
@@ -137,6 +138,28 @@ class SetModel(OptionsBase):
             chosen={"why": _why(choice, self.n_types)},
             fitted_at=base_fit.now(),
         )
+
+
+def fit_sets(request: Any, data: Any) -> Fit:
+    """Return the fit of answers, which may have been read already, as `annotruth.fit` was asked for."""
+    model, read = request.model, request.read
+    if model in (None, SetModel.name):
+        SetModel.check_options(request.options)
+        model = SetModel(**request.options)
+    if not isinstance(model, SetModel):
+        name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
+        raise InputError(
+            f"these answers are sets of labels, which {name} does not fit: leave out model (`--model`)"
+        )
+    model.check_engine()
+    if read.memory is not None:
+        raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")
+    if is_fit(data):
+        refuse_sets()
+    if getattr(data, "kind", "") != "sets":
+        start_stage(request.progress, reading_stage(data))
+        data = load_labels(data, read, gold=request.gold)
+    return with_separator(model.fit(data, progress=request.progress), read.separator)
 
 
 def _check(answers: Labels, n_types: int | None) -> None:

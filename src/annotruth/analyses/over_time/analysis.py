@@ -24,10 +24,9 @@ from annotruth.analyses.over_time.trajectories import Trajectories, find_traject
 from annotruth.engines import Session, get_engine
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats, slices
-from annotruth.models.base import Estimator
-from annotruth.models.em_estimator import EMEstimator
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.base import EMEstimator, Estimator
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 

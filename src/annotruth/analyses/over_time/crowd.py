@@ -26,7 +26,7 @@ from annotruth.analyses.over_time.sequences import Sample, is_number, sort_label
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
 N_BINS = 10
@@ -128,7 +128,7 @@ N_FIFTHS = 5
 """The number of bins of an annotator's seconds: fifths."""
 
 _N_FOLDS = 5
-_TOL, _MAX_ITER = 1e-5, 500
+_SHARE_TOL, _MAX_ITER = 1e-5, 500
 _STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
 
@@ -251,7 +251,7 @@ def _learn_shares(serious: Floats, irregular: Floats, bins: Codes, start: Floats
         )
         counts = np.stack([n_serious, n_labels - n_serious]) + 1.0
         before, shares = shares, counts / counts.sum(axis=1, keepdims=True)
-        if np.abs(shares - before).max() < _TOL:
+        if np.abs(shares - before).max() < _SHARE_TOL:
             break
     return shares
 

@@ -18,13 +18,12 @@ from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
-from annotruth.observations import Comparisons, Labels
+from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
 from annotruth.observations.pairs.votes import UnsortedVotes
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
-
 
 STREAMED_MODELS = ("gpm", "dawid-skene")
 """The models that can be fitted to more labels than fit on a card."""
@@ -38,7 +37,7 @@ class GPUEngine:
 
     It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
     of gpm and dawid-skene are fitted in double precision.
-    Of pair comparisons, it runs those of pair-gpm, bradley-terry and thurstone, in double precision.
+    Of pair comparisons, it counts those of bradley-terry and thurstone.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
 
@@ -69,25 +68,25 @@ class GPUEngine:
         self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
     ) -> Labels:
         """Read labels from a path, a frame, tuples or Labels."""
-        from annotruth.io.readers import load_labels
-
-        return load_labels(source, options, gold=gold, annotator_prior=annotator_prior)
+        return MemoryEngine().read(source, options, gold=gold, annotator_prior=annotator_prior)
 
     def open(self, data: Any) -> Session:
         """Copy labels or comparisons to the card.
 
         Whatever else a model opens, such as counts of pairs, is small and stays in memory.
         """
-        if not isinstance(data, Labels | Comparisons | UnsortedVotes):
+        kind = getattr(data, "kind", None)
+        if kind is None and not isinstance(data, UnsortedVotes):
             return MemoryEngine().open(data)
-        if not isinstance(data, Labels) and getattr(data, "disk", None) is not None:
+        of_labels = kind in ("labels", "sets")
+        if not of_labels and getattr(data, "disk", None) is not None:
             raise InputError(
                 "the engine gpu takes comparisons in memory only: choose engine='memory' "
                 "(`--engine memory`)"
             )
         with errors_in_one_line():
             devices = self._devices or all_cards()
-            if isinstance(data, Labels):
+            if of_labels:
                 return GPUSession(data, devices, self.memory)
             return PairSession(data, devices[0])
 

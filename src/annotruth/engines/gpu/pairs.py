@@ -65,8 +65,7 @@ class PairSession(MemorySession):
             blocks=_BLOCKS_PER_PROCESSOR * device.n_processors,
             threads=_THREADS,
         )
-        dtype = np.float32 if table.single_precision else np.float64
-        return one.named((device.to_host(counts.astype(dtype)),))
+        return one.named((device.to_host(counts.astype(np.float64)),))
 
 
 def _check_limits(data: Comparisons | UnsortedVotes) -> None:

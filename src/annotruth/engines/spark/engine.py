@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
 from annotruth.engines.spark.cluster import errors_in_one_line, get_session, is_local
-from annotruth.engines.spark.comparisons import partition_comparisons
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
-from annotruth.engines.spark.labels import SparkLabels, partition_labels
+from annotruth.engines.spark.labels import SparkLabels, partition_comparisons, partition_labels
 from annotruth.engines.spark.partitioning import partition_frame
 from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
 from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder
@@ -22,9 +21,8 @@ from annotruth.errors import InputError
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels
 from annotruth.io.sources import file_named_in_errors
-from annotruth.observations import Labels, LabelSummary
+from annotruth.observations import LabelSummary
 from annotruth.observations.options import ReadOptions
-from annotruth.observations.pairs.table import Comparisons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,12 +111,12 @@ class SparkEngine:
         """
         if isinstance(data, SparkLabels):
             return SparkPassSession(data)
-        if not isinstance(data, Labels | Comparisons):
+        if not hasattr(data, "kind"):
             return MemoryEngine().open(data)
         spark = self.spark or get_session()
         n_partitions = self.partitions or max(_LOCAL_PARTITIONS, data.n_labels // _PARTITION_LABELS)
         with self._new_folder(spark) as folder:
-            if isinstance(data, Comparisons):
+            if data.kind == "comparisons":
                 votes = partition_comparisons(data, spark, folder, n_partitions)
                 return PartitionedSession(votes, remove_data=True)
             labels = partition_labels(data, spark, folder, n_partitions)

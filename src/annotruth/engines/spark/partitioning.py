@@ -30,8 +30,7 @@ from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes
 from annotruth.observations import DuplicatePolicy, Labels, Scale, TableOptions, validate
-from annotruth.observations.build import decide_scale
-from annotruth.observations.covariates import warn_of_unused_times
+from annotruth.observations.build import decide_scale, warn_of_unused_times
 from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
 from annotruth.observations.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
 from annotruth.observations.layout import RowCodes, find_repeats

@@ -43,8 +43,11 @@ class LabelPartition(NamedTuple):
         """Return how many items, cells or labels there are."""
         return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
 
-    def load(self, folder: SharedFolder) -> LoadedPartition:
-        """Read the labels; a worker that has them from the pass before returns those."""
+    def load(self, folder: SharedFolder) -> tuple[Labels, Codes]:
+        """Return the labels, and the codes of their annotators among all annotators, ascending.
+
+        A worker that has them from the pass before returns those.
+        """
         return load_partition(folder, self)
 
 
@@ -81,13 +84,6 @@ class AnnotatorPartition(NamedTuple):
             return columns
 
 
-class LoadedPartition(NamedTuple):
-    """A label partition in memory."""
-
-    labels: Labels  # its labels, in which its annotators have the codes 0, 1,
-    annotator_codes: Codes  # the codes of its annotators among all annotators, ascending
-
-
 def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes) -> LabelPartition:
     """Write a label partition; ``annotator_codes`` are its annotators' codes among all."""
     file = folder.write(
@@ -104,7 +100,7 @@ def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes
 
 
 @lru_cache(maxsize=LOADED_PARTITIONS)
-def load_partition(folder: SharedFolder, partition: LabelPartition) -> LoadedPartition:
+def load_partition(folder: SharedFolder, partition: LabelPartition) -> tuple[Labels, Codes]:
     """Read a label partition; a worker that has it from the pass before returns that.
 
     Its lengths and codes are checked, as kernels check nothing.
@@ -126,7 +122,7 @@ def load_partition(folder: SharedFolder, partition: LabelPartition) -> LoadedPar
         size = TableSize(labels.n_items, labels.n_annotators, labels.n_categories)
         known = arrays.pop("known")
         check_layout(Layout(**arrays), known, size)
-    return LoadedPartition(labels, codes)
+    return labels, codes
 
 
 def _count(labels: Labels) -> tuple[int, int, int, int]:

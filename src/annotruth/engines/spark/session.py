@@ -12,17 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.memory import MemoryEngine, MemorySession, find_kernel
-from annotruth.engines.protocol import BuildTables, Extent, Pass
-from annotruth.engines.spark.comparisons import SparkComparisons
+from annotruth.engines.memory import MemoryEngine, MemorySession, call_kernel, find_kernel
+from annotruth.engines.protocol import BuildTables, Extent, Pass, Sum
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
-from annotruth.engines.spark.labels import SparkLabels
+from annotruth.engines.spark.labels import SparkComparisons, SparkLabels
 from annotruth.engines.spark.partitions import (
     AnnotatorRanges,
     LabelPartition,
     Partition,
     StoredArray,
-    load_partition,
     read_values,
     write_values,
 )
@@ -45,62 +43,6 @@ class StoredInput:
         return values.take(annotator_codes, axis=self.annotator_axis)
 
 
-@dataclass(frozen=True)
-class PassTask:
-    """What a task needs to run a pass over a partition: a function of the partition's number.
-
-    ``inputs`` are by name, those with one entry per annotator as a `StoredInput`.
-    """
-
-    folder: SharedFolder
-    partitions: Sequence[Partition]
-    one: Pass
-    state: dict[str, StoredArray]
-    inputs: dict[str, Any]
-    ranges: AnnotatorRanges
-
-    def __call__(self, number: int) -> PartitionResult:
-        """Run the pass as over data in memory, with the annotators of the partition."""
-        folder, sums = self.folder, self.one.sums
-        data, annotator_codes = self.partitions[number].load(folder)
-        n = len(annotator_codes)
-        local_pass = replace(
-            self.one,
-            sums=tuple(
-                replace(one, shape=_local_shape(one.shape, one.annotator_axis, n)) for one in sums
-            ),
-        )
-        session = MemoryEngine(threads=1).open(data)
-        before = {
-            name: array.read(folder, self.partitions, number) for name, array in self.state.items()
-        }
-        for name, array in self.state.items():
-            session.put(name, before[name].copy(), array.per)
-        inputs = {
-            name: value.read(folder, annotator_codes) if isinstance(value, StoredInput) else value
-            for name, value in self.inputs.items()
-        }
-        results = session.run_pass(local_pass, **inputs)
-        changed = {
-            name: write_values(folder, "state", session.collect(name))
-            for name, array in self.state.items()
-            if array.files[number] is None
-            or not np.array_equal(session.collect(name), before[name])
-        }
-        by_annotator = [
-            np.moveaxis(results[one.name], one.annotator_axis, 0).reshape(n, -1)
-            for one in sums
-            if one.annotator_axis is not None
-        ]
-        return PartitionResult(
-            changed,
-            self.ranges.write_sums(folder, annotator_codes, np.concatenate(by_annotator, axis=1))
-            if by_annotator
-            else None,
-            [results[one.name] for one in sums if one.annotator_axis is None],
-        )
-
-
 class PartitionResult(NamedTuple):
     """What a task returns of a pass over its partition."""
 
@@ -109,13 +51,52 @@ class PartitionResult(NamedTuple):
     other_sums: list[Floats]  # the other sums, in the order of the pass
 
 
-def n_annotator_columns(one: Pass, n_annotators: int) -> int:
-    """Return how many numbers per annotator the sums of a pass have."""
-    return sum(
-        math.prod(total.shape) // n_annotators
+def _run_pass(
+    folder: SharedFolder,
+    partitions: Sequence[Partition],
+    one: Pass,
+    state: dict[str, StoredArray],
+    stored: dict[str, Any],
+    ranges: AnnotatorRanges,
+    number: int,
+) -> PartitionResult:
+    """Run a pass over a partition as over data in memory, with the annotators of the partition.
+
+    ``stored`` are the inputs by name, those with one entry per annotator as a `StoredInput`.
+    """
+    data, annotator_codes = partitions[number].load(folder)
+    n = len(annotator_codes)
+    session = MemoryEngine(threads=1).open(data)
+    before = {name: array.read(folder, partitions, number) for name, array in state.items()}
+    for name, array in state.items():
+        session.put(name, before[name].copy(), array.per)
+    inputs = {
+        name: value.read(folder, annotator_codes) if isinstance(value, StoredInput) else value
+        for name, value in stored.items()
+    }
+    local = tuple(replace(total, shape=_local_shape(total, n)) for total in one.sums)
+    results = session.run_pass(replace(one, sums=local), **inputs)
+    changed = {
+        name: write_values(folder, "state", session.collect(name))
+        for name, array in state.items()
+        if array.files[number] is None or not np.array_equal(session.collect(name), before[name])
+    }
+    by_annotator = [
+        np.moveaxis(results[total.name], total.annotator_axis, 0).reshape(n, -1)
         for total in one.sums
         if total.annotator_axis is not None
-    )
+    ]
+    file = None
+    if by_annotator:
+        file = ranges.write_sums(folder, annotator_codes, np.concatenate(by_annotator, axis=1))
+    others = [results[total.name] for total in one.sums if total.annotator_axis is None]
+    return PartitionResult(changed, file, others)
+
+
+def _local_shape(total: Sum, n_annotators: int) -> tuple[int, ...]:
+    """Return the shape of a sum over fewer annotators."""
+    axis, shape = total.annotator_axis, total.shape
+    return shape if axis is None else (*shape[:axis], n_annotators, *shape[axis + 1 :])
 
 
 def combine_sums(
@@ -140,15 +121,6 @@ def combine_sums(
                 rows[...] = values[:, column : column + n_columns].reshape(rows.shape)
                 column += n_columns
     return one.named(sums)
-
-
-def _local_shape(
-    shape: tuple[int, ...], annotator_axis: int | None, n_annotators: int
-) -> tuple[int, ...]:
-    """Return the shape of a sum over fewer annotators."""
-    if annotator_axis is None:
-        return shape
-    return (*shape[:annotator_axis], n_annotators, *shape[annotator_axis + 1 :])
 
 
 class PartitionedSession:
@@ -196,28 +168,26 @@ class PartitionedSession:
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         n_annotators = self._data.n_annotators
-        n_columns = n_annotator_columns(one, n_annotators)
-        task = PassTask(
-            folder=self._folder,
-            partitions=self._partitions,
-            one=one,
-            state={name: self._state[name] for name in one.state},
-            inputs={
-                declared.name: self._store_input(value, declared.annotator_axis)
-                for declared, value in zip(one.inputs, one.ordered(inputs), strict=True)
-            },
-            ranges=AnnotatorRanges.for_sums(self._partitions, n_annotators, n_columns),
+        n_columns = sum(
+            math.prod(total.shape) // n_annotators
+            for total in one.sums
+            if total.annotator_axis is not None
         )
+        ranges = AnnotatorRanges.for_sums(self._partitions, n_annotators, n_columns)
+        stored = {
+            declared.name: self._store_input(value, declared.annotator_axis)
+            for declared, value in zip(one.inputs, one.ordered(inputs), strict=True)
+        }
+        state = {name: self._state[name] for name in one.state}
+        task = partial(_run_pass, self._folder, self._partitions, one, state, stored, ranges)
         results = self._data.run_tasks(task, len(self._partitions))
         self._switch_files([result.state for result in results])
-        stored = (value for value in task.inputs.values() if isinstance(value, StoredInput))
-        self._folder.remove(value.file for value in stored)
+        files = [value.file for value in stored.values() if isinstance(value, StoredInput)]
+        self._folder.remove(files)
         files = [result.annotator_sums for result in results if result.annotator_sums is not None]
-        added = (
-            task.ranges.add_sums(self._data.run_tasks, self._folder, files, n_columns)
-            if files
-            else ()
-        )
+        added: Iterable[tuple[slice, Floats]] = ()
+        if files:
+            added = ranges.add_sums(self._data.run_tasks, self._folder, files, n_columns)
         return combine_sums(one, added, [result.other_sums for result in results])
 
     def without_items(self, name: str, value: float) -> PartitionedSession:
@@ -233,9 +203,9 @@ class PartitionedSession:
         array: NDArray[Any] = values
         return array
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run ``kernel(lo, hi, *arrays)`` over the annotators, on the driver."""
-        find_kernel(MemorySession.kernel_package, kernel)(0, n_annotators, *arrays)
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
+        """Run a kernel over all annotators, on the driver."""
+        call_kernel(find_kernel(MemorySession.kernel_package, kernel), (0, n_annotators), arrays)
 
     def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
         """Return what a function computes of each group of annotators, on the driver."""
@@ -307,7 +277,7 @@ def _write_tables(
     number: int,
 ) -> dict[str, str]:
     """Write the tables of one partition, and return their files by name."""
-    labels = load_partition(source, partitions[number]).labels
+    labels, _ = partitions[number].load(source)
     arrays = {name: array.read(source, partitions, number) for name, array in state.items()}
     tables = build(labels, arrays)
     return {name: write_parquet(target, name, table) for name, table in tables.items()}

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from annotruth.errors import AnnotruthError, OutputError
-from annotruth.io.atomic.system import try_lock
+from annotruth.io.system import try_lock
 from annotruth.observations.frames import as_arrow
 
 Columns: TypeAlias = Mapping[str, pa.Array | NDArray[Any] | Sequence[str]]

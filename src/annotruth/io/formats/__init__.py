@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.formats.source import Format, ParsedLabels, Source
+    from annotruth.io.formats.source import Format, Source
+    from annotruth.observations.options import ParsedLabels
     from annotruth.observations.pairs.build import ParsedComparisons
 
 # In the order in which they are tried; the plainest come last, as they fit many files.

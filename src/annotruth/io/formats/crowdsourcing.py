@@ -15,14 +15,7 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import is_empty
-from annotruth.io.formats.source import (
-    INPUT_PREFIX,
-    ITEM_FIELD,
-    Format,
-    ParsedLabels,
-    Record,
-    Source,
-)
+from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
     chosen,
@@ -35,7 +28,7 @@ from annotruth.io.formats.votes import (
 )
 from annotruth.io.json_lines import is_deep
 from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
-from annotruth.observations.options import ALL_QUESTIONS
+from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
 from annotruth.observations.validate import missing
 

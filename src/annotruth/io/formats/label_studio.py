@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.source import (
-    ANNOTATORS_FIELD,
-    ITEM_FIELD,
-    Format,
-    ParsedLabels,
-    Record,
-    Source,
-)
+from annotruth.io.formats.source import ANNOTATORS_FIELD, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
     category_of,
@@ -33,7 +26,7 @@ from annotruth.io.formats.votes import (
 )
 from annotruth.io.json_lines import is_deep
 from annotruth.observations.frames import check_further_columns, make_column
-from annotruth.observations.options import ALL_QUESTIONS
+from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.build import ParsedComparisons
 from annotruth.observations.pairs.columns import find_pair_columns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import KNOWN_NAMES, as_numpy, make_column
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.validate import (
     NOT_AVAILABLE,
     describe_unavailable,
@@ -89,7 +91,10 @@ def unpivot(
     the caller's ``categories`` have it, -1 among numbers from 0 means that there is no label.
     """
     n_rows, width = len(down), len(cells)
-    column = _stack(cells)
+    kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
+    numeric = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numeric else pa.string()
+    column = pa.chunked_array([part for each in cells for part in each.cast(kind).chunks], kind)
     # Row by row: cell (r, c) is at position c * n_rows + r of the stacked columns.
     position = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
     label = column.take(pa.array(position))
@@ -144,18 +149,6 @@ def _find_abstentions(
         )
     abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
     return abstained
-
-
-def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
-    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if _are_numbers(kinds) else pa.string()
-    return pa.chunked_array(
-        [chunk for column in cells for chunk in column.cast(kind).chunks], type=kind
-    )
-
-
-def _are_numbers(kinds: set[pa.DataType]) -> bool:
-    return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
 
 
 # With names: one row per item and one column per annotator, or transposed. The items may have no
@@ -231,26 +224,21 @@ def _read_numbered(source: Source) -> ParsedLabels:
     )
 
 
-def _wide_format(*, transposed: bool) -> Format:
-    def read(source: Source) -> ParsedLabels:
-        if len(source.names) < 3:
-            raise InputError("a matrix has a column of names and at least two of labels")
-        table = source.table(list(source.names))
-        rows, across = ("annotators", "items") if transposed else ("items", "annotators")
-        other = "wide" if transposed else "wide-transposed"
-        return unpivot(
-            table.columns[1:],
-            table.column(0),
-            list(source.names[1:]),
-            transposed=transposed,
-            from_text=source.from_text,
-            categories=source.categories,
-            notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
-        )
-
-    if transposed:
-        return Format("wide-transposed", "matrix of annotators by items", _is_transposed, read)
-    return Format("wide", "matrix of items by annotators", _is_wide, read)
+def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
+    if len(source.names) < 3:
+        raise InputError("a matrix has a column of names and at least two of labels")
+    table = source.table(list(source.names))
+    rows, across = ("annotators", "items") if transposed else ("items", "annotators")
+    other = "wide" if transposed else "wide-transposed"
+    return unpivot(
+        table.columns[1:],
+        table.column(0),
+        list(source.names[1:]),
+        transposed=transposed,
+        from_text=source.from_text,
+        categories=source.categories,
+        notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
+    )
 
 
 # Without names, as MACE reads them and ITU-T P.913 shows them: rows are items, columns annotators.
@@ -332,8 +320,15 @@ def _read_unnamed(source: Source) -> ParsedLabels:
 
 
 FORMATS = (
-    _wide_format(transposed=True),
-    _wide_format(transposed=False),
+    Format(
+        "wide-transposed",
+        "matrix of annotators by items",
+        _is_transposed,
+        partial(_read_named, transposed=True),
+    ),
+    Format(
+        "wide", "matrix of items by annotators", _is_wide, partial(_read_named, transposed=False)
+    ),
     Format("wide-counted", "matrix of labels by annotator", _is_numbered, _read_numbered),
     Format("mace", "matrix of labels without names", _is_unnamed, _read_unnamed),
 )

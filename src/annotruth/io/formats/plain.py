@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
-from annotruth.observations.covariates import find_time_columns
+from annotruth.observations.build import find_time_columns, is_platform_export
 from annotruth.observations.frames import (
     LABEL_ROLES,
     TIME_ROLES,
@@ -26,9 +26,9 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_known_name,
-    is_platform_export,
     make_column,
 )
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.scale import parse_numbers
 from annotruth.observations.validate import describe_unavailable, not_available
 

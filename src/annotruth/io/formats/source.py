@@ -5,23 +5,20 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.batches import find_separator, read_columns, read_first_rows
+from annotruth.io.batches import column_names, find_separator, read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.observations.build import ParsedSource
 from annotruth.observations.frames import TIME_ROLES, pass_column
-from annotruth.observations.options import ReadOptions
-
-if TYPE_CHECKING:
-    from annotruth.observations.pairs.build import ParsedComparisons
+from annotruth.observations.options import ParsedLabels
+from annotruth.observations.pairs.build import ParsedComparisons
 
 Record = dict[str, Any]
 
@@ -35,68 +32,24 @@ _FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file i
 
 
 @dataclass(frozen=True)
-class ParsedLabels(ParsedSource):
-    """Labels as a long table, with what else a format found in the file."""
-
-    table: pa.Table
-    columns: Mapping[str, str] | None = None
-    """The column of each role, where they are not named item, annotator and label."""
-    gold: pa.Table | None = None
-    """Known truths: item, label."""
-    categories: Sequence[Any] | None = None
-    """All categories, where the file names them."""
-    nominal: bool = False
-    """Whether labels are names or numbers of classes, and never a scale."""
-    as_sets: Callable[[], tuple[pa.Table, pa.Table | None]] | None = None
-    """Returns the table and the gold with sets of labels, where choices were read as single labels."""
-
-    @property
-    def na_is_empty(self) -> bool:
-        """Whether a label of NA is a missing one: a platform's export has empty cells for these."""
-        return self.from_text and not self.title
-
-    def options(self, read: ReadOptions) -> ReadOptions:
-        """Return the options to make labels of the table, where the caller's leave that open."""
-        options = replace(read, columns=self.columns)
-        if self.nominal and options.infers_scale:
-            options = replace(options, scale="nominal")
-        return options.with_categories(self.categories)
-
-
-@dataclass(frozen=True)
 class Format:
-    """A file format that is recognised by its content.
-
-    Attributes
-    ----------
-    name, title
-        Its name as an option, and in messages.
-    recognise
-        Returns whether a source is in the format, by its column names, first rows or first record.
-    read
-        Reads the labels.
-    read_comparisons
-        Reads pair comparisons, where the tool has them.
-    """
+    """A file format that is recognised by its content, and reads labels or pair comparisons."""
 
     name: str
+    """Its name as an option; ``title`` is that in messages."""
     title: str
     recognise: Callable[[Source], bool]
+    """Whether a source is in the format, by its column names, first rows or first record."""
     read: Callable[[Source], ParsedLabels]
     read_comparisons: Callable[[Source], ParsedComparisons] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    r"""An opened file: its first rows, and methods to read the rest.
+    """An opened file: its first rows, and methods to read the rest.
 
-    Attributes
-    ----------
-    path, content
-        The file and its content, decompressed.
-    columns, question, items_content, categories
-        The caller's options: the column of each role, the question to take, the columns of what
-        the items are, and all categories.
+    The caller's options are the column of each role, the question to take, the columns of what the
+    items are, and all categories.
     """
 
     path: Path
@@ -119,17 +72,7 @@ class Source:
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns, none for JSON."""
-        if self.kind == "json":
-            return []
-
-        def stop(names: list[str]) -> NoReturn:
-            raise _NamesReadError(names)
-
-        try:
-            read_columns(self.content, stop)
-        except _NamesReadError as error:
-            return error.names
-        raise AssertionError("the names of the columns were not read")
+        return [] if self.kind == "json" else column_names(self.content)
 
     @cached_property
     def rows(self) -> list[list[str]]:
@@ -263,13 +206,6 @@ class Source:
             document if isinstance(document, list) else [document], start=1
         ):
             yield f"record {number}", record
-
-
-class _NamesReadError(Exception):
-    """Stops reading a table once the names of its columns are known."""
-
-    def __init__(self, names: list[str]):
-        self.names = names
 
 
 def _load_json(text: str | bytes, data: pa.Buffer, where: str = "the file") -> Any:

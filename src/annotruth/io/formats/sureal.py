@@ -11,9 +11,10 @@ import pyarrow as pa
 from annotruth.errors import ComparisonsError, InputError, describe_exhaustion, listed, shown
 from annotruth.io.content import check_utf8
 from annotruth.io.decompress import check_size
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 from annotruth.observations.frames import make_column
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.pairs.build import ParsedComparisons
 
 
@@ -72,15 +73,7 @@ _BYTES_PER_SYMBOL = 200  # what a syntax tree takes for each byte of source code
 
 
 class NotLiteral(NamedTuple):
-    r"""An expression that would have to be executed to know its value.
-
-    Attributes
-    ----------
-    line
-        Its line in the file.
-    code
-        The expression as it is written.
-    """
+    """An expression that would have to be executed to know its value, and its line in the file."""
 
     line: int
     code: str

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from annotruth.errors import InputError
 from annotruth.io.content import FileContent, read_content, recognise_content, size_limit
 from annotruth.io.decompress import check_size, open_zip, read_member
-from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
+from annotruth.io.formats.source import ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
     check_scalar,
@@ -23,6 +23,7 @@ from annotruth.io.formats.votes import (
     refuse_regions,
     sequence,
 )
+from annotruth.observations.options import ParsedLabels
 
 # Argilla's records: responses by user and question, as versions 1 and 2 write them.
 

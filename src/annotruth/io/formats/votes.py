@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from annotruth import errors
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.formats.source import ParsedLabels, Record
+from annotruth.io.formats.source import Record
 from annotruth.observations.frames import TIME_ROLES, make_column
-from annotruth.observations.options import ALL_QUESTIONS
+from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.questions import QuestionsFoundError
 
 JOINED = " + "

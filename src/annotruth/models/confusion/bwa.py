@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.options import check_positive
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
 from annotruth.models.warm_start import with_new_rows
@@ -36,10 +36,7 @@ class BWAParameters(NamedTuple):
 
 
 class BWASteps:
-    """The steps of `BWA` over a session.
-
-    ``labels``, ``session``: the labels, or their summary, and the session they are open in.
-    """
+    """The steps of `BWA` over a session."""
 
     objective_name = "the log-posterior per label"
 
@@ -170,7 +167,7 @@ class BWA(IterativeEstimator[BWASteps]):
     strength
         :math:`\lambda`, the weight of the class's mean in each score.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------

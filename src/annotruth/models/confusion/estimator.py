@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Pass, Session, Sum, get_engine
+from annotruth.engines import DistributedLabels, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
@@ -27,6 +26,7 @@ from annotruth.models.latent_classes import (
     confusion_log_odds,
     variance_inflation,
 )
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
@@ -262,7 +262,9 @@ _MAX_BYTES = 2e9
 
 def check_memory(name: str, labels: LabelSummary, n_classes: int) -> None:
     """Refuse labels whose confusion matrices and posteriors would take too much memory."""
-    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
+    n_items = (
+        0 if isinstance(labels, DistributedLabels) else labels.n_items
+    )  # others are on the workers
     n_bytes = 8 * n_classes * (labels.n_annotators * labels.n_categories + n_items)
     if n_bytes > _MAX_BYTES:
         raise InputError(
@@ -276,7 +278,7 @@ def check_memory(name: str, labels: LabelSummary, n_classes: int) -> None:
 class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """Base of models whose items have a latent class: a subclass supplies its equations.
 
-    Its options are those of `annotruth.models.em_estimator.EMEstimator`.
+    Its options are those of `annotruth.models.base.EMEstimator`.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)

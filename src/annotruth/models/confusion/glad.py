@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
@@ -59,9 +59,8 @@ class GLADSums(NamedTuple):
 class GLADSteps:
     """GLAD's equations over a session; b and the posteriors stay in the session.
 
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``newton``: whether abilities take Newton steps on the log-posterior itself, which are not
-      proven to raise it. Only with acceleration, which rolls them back if it falls.
+    With ``newton``, abilities take Newton steps on the log-posterior itself, which are not proven to
+    raise it: acceleration rolls them back if it falls.
     """
 
     objective_name = "the log-posterior"
@@ -264,7 +263,7 @@ class GLAD(IterativeEstimator[GLADSteps]):
     Parameters
     ----------
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`. With acceleration, abilities take a
+        As in `annotruth.models.base.EMEstimator`. With acceleration, abilities take a
         Newton step on the log-posterior itself where that is longer, which is replaced by the
         proven step if the log-posterior falls; each b takes two steps per pass.
 

@@ -33,11 +33,7 @@ class MACEParameters(NamedTuple):
 
 
 class MACEEquations(ClassEquations[MACEParameters]):
-    """The equations of `MACE`.
-
-    ``alpha``, ``beta``, ``spam_prior``: the pseudo-counts of known labels, of spam, and of each
-      label among spam.
-    """
+    """The equations of `MACE`."""
 
     objective_name = "the evidence lower bound per label"
     make = MACEParameters
@@ -174,7 +170,7 @@ class MACE(RestartedEstimator):
     n_init, seed
         The number of random starts, of which the best is continued, and their seed.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import bdtrc, ndtr, ndtri
 
-from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.engines import DistributedLabels, Input, Pass, Session, Sum
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import table_of
@@ -151,9 +152,9 @@ def dependence_results(pairs: DependentPairs | None) -> dict[str, FurtherResults
 
     None if nothing was tested, or if the annotators' ids are on other machines.
     """
-    if pairs is None or not isinstance(pairs.labels, Labels):
+    if pairs is None or isinstance(pairs.labels, DistributedLabels):
         return {}
-    table = _table(pairs, pairs.labels)
+    table = _table(pairs, cast("Labels", pairs.labels))
     facts = {"n_tested": pairs.n_tested, "n_dependent": len(table), "significance": SIGNIFICANCE}
     results = FurtherResults({"dependent_annotators": table}, facts, _lines(pairs, table))
     return {"dependent_annotators": results}

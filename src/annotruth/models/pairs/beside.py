@@ -1,4 +1,4 @@
-r"""What stands beside the scores: how often both items are called bad, and a column such as the cost.
+r"""What stands beside the scores: who won against whom, both bad, and a column such as the cost.
 
 A tie of two bad items says something about both of them. The probability that both are called bad is
 
@@ -16,11 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from annotruth.engines import get_engine
 from annotruth.errors import InputError, listed, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.pairs.graph import count_pairs, sums_at
 from annotruth.observations import validate
 from annotruth.observations.covariates import to_numbers
 from annotruth.observations.frames import as_arrow
@@ -34,6 +36,36 @@ BESIDE = "beside"
 
 _STEPS = 30
 _MAX_ITEMS = 2000
+
+
+def win_table(fit: RankFit) -> pa.Table:
+    """Return one row per pair of items that was compared: the share of wins of the better one.
+
+    Ties are half wins. Items are in the order of the ranking.
+    """
+    data, n = fit.data, fit.data.n_items
+    order = np.lexsort((-fit.scores.mean, fit.part))
+    place = np.argsort(order)
+    counts = count_pairs(data.votes, get_engine("memory"))
+    left, right = place[counts.left], place[counts.right]
+    keys, pair = np.unique(
+        np.minimum(left, right) * n + np.maximum(left, right), return_inverse=True
+    )
+    won_left, won_right, ties = counts.votes.T
+    won, lost, tied = (
+        sums_at(pair, votes, len(keys))
+        for votes in (
+            np.where(left < right, won_left, won_right),
+            np.where(left < right, won_right, won_left),
+            ties,
+        )
+    )
+    item, other = (data.items.take(as_arrow(order[each])) for each in np.divmod(keys, n))
+    total = won + lost + tied
+    integers = (each.astype(np.int64) for each in (total, won, lost, tied))
+    names = ("item", "other", "n_comparisons", "wins", "losses", "ties", "share")
+    columns = (item, other, *integers, (won + tied / 2.0) / total)
+    return table_of(dict(zip(names, columns, strict=True)))
 
 
 def both_bad_results(fit: RankFit) -> FurtherResults | None:

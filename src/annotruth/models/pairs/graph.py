@@ -29,7 +29,6 @@ _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
 _COUNTED_AT_ONCE = 1 << 22  # comparisons
 _SAMPLED_PAIRS = 10  # per item
-_EXACT_SINGLES = 1 << 24  # integers up to this are exact in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +92,7 @@ def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
     n, n_outcomes = data.n_items, len(OUTCOMES)
     # With more pairs than comparisons, a table of all pairs would take longer than sorting.
     if n * n <= data.n_labels:
-        exact = data.n_labels <= _EXACT_SINGLES
-        table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
+        table = Sum("votes", (n, n, n_outcomes))
         with closing(engine.open(data)) as session:
             votes = session.run_pass(Pass("pairs.layout.add_votes", sums=(table,)))["votes"]
         of_outcomes = votes.reshape(-1, n_outcomes).T

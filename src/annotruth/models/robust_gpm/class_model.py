@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Input, Pass, Session, get_engine
 from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
+from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History, ProgressCallback, run_em
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.chance import Folds, label_shares, sampled_items
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
 from annotruth.models.evidence.dependent_annotators import (
@@ -131,8 +131,7 @@ class RightLabelModel:
             state = state.averaged(other, alternative.weight)
         if labels.classifier is None:
             return self.make_fit(steps, state, history)
-        assert isinstance(labels, Labels)
-        return self._with_classifier(labels, steps, state, history, progress)
+        return self._with_classifier(cast("Labels", labels), steps, state, history, progress)
 
     def fit_beside(
         self, people: Fit, labels: Labels, session: Session, progress: ProgressCallback | None
@@ -259,7 +258,7 @@ class RightLabelModel:
             **annotator_results(
                 steps.items,
                 posterior,
-                state.parameters.state_prior,
+                state.parameters.prior,
                 state.repeated_label,
                 people=people,
                 for_intervals=(
@@ -284,7 +283,7 @@ def _calibrate(labels: Labels, steps: ClassSteps, state: ClassState) -> Calibrat
     assert labels.classifier is not None
     posterior = state_posterior(steps.session, state, steps.items.known_truth)
     evidence = posterior.reshape(labels.n_items, n, -1).sum(axis=2)
-    prior = state.parameters.state_prior.reshape(n, -1).sum(axis=1)
+    prior = state.parameters.prior.reshape(n, -1).sum(axis=1)
     before = state.calibration or not_used(n)
     evidence /= prior * before.of_items(labels.classifier)
     return choose_calibration(labels.classifier, evidence, prior)
@@ -306,7 +305,7 @@ def _find_dependent_pairs(steps: ClassSteps, state: ClassState) -> DependentPair
     return find_dependent_pairs(
         steps.session,
         labels,
-        prior=state.parameters.state_prior,
+        prior=state.parameters.prior,
         known_truth=steps.items.known_truth,
         confusion=own.confusion(),
         min_correlation=_MIN_CORRELATION,
@@ -325,8 +324,8 @@ def _summarize_items(
     for name in ("right", "opinion"):
         session.allocate(name, per="items", shape=(n_categories,))
     session.allocate("p_serious", per="labels")
-    if isinstance(steps.labels, Labels) and steps.labels.annotator_weight is not None:
-        summarize_weighted_items(steps.labels, session, items, state, posterior)
+    if steps.labels.annotator_weight is not None:
+        summarize_weighted_items(cast("Labels", steps.labels), session, items, state, posterior)
         return
     summarize = Pass(
         "item_states.summarize",
@@ -342,10 +341,8 @@ def _summarize_items(
     )
     session.run_pass(
         summarize,
-        prior=parameters.state_prior,
+        **state.tables(),
         known_truth=items.known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, reliability),
         serious=posterior.strategies.label_is_serious(weights, repeated_label),

@@ -10,12 +10,11 @@ from typing import ClassVar, Literal, get_args
 from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import EMEstimator
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
-from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.evidence.chance import Folds, assign_folds, judge_agreement, sampled_items
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import readouts
 from annotruth.models.robust_gpm.class_model import RightLabelModel
@@ -107,7 +106,7 @@ class RobustGPM(EMEstimator):
         "class": every item has one right label. "opinions": serious annotators differ. "auto": the
         labels decide.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`; acceleration only where opinions differ.
+        As in `annotruth.models.base.EMEstimator`; acceleration only where opinions differ.
 
     Examples
     --------
@@ -217,7 +216,6 @@ class RobustGPM(EMEstimator):
                 if is_class_fit(people)
                 else OpinionModel(self).fit(labels, session, people.verdict, progress, people)
             )
-        assert isinstance(found, Fit)
         return self.load_fit(found).result_
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
@@ -237,7 +235,6 @@ class RobustGPM(EMEstimator):
         if self._pools and needs_pooling(labels):
             pooled = PooledLabels.of(labels, merge_categories(labels))
             merged = self.without_pooling()._fit(pooled.labels, progress, None)
-            assert isinstance(merged, Fit)
             return pooled.expanded(merged)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from annotruth.engines import DistributedLabels
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Distribution, likely_sets
 from annotruth.models.result import Fit
@@ -88,7 +89,7 @@ def _table_bytes(labels: LabelSummary, n_categories: int) -> int:
 
 def needs_pooling(labels: LabelSummary) -> bool:
     """Whether categories are merged: labels in memory with too many of them, or few labels per class."""
-    if not isinstance(labels, Labels) or labels.on_disk or labels.classifier is not None:
+    if isinstance(labels, DistributedLabels) or labels.on_disk or labels.classifier is not None:
         return False
     n = labels.n_categories
     if _N_ITEM_TABLES * 8 * labels.n_items * n > MAX_BYTES:

@@ -12,10 +12,10 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.capabilities import Capabilities
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
-from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
 from annotruth.models.warm_start import off_bounds, with_new_rows
@@ -111,7 +111,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
         on five of eight real crowds, by up to 1.7% of the items, worse on three, by up to 1.3%, and
         better on every simulated one.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.em_estimator.EMEstimator`.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
@@ -179,11 +179,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
 
 
 class OrdinalBinarySteps:
-    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass.
-
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``prior``: the pseudo-count of the rates.
-    """
+    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass."""
 
     objective_name = "the log-posterior"
 

@@ -37,14 +37,14 @@ from annotruth.errors import (
     shown,
     system_errors_reported,
 )
-from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
-from annotruth.io.atomic.workspace import remove_leftovers
-from annotruth.io.atomic.write import (
+from annotruth.io.atomic import (
     check_replaceable,
     cleaned_up_on_sigterm,
     folders_created,
     path_behind_links,
+    remove_leftovers,
 )
+from annotruth.io.system import exclusive, sync_file, sync_folder
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results

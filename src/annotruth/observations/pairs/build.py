@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.observations import validate
-from annotruth.observations.build import ParsedSource, TableBuilder
+from annotruth.observations.build import TableBuilder
 from annotruth.observations.covariates import to_array, to_numbers
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import EncodedColumn, encode_column, to_text
 from annotruth.observations.frames import as_arrow, as_numpy, default_frame
+from annotruth.observations.options import ParsedSource
 from annotruth.observations.pairs.columns import FURTHER, PairColumns
 from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad, rankings_to_pairs
 from annotruth.observations.pairs.table import (

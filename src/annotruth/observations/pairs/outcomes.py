@@ -22,15 +22,12 @@ from annotruth.observations.scale import first_not_number
 # Ties that say of what quality both items are, which is not used.
 _BOTH_BAD = ("tie (bothbad)", "tie (both bad)", "bothbad", "both bad", "neither")
 _RATED_TIES = (*_BOTH_BAD, "both good", "bothgood")
-_WORDS = {
-    LEFT: ("left", "l", "a", "1", "first"),
-    RIGHT: ("right", "r", "b", "2", "second"),
-    TIE: (
-        *("tie", "ties", "tied", "draw", "equal", "same", "both", "no preference"),
-        *_RATED_TIES,
-    ),
+_OUTCOME_OF_WORD = {
+    **dict.fromkeys(("left", "l", "a", "1", "first"), LEFT),
+    **dict.fromkeys(("right", "r", "b", "2", "second"), RIGHT),
+    **dict.fromkeys(("tie", "ties", "tied", "draw", "equal", "same", "both"), TIE),
+    **dict.fromkeys(("no preference", *_RATED_TIES), TIE),
 }
-_OUTCOME_OF_WORD = {word: code for code, words in _WORDS.items() for word in words}
 # What sides are called after: model_a, response 1, left_better.
 _SIDE_NAMES = re.compile(
     r"(?:(?:model|item|system|option|response|answer|assistant|image|video|text)\s?)?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,12 @@ from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.observations import validate
-from annotruth.observations.encode import decode_table, to_text
+from annotruth.observations.arrays import InMemory, OnDisk
+from annotruth.observations.disk import Disk
+from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.votes import RowVotes, SortedCodes, UnsortedVotes, sort_codes
-
-if TYPE_CHECKING:
-    from annotruth.observations.disk import Disk
-    from annotruth.observations.options import ReadOptions
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
@@ -35,7 +34,7 @@ RANKING, BOTH_BAD = "ranking", "both_bad"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons:
+class Comparisons(InMemory):
     """A frozen, validated table of pair comparisons in integer codes, sorted by annotator.
 
     Attributes
@@ -96,10 +95,7 @@ class Comparisons:
     kind: ClassVar[str] = "comparisons"
     """What annotators gave, as `annotruth.models.result.Fit.kind`."""
 
-    on_disk: ClassVar[bool] = False
-    """Whether the arrays are on disk."""
     noun: ClassVar[str] = "comparison"
-    """What annotators gave, in messages."""
 
     @classmethod
     def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
@@ -155,16 +151,6 @@ class Comparisons:
         return replace(
             made, covariates={name: values[made.row] for name, values in covariates.items()}
         )
-
-    @property
-    def n_items(self) -> int:
-        """The number of items."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """The number of annotators."""
-        return len(self.annotators)
 
     @property
     def n_comparisons(self) -> int:
@@ -243,11 +229,6 @@ class Comparisons:
             context=None if self.context is None else self.context[places],
             further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
         )
-
-    def counted_annotators(self) -> float:
-        """Return the number of annotators, each with what their votes count."""
-        weight = self.annotator_weight
-        return float(self.n_annotators if weight is None else weight.sum())
 
     def without_gaps(self) -> Comparisons:
         """Return the comparisons without items, annotators and contexts that have none."""
@@ -346,13 +327,6 @@ class Comparisons:
         bounds[0], bounds[-1] = 0, self.n_annotators
         return bounds
 
-    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
-        """Return an array of zeros in memory."""
-        return np.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything: the comparisons are in memory."""
-
 
 class _UnsortedComparisons(Comparisons):
     """Comparisons that are sorted by annotator when that order is first needed.
@@ -397,21 +371,12 @@ def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
             column if column.null_count == len(column) else pc.add(column, n)
             for column, n in zip(columns, before, strict=True)
         ]
-    types = {column.type for column in columns if not pa.types.is_null(column.type)}
-    if len(types) > 1:
-        return pa.concat_arrays([to_text(column) for column in columns])
-    return pa.concat_arrays([column.cast(type_) for type_ in types for column in columns])
+    return concat_columns(columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MappedComparisons(Comparisons):
-    """Comparisons whose arrays, and whatever models put beside them, are on disk.
-
-    What has one entry per item or annotator is in memory. ``rows`` are the codes of the comparisons
-    in the order of the input.
-    """
-
-    on_disk: ClassVar[bool] = True
+class MappedComparisons(OnDisk, Comparisons):
+    """Comparisons on disk; ``rows`` are their codes in the order of the input."""
 
     disk: Disk = field(kw_only=True)
     rows: RowVotes = field(kw_only=True)
@@ -427,21 +392,9 @@ class MappedComparisons(Comparisons):
         in_order = {each.name: getattr(self, each.name) for each in fields(Comparisons)}
         return Comparisons(**in_order).subset(keep)
 
-    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
-        """Return an array of zeros, on disk."""
-        return self.disk.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Refuse what must be in memory and exceeds the memory that may be used."""
-        self.disk.check_room(n_bytes, what)
-
     def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
         """Return some comparisons in the order of the input, as `Comparisons.to_arrow` does."""
         return self._decoded(*self.rows.at(rows))
-
-    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return one value per comparison in the order of the input, on disk."""
-        return self.disk.in_row_order(values, self.row)
 
 
 def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:

@@ -26,14 +26,7 @@ def exclusive(
 ) -> Iterator[None]:
     """Hold the lock of a file, which is created; no other process or thread holds it meanwhile.
 
-    Parameters
-    ----------
-    path
-        The file.
-    seconds
-        How long to wait for the lock; then a TimeoutError is raised.
-    on_wait
-        Called once if the lock is not free.
+    ``on_wait`` is called once if the lock is not free; after some ``seconds`` a TimeoutError is raised.
     """
     deadline = time.monotonic() + seconds
     lock = lock_if_possible(path)
