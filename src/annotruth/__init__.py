@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
-    from annotruth.models.confusion.dawid_skene import DawidSkene
+    from annotruth.models.confusion.dawid_skene import DawidSkene, OneCoin
     from annotruth.models.confusion.glad import GLAD
     from annotruth.models.confusion.mace import MACE
-    from annotruth.models.confusion.one_coin import OneCoin
     from annotruth.models.gpm import GPM
     from annotruth.models.pairs.bradley_terry import BradleyTerry
     from annotruth.models.pairs.crowd_bt import CrowdBT
@@ -184,7 +183,7 @@ _MODULE_OF = {
     "MajorityVote": "annotruth.models.baselines",
     "MeanScore": "annotruth.models.baselines",
     "MedianScore": "annotruth.models.baselines",
-    "OneCoin": "annotruth.models.confusion.one_coin",
+    "OneCoin": "annotruth.models.confusion.dawid_skene",
     "OrdinalBinary": "annotruth.models.scales.ordinal_binary",
     "OrdinalMixture": "annotruth.models.scales.ordinal_mixture",
     "OutputError": "annotruth.errors",

@@ -83,14 +83,14 @@ def test_the_report_names_commands_that_run(run, files):
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet", "json"])
-def test_out_writes_three_tables_and_fit_json(run, files, format_):
+def test_out_writes_four_tables_and_fit_json(run, files, format_):
     code, out, _ = run("rank", "votes.csv", "--out", "result", "--format", format_, *BT)
     assert code == 0
     assert "bradley-terry on 480 comparisons" in out
     names = {path.name for path in (files / "result").iterdir()}
     assert names == {
         "fit.json",
-        *(f"{t}.{format_}" for t in ("items", "annotators", "comparisons")),
+        *(f"{t}.{format_}" for t in ("items", "annotators", "comparisons", "wins")),
     }
 
 

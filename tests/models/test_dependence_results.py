@@ -11,7 +11,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.errors import InputError
 from annotruth.models.evidence import dependent_annotators
-from annotruth.models.evidence.label_evidence import Parts
+from annotruth.models.latent_classes import Parts
 from annotruth.models.robust_gpm import class_model
 from annotruth.observations import Labels
 from annotruth.report.further import dependent_annotators as dependence_section

@@ -102,7 +102,8 @@ def show_pair_advice(advice: PairAdvice, *, as_json: bool) -> None:
         if more := len(table) - len(first):
             console.show_lines(f"{more:,} more")
         if missing:
-            why = advice.of_annotators.why_nobody("compared the two items")
+            where = "" if advice.context is None else " in this context"
+            why = advice.of_annotators.why_nobody(f"compared the two items{where}")
             console.show_lines(f"{counted(missing, 'comparison')} without an annotator: {why}")
     console.show_lines("")
     people = advice.annotator_table().sort_by([("information", "ascending")])

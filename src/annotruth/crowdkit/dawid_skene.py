@@ -16,11 +16,13 @@ from annotruth.engines import Session
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
-from annotruth.models.confusion import dawid_skene, one_coin
-from annotruth.models.confusion.dawid_skene import DawidSkeneParameters, DawidSkeneSteps
+from annotruth.models.confusion import dawid_skene
+from annotruth.models.confusion.dawid_skene import (
+    DawidSkeneParameters,
+    DawidSkeneSteps,
+    OneCoinParameters,
+)
 from annotruth.models.confusion.estimator import EStepTables, LatentClassSteps
-from annotruth.models.confusion.one_coin import OneCoinParameters
-from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor
 from annotruth.observations import Labels
 
@@ -161,7 +163,7 @@ class _DawidSkeneModel(AllowsNoIterations, dawid_skene.DawidSkene):
 
 
 @dataclass(kw_only=True)
-class _OneCoinModel(AllowsNoIterations, one_coin.OneCoin):
+class _OneCoinModel(AllowsNoIterations, dawid_skene.OneCoin):
     """The one-coin model with crowd-kit's steps, in the order of the frame."""
 
     parameter_axes = None
@@ -249,12 +251,10 @@ class DawidSkene(OneCoinDawidSkene):
 
 def _shares(labels: Labels) -> Floats:
     """Return the observed shares of labels, tasks x classes; known truths have probability 1."""
-    votes = np.diff(labels.cell_ptr)
-    shares = votes / labels.labels_per_item[labels.item_of_cell()]
-    probas = Distribution.of_cells(labels, shares).dense(labels.n_categories)
+    shares = labels.observed_shares()
     known = np.flatnonzero(labels.known >= 0)
-    probas[known] = np.eye(labels.n_categories)[labels.known[known]]
-    return probas
+    shares[known] = np.eye(labels.n_categories)[labels.known[known]]
+    return shares
 
 
 def _initial_errors(

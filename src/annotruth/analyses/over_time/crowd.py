@@ -26,7 +26,7 @@ from annotruth.analyses.over_time.sequences import Sample, is_number, sort_label
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
 N_BINS = 10
@@ -34,6 +34,13 @@ N_BINS = 10
 
 _N_STEPS, _TOL = 20, 1e-3
 _LEAST = 0.01  # distance of reliabilities from 0 and 1
+
+N_FIFTHS = 5
+"""The number of bins of an annotator's seconds: fifths."""
+
+_N_FOLDS = 5
+_SHARE_TOL, _MAX_ITER = 1e-5, 500
+_STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
 
 class Trend(NamedTuple):
@@ -122,14 +129,6 @@ def find_trend(sample: Sample) -> Trend | None:
     z = statistic / np.sqrt(squares.sum())
     information = float(((u * x) ** 2).sum())
     return Trend(statistic / (information + 1.0), float(2.0 * ndtr(-abs(z))))
-
-
-N_FIFTHS = 5
-"""The number of bins of an annotator's seconds: fifths."""
-
-_N_FOLDS = 5
-_SHARE_TOL, _MAX_ITER = 1e-5, 500
-_STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
 
 class HeldOutGain(NamedTuple):

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
+
+_LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
+MAX_LABELS = 100_000
+"""Of more labels, about so many are used, if these are of enough annotators."""
+
+_MIN_ANNOTATORS = 100
 
 
 class SortedLabels(NamedTuple):
@@ -117,7 +123,7 @@ def to_floats(values: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
 class Sequences:
     """Labels sorted by annotator and, within one, in order of time; and sequences of them."""
 
-    # S and I of each label, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I of each label, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them
@@ -154,9 +160,6 @@ class Sequences:
     def places(self) -> Codes:
         """Return the place of each label of the sequences, sequence after sequence."""
         return np.repeat(self.begin, self.lengths) + self.positions()
-
-
-_LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
 
 
 class Windows(NamedTuple):
@@ -196,19 +199,13 @@ class Windows(NamedTuple):
         return numbers
 
 
-MAX_LABELS = 100_000
-"""Of more labels, about so many are used, if these are of enough annotators."""
-
-_MIN_ANNOTATORS = 100
-
-
 class Sample(NamedTuple):
     """Labels in order of time, of some annotators."""
 
     place: Codes  # the place of each label among the sorted labels
     sequence: Codes  # the number of its annotator, from 0
     position: Codes  # its position among the annotator's labels, from 0
-    # S and I, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the annotator's reliability at the label without its own evidence: of a constant annotator,

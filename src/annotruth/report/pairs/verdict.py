@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from annotruth.analyses.advice.annotators import RANK_VERDICTS, verdicts
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.pairs.sanity import contradictions
+from annotruth.models.pairs.beside import contradictions
 from annotruth.models.pairs.summary import ONE_ANNOTATOR, only_outcome
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons

@@ -121,7 +121,7 @@ def message_page(
 ) -> str:
     """Return a page with one message, such as that of an error."""
     values = {"text": text, "lead": True, "with_link": with_link, "login": False, **values}
-    return render(frame, "message.html", title, **values)
+    return render(frame, "frame.html", title, **values)
 
 
 def login_page(*, wrong: bool = False) -> str:
@@ -179,7 +179,7 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-class Link(NamedTuple):
+class PageLink(NamedTuple):
     """A cell that is a link; a text without an address."""
 
     address: str
