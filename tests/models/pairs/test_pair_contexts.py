@@ -21,7 +21,7 @@ from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
-from annotruth.report.pairs.verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_verdict
 
 
 def spread_of(fit: at.Fit) -> float:
