@@ -9,8 +9,14 @@ import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.analyses.advice import latent_classes as module
 from annotruth.analyses.advice.advice import basis_of
-from annotruth.analyses.advice.latent_classes import ClassPosterior, LatentClassBasis, posterior_of
+from annotruth.analyses.advice.latent_classes import (
+    ItemPosterior,
+    LatentClassBasis,
+    estimate_divided,
+    posterior_of,
+)
 from annotruth.models.robust_gpm.model import RobustGPM
+from annotruth.observations import Labels
 
 
 def random_posterior(seed, *, divided):
@@ -25,7 +31,7 @@ def random_posterior(seed, *, divided):
             row[rng.choice(n_categories, 2, replace=False)] = 0.5
     weights = rng.dirichlet(np.ones(n_classes + divided), size=6)
     confusion = rng.dirichlet(np.ones(n_categories), size=n_classes).T
-    return ClassPosterior(weights, opinions, halves), confusion
+    return ItemPosterior(weights, opinions, halves), confusion
 
 
 def written_out(posterior, e):
@@ -84,7 +90,7 @@ def test_a_label_updates_the_posterior_by_bayes_rule(divided):
 
 def test_a_certain_item_gains_nothing_however_divided():
     opinions = np.array([[0.5, 0.5, 0.0], [0.1, 0.1, 0.8]])
-    posterior = ClassPosterior(np.array([[1.0, 0.0], [0.5, 0.5]]), opinions, None)
+    posterior = ItemPosterior(np.array([[1.0, 0.0], [0.5, 0.5]]), opinions, None)
     certain, uncertain = posterior.gain(np.array([[0.4, 0.1], [0.4, 0.1], [0.2, 0.8]]))
     assert certain == pytest.approx(0.0, abs=1e-12)
     assert uncertain > 0.02
@@ -142,3 +148,30 @@ def test_a_known_class_is_certain(classes):
     ((_, _, posterior),) = basis.posteriors()
     assert posterior.uncertainty()[[0, 7]] == pytest.approx(0.0, abs=1e-12)
     assert posterior.distribution()[7].argmax() == "abcd".index(truth[7])
+
+
+def test_the_share_of_divided_items_is_estimated(three_kinds_of_items):
+    basis = basis_of(at.fit(three_kinds_of_items(2, ordinal=False)))
+    assert basis.divided_share == pytest.approx(1 / 3, abs=0.06)
+
+
+def test_without_divided_items_the_share_is_near_zero(classes):
+    labels, _ = classes(1, per_item=10)
+    assert basis_of(at.fit(labels)).divided_share < 0.02
+
+
+def test_opinions_and_single_categories_have_no_divided_class(three_kinds_of_items):
+    rows = three_kinds_of_items(0, ordinal=True)
+    assert basis_of(at.fit(rows, truth="opinions")).divided_share == 0
+    assert basis_of(at.fit([("a", "x", "one"), ("b", "x", "one")])).divided_share == 0
+
+
+def test_annotators_are_not_blamed_for_divided_items(three_kinds_of_items):
+    labels = Labels.of(three_kinds_of_items(2, ordinal=False))
+    model = RobustGPM().fit(labels)
+    classes = model.latent_classes()
+    corrected, _ = estimate_divided(labels, classes)
+    serious = model.result_.reliability > 0.5
+    before, after = (np.einsum("snn->s", each.confusion) / 5 for each in (classes, corrected))
+    assert after[serious].mean() > before[serious].mean() + 0.1
+    np.testing.assert_allclose(corrected.confusion.sum(axis=1), 1.0, atol=1e-9)

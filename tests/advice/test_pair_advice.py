@@ -284,22 +284,13 @@ def test_plans_say_how_many_comparisons_reach_a_target(fit):
     assert plan.to_dict()["advised"]["total"] == total
     again = plan_pairs(fit, "tau", 0.75)
     assert again.to_dict() == plan.to_dict()
-
-
-def test_a_target_that_is_reached_needs_nothing(fit):
-    assert plan_pairs(fit, "tau", 0.1).advised.per_item == 0.0
+    assert plan_pairs(fit, "tau", 0.1).advised.per_item == 0.0  # is reached
     assert plan_pairs(fit, "score", 9.0).evenly.per_item == 0.0
-
-
-def test_a_score_target_needs_more_for_narrower_intervals(fit):
     wide, narrow = (plan_pairs(fit, "score", value) for value in (0.8, 0.6))
     assert wide.evenly.per_item < narrow.evenly.per_item
-
-
-def test_targets_out_of_reach_are_said_to_be(fit):
-    plan = plan_pairs(fit, "tau", 0.9999)
-    assert plan.advised.per_item is None
-    assert "out of reach, 60 more comparisons per item give 0." in plan.summary()
+    far = plan_pairs(fit, "tau", 0.9999)
+    assert far.advised.per_item is None
+    assert "out of reach, 60 more comparisons per item give 0." in far.summary()
 
 
 def test_a_plan_asks_for_comparisons_that_hardly_change_the_ranking_if_the_target_needs_them():

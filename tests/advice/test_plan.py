@@ -8,7 +8,7 @@ import pytest
 import annotruth as at
 from annotruth.analyses.advice import plan as planning
 from annotruth.analyses.advice.advice import advise, basis_of
-from annotruth.analyses.advice.latent_classes import ClassPosterior
+from annotruth.analyses.advice.latent_classes import ItemPosterior
 from annotruth.analyses.advice.plan import LabelsNeeded, SimulatedClasses
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.opinions import N_MEANS
@@ -172,7 +172,7 @@ def test_a_score_is_never_more_certain_than_within_a_class(opinions):
     basis = basis_of(at.fit(opinions))
     items = planning.simulate(basis, "score", np.ones(40, bool), np.random.default_rng(0))
     shapes = basis.classes.opinions
-    items.posterior = ClassPosterior(np.eye(len(shapes)), shapes, None)
+    items.posterior = ItemPosterior(np.eye(len(shapes)), shapes, None)
     np.testing.assert_allclose(items.measure(), 1.96 * (4 / N_MEANS) / np.sqrt(12), rtol=1e-3)
 
 

@@ -23,7 +23,6 @@ from annotruth.models.confusion.dawid_skene import (
     OneCoinParameters,
 )
 from annotruth.models.confusion.estimator import EStepTables, LatentClassSteps
-from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor
 from annotruth.observations import Labels
 
@@ -252,12 +251,10 @@ class DawidSkene(OneCoinDawidSkene):
 
 def _shares(labels: Labels) -> Floats:
     """Return the observed shares of labels, tasks x classes; known truths have probability 1."""
-    votes = np.diff(labels.cell_ptr)
-    shares = votes / labels.labels_per_item[labels.item_of_cell()]
-    probas = Distribution.of_cells(labels, shares).dense(labels.n_categories)
+    shares = labels.observed_shares()
     known = np.flatnonzero(labels.known >= 0)
-    probas[known] = np.eye(labels.n_categories)[labels.known[known]]
-    return probas
+    shares[known] = np.eye(labels.n_categories)[labels.known[known]]
+    return shares
 
 
 def _initial_errors(

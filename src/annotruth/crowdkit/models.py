@@ -26,6 +26,11 @@ from annotruth.observations.frames import LABEL_ROLES
 
 P = TypeVar("P")
 
+_STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
+_SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
+# Of a start that is given as probabilities: so many that their geometric mean is their mean.
+_START_COUNTS = 1e12
+
 
 class TaskLabels(NamedTuple):
     """The labels of a frame, and their ids as pandas has them, in the order of ``labels``."""
@@ -167,12 +172,6 @@ class GLAD(ModelAggregator):
         # crowd-kit's names and order.
         self.probas_ = self.probas_.sort_index().rename_axis(columns="variable")
         self.labels_ = self.labels_.sort_index()
-
-
-_STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
-_SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"
-# Of a start that is given as probabilities: so many that their geometric mean is their mean.
-_START_COUNTS = 1e12
 
 
 class _Equations(MACEEquations):

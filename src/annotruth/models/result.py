@@ -29,9 +29,8 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
-from annotruth.models.fits.accessors import FitTables
+from annotruth.models.fits.accessors import FitTables, Kind, kind_of
 from annotruth.models.fits.further import FurtherResults
-from annotruth.models.fits.kinds import Kind, kind_of
 from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_of
 from annotruth.models.pairs import posterior
 from annotruth.models.pairs.posterior import Ranking, ScorePosterior

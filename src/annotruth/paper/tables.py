@@ -16,6 +16,13 @@ from annotruth.io.writers import write_table
 from annotruth.paper.experiment import Claim, Condition, Experiment, ExperimentRun, Settings
 from annotruth.report.charts.chart import Chart
 
+_HOW_TO_READ = (
+    "Figures are means ± standard errors over the runs; where there is one run, over the items. "
+    "The lead of a model is computed run by run, or item by item, on the same labels; higher is "
+    "better throughout. A claim **holds** or **does not hold** if the figures support this by "
+    "more than two standard errors, and is **undecided** in between."
+)
+
 
 @dataclass(frozen=True)
 class MeanWithError:
@@ -136,14 +143,6 @@ def to_arrow(experiment: Experiment, settings: Settings, rows: Sequence[ResultRo
         for measure in experiment.columns(settings)
     ]
     return pa.Table.from_pylist(lines)
-
-
-_HOW_TO_READ = (
-    "Figures are means ± standard errors over the runs; where there is one run, over the items. "
-    "The lead of a model is computed run by run, or item by item, on the same labels; higher is "
-    "better throughout. A claim **holds** or **does not hold** if the figures support this by "
-    "more than two standard errors, and is **undecided** in between."
-)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from annotruth.analyses.advice.pairs.advice import top_items
 from annotruth.analyses.advice.pairs.annotators import typical_voter
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.fits.notes import CHANCE
-from annotruth.models.pairs.sanity import contradictions
+from annotruth.models.pairs.beside import contradictions
 from annotruth.models.pairs.summary import ONE_ANNOTATOR, leaders, only_outcome, side_line
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons

@@ -30,6 +30,8 @@ from annotruth.simulate.crowds import (
 
 _SIZES = {"a": 20, "b": 20}
 
+_SCALES = {"scale": ("nominal", "ordinal")}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupSimulation:
@@ -233,9 +235,6 @@ def with_machines(
         annotators=pa.concat_arrays([to_text(crowd.annotators), pa.array(names)]),
         scale=crowd.scale,
     )
-
-
-_SCALES = {"scale": ("nominal", "ordinal")}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

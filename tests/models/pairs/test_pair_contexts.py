@@ -11,6 +11,7 @@ import pytest
 from tests.models.pairs.prompts import prompt_crowd
 
 import annotruth as at
+from annotruth.models.pairs.beside import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.pair_gpm import estimation
 from annotruth.models.pairs.pair_gpm.estimation import MARGINAL, estimate, start_estimate
 from annotruth.models.pairs.pair_gpm.model import PairGPM
@@ -18,7 +19,6 @@ from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.starts import better_estimate, trimmed_start
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
-from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
 from annotruth.report.rank_verdict import rank_verdict

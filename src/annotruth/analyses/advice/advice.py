@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from annotruth.analyses.advice.items import (
 from annotruth.analyses.advice.latent_classes import LatentClassBasis
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
+from annotruth.io.tasks import Task
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import table_of
@@ -39,14 +40,14 @@ from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow, from_arrow
 from annotruth.observations.validate import is_integer
 
-if TYPE_CHECKING:
-    from annotruth.io.tasks import Task
-
 # What completion offers.
 _PUBLIC = (
     *("add", "annotators", "assignments", "budget", "fit", "items", "n_add", "summary"),
     "to_dict",
 )
+
+AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
+"""What advice needs to know of a fit: how uncertain items are, and what labels gain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +134,6 @@ class Advice:
 
     def tasks(self) -> list[Task]:
         """Return one task per item that needs labels, for labelling tools; highest gain first."""
-        from annotruth.io.tasks import Task
-
         data = self.fit.data
         item, annotator = self.assigned()
         names = data.annotators.take(pa.array(annotator, mask=annotator == NOBODY)).to_pylist()
@@ -244,10 +243,6 @@ class Advice:
             "ask": int(self.of_annotators.ask.sum()),
             "notes": to_dicts(self.fit.notes),
         }
-
-
-AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
-"""What advice needs to know of a fit: how uncertain items are, and what labels gain."""
 
 
 def basis_of(fit: Fit) -> AdviceBasis:

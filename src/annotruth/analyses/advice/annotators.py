@@ -49,6 +49,19 @@ _LOAD = 4 / 3  # who has more than this many times an even share of the assignme
 _BEST = 0.1  # the share of annotators that information is measured against
 _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
 
+N_EXAMPLES = 3
+"""How many items a verdict names."""
+
+_NOTICED = {
+    LOW_ACCURACY: "accuracy clearly below that of most annotators",
+    PARTLY_CARELESS: "a part of the labels does not depend on the items",
+    OTHER_OPINION: "agrees with others who differ from the crowd",
+    UNCLEAR: "labels follow the items too weakly to tell",
+    NO_VERDICT: "labels are too few to tell them from chance",
+}
+_CAMPS = "it is open which of two sides is right"
+_MOST_SHOWN = 24  # characters of an item's name
+
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAdvice:
@@ -269,20 +282,6 @@ def far_below_median(fit: Fit) -> NDArray[np.bool_]:
     error = np.sqrt(np.maximum(median * (1.0 - median), 1e-9) / fit.data.labels_per_annotator)
     far: NDArray[np.bool_] = (rate < median - _STANDARD_ERRORS * error) & (rate < median - _MARGIN)
     return far
-
-
-N_EXAMPLES = 3
-"""How many items a verdict names."""
-
-_NOTICED = {
-    LOW_ACCURACY: "accuracy clearly below that of most annotators",
-    PARTLY_CARELESS: "a part of the labels does not depend on the items",
-    OTHER_OPINION: "agrees with others who differ from the crowd",
-    UNCLEAR: "labels follow the items too weakly to tell",
-    NO_VERDICT: "labels are too few to tell them from chance",
-}
-_CAMPS = "it is open which of two sides is right"
-_MOST_SHOWN = 24  # characters of an item's name
 
 
 def _verdicts_by_flags(fit: Fit[Any]) -> tuple[NDArray[np.str_], list[str]]:

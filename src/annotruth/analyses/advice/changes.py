@@ -209,6 +209,10 @@ def _first_rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
+def _words(values: NDArray[np.str_], codes: Codes) -> pa.Array:
+    return pa.array(values[codes].tolist(), pa.string())
+
+
 def _move(row: dict[str, Any], separator: str) -> str:
     """Return a separator and the reliabilities before and now; nothing for a model without them."""
     if row.get("reliability") is None:
@@ -323,8 +327,8 @@ def _statuses(after: Fit, items: _Common, was: NDArray[np.str_], now: NDArray[np
     return pa.table(
         {
             "item": after.data.items.take(as_arrow(changed.after)),
-            "before": pa.array(was[changed.before].tolist(), pa.string()),
-            "status": pa.array(now[changed.after].tolist(), pa.string()),
+            "before": _words(was, changed.before),
+            "status": _words(now, changed.after),
         }
     )
 
@@ -341,8 +345,8 @@ def _verdicts(
     return pa.table(
         {
             "annotator": after.data.annotators.take(as_arrow(changed.after)),
-            "before": pa.array(was[changed.before].tolist(), pa.string()),
-            "verdict": pa.array(now[changed.after].tolist(), pa.string()),
+            "before": _words(was, changed.before),
+            "verdict": _words(now, changed.after),
             **columns,
         }
     )
@@ -356,12 +360,9 @@ def _rank_verdicts(before: RankFit, after: RankFit) -> pa.Table:
     people = _Common.of(before.data.annotators, after.data.annotators)
     was, now = verdicts(before)[0], verdicts(after)[0]
     changed = people.take(np.flatnonzero(was[people.before] != now[people.after]))
-    columns = (
-        before.data.annotators.take(as_arrow(changed.before)),
-        pa.array(was[changed.before].tolist(), pa.string()),
-        pa.array(now[changed.after].tolist(), pa.string()),
-        after.reliability[changed.after],
-    )
+    annotators = before.data.annotators.take(as_arrow(changed.before))
+    said = _words(was, changed.before), _words(now, changed.after)
+    columns = (annotators, *said, after.reliability[changed.after])
     return pa.table(dict(zip(names, columns, strict=True)))
 
 

@@ -48,7 +48,7 @@ _MIN_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class ClassPosterior:
+class ItemPosterior:
     """The posterior of some items over the latent classes."""
 
     weights: Floats  # items x classes; with ``halves`` the last column is that of divided items
@@ -70,7 +70,7 @@ class ClassPosterior:
         gain: Floats = self.uncertainty() - self.unnormalised_uncertainty(joint).sum(axis=1)
         return np.maximum(gain, 0.0)
 
-    def updated(self, likelihood: Floats) -> ClassPosterior:
+    def updated(self, likelihood: Floats) -> ItemPosterior:
         """Return the posterior after one more label per item, of likelihood items x classes."""
         if self.halves is not None:
             divided = (self.halves * likelihood).sum(axis=1, keepdims=True)
@@ -78,10 +78,10 @@ class ClassPosterior:
         joint = self.weights * likelihood
         return replace(self, weights=joint / joint.sum(axis=1, keepdims=True))
 
-    def take(self, items: Codes) -> ClassPosterior:
+    def take(self, items: Codes) -> ItemPosterior:
         """Return the posterior of some items, which may be repeated."""
         halves = None if self.halves is None else self.halves[items]
-        return ClassPosterior(self.weights[items], self.opinions, halves)
+        return ItemPosterior(self.weights[items], self.opinions, halves)
 
     def distribution(self) -> Floats:
         """Return each item's mean distribution, items x categories."""
@@ -152,7 +152,7 @@ def partitions(
 
 def posterior_of(
     labels: Labels, classes: LatentClasses, divided_share: float, lo: int, hi: int
-) -> ClassPosterior:
+) -> ItemPosterior:
     """Return the posterior of items lo:hi, given the share of divided items."""
     ends = labels.cell_ptr[labels.item_ptr[lo : hi + 1]]
     starts = ends[:-1] - ends[0]
@@ -183,7 +183,7 @@ def posterior_of(
             log_half += np.log((other * halves).sum(axis=1))
         log_half[known >= 0] = -np.inf
         logs = np.column_stack([logs + np.log1p(-divided_share), log_half])
-    return ClassPosterior(softmax(logs, axis=1), classes.opinions, halves)
+    return ItemPosterior(softmax(logs, axis=1), classes.opinions, halves)
 
 
 def category_counts(labels: Labels, lo: int, hi: int) -> Floats:
@@ -213,7 +213,7 @@ class LatentClassBasis:
         if classes.one_truth and fit.data.n_categories > 1:
             self.classes, self.divided_share = estimate_divided(fit.data, classes)
 
-    def posteriors(self) -> Iterator[tuple[int, int, ClassPosterior]]:
+    def posteriors(self) -> Iterator[tuple[int, int, ItemPosterior]]:
         """Yield the posterior of items lo:hi, partition by partition."""
         labels = self.fit.data
         for lo, hi in partitions(labels, self.classes):
@@ -227,7 +227,7 @@ class LatentClassBasis:
         gain, and one who is always generous has as high a gain as others.
         """
         prior, confusion = self.classes.prior, self.classes.confusion
-        fresh = ClassPosterior(prior[np.newaxis], self.classes.opinions, None)
+        fresh = ItemPosterior(prior[np.newaxis], self.classes.opinions, None)
         size = max(1, MAX_NUMBERS // confusion[0].size)
         after = [
             fresh.unnormalised_uncertainty(prior * confusion[first : first + size]).sum(axis=1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.analyses.advice.advice import Advice, AdviceBasis, advise, basis_of
 from annotruth.analyses.advice.generic import OpinionBasis, ScoreBasis
 from annotruth.analyses.advice.items import share_out
-from annotruth.analyses.advice.latent_classes import MAX_NUMBERS, ClassPosterior, LatentClassBasis
+from annotruth.analyses.advice.latent_classes import MAX_NUMBERS, ItemPosterior, LatentClassBasis
 from annotruth.bindings import bound
 from annotruth.errors import ComparisonsError, InputError
 from annotruth.kernels.arrays import Codes, Floats
@@ -32,6 +32,9 @@ MAX_ADDED = 60
 
 _RESAMPLES = 200
 _ANY_GAIN = 1e-12
+
+_ROWS = 1000  # items simulated, some of them several times where there are fewer
+_LEAST_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -243,10 +246,6 @@ def _crossing(curve: Floats, goal: float) -> float:
     return float(last - 1 + (goal - before) / (after - before))
 
 
-_ROWS = 1000  # items simulated, some of them several times where there are fewer
-_LEAST_ROWS = 100
-
-
 def simulate(
     basis: AdviceBasis, target: str, ask: NDArray[np.bool_], rng: np.random.Generator
 ) -> SimulatedClasses | SimulatedOpinions | SimulatedScores:
@@ -283,7 +282,7 @@ class SimulatedClasses:
             for lo, hi, posterior in basis.posteriors()
         ]
         halves = [part.halves for part in parts if part.halves is not None]
-        self.posterior = ClassPosterior(
+        self.posterior = ItemPosterior(
             np.concatenate([part.weights for part in parts]),
             basis.classes.opinions,
             np.concatenate(halves) if halves else None,
@@ -321,11 +320,11 @@ class SimulatedClasses:
         """Return the target's measure of every item, expected by the posterior."""
         return self._measure(self.posterior)
 
-    def _measure_of(self, target: str, values: Floats) -> Callable[[ClassPosterior], Floats]:
+    def _measure_of(self, target: str, values: Floats) -> Callable[[ItemPosterior], Floats]:
         if target == "hellinger":
-            return ClassPosterior.expected_distance
+            return ItemPosterior.expected_distance
         if target == "accuracy":
-            return ClassPosterior.p_top_label
+            return ItemPosterior.p_top_label
         inflation, within = self._classes.score_inflation, self._classes.score_variance
         return lambda now: Z_95 * np.sqrt(inflation * now.score_variance(values) + within)
 

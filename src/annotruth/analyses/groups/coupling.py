@@ -51,6 +51,8 @@ _WIDTHS = (0.5, 1.0, 2.0)  # of nearby opinions: standard deviations of the logi
 
 _TINY = 1e-300  # so that what is practically impossible has a logarithm
 
+_NUMBERS_AT_ONCE = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class GroupItems:
@@ -261,9 +263,6 @@ def log_of(values: Floats) -> Floats:
 def _normalised(rows: Floats) -> Floats:
     normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
     return normalised
-
-
-_NUMBERS_AT_ONCE = 1 << 22
 
 
 class CrowdSummary(NamedTuple):

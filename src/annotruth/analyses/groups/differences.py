@@ -161,7 +161,7 @@ class LikelihoodRatios:
         return Statistics(items, groups)
 
 
-class Differences(NamedTuple):
+class GroupDifferences(NamedTuple):
     """Which items and groups differ."""
 
     items: Codes  # the items that two groups or more labelled
@@ -176,7 +176,7 @@ class Differences(NamedTuple):
     n_permutations: int  # how often the groups were permuted
 
 
-def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> Differences:
+def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> GroupDifferences:
     """Return which items and groups differ beyond chance.
 
     ``crowd`` is the fit without groups, ``group`` that of each annotator.
@@ -192,7 +192,7 @@ def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> 
     p_value, q_value = item_values(observed.items[tested], [each.items for each in permuted])
     levels = np.array([_levels(evidence.residual, each, n_groups) for each in groups])
     opinions = np.array([observed.groups, *(each.groups for each in permuted)])
-    return Differences(
+    return GroupDifferences(
         *(tested, p_value, q_value),
         *group_values(np.sqrt((levels**2).sum(axis=2)), opinions),
         levels[0, :, 0] if labels.scale.is_ordinal else np.full(n_groups, np.nan),

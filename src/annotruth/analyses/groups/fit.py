@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.analyses.groups.coupling import NO_GROUP
-from annotruth.analyses.groups.differences import SIGNIFICANCE, Differences, find_differences
+from annotruth.analyses.groups.differences import SIGNIFICANCE, GroupDifferences, find_differences
 from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
 from annotruth.engines import Engine
 from annotruth.errors import InputError, counted, listed, shorten, shown
@@ -43,6 +43,11 @@ MAX_GROUPS = 50
 """The most groups."""
 
 _SEPARATOR = ", "  # between the values of several columns
+
+_TIMES_NOT_USED = (
+    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
+)
+_NAMED = 5  # groups that the summary names
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,11 +133,6 @@ def _check_groups(columns: tuple[str, ...], names: list[str]) -> None:
             f"there are {counted(len(names), 'group')} by {what}, and at most {MAX_GROUPS} are "
             "compared: choose a column with fewer values, or merge some"
         )
-
-
-_TIMES_NOT_USED = (
-    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
-)
 
 
 def check(
@@ -229,11 +229,8 @@ def fit_groups_again(
     return analyse({"by": by}, estimator, labels, ReadOptions(), progress)
 
 
-_NAMED = 5  # groups that the summary names
-
-
 def make_results(
-    model: GroupModel, groups: AnnotatorGroups, differences: Differences, place: Codes
+    model: GroupModel, groups: AnnotatorGroups, differences: GroupDifferences, place: Codes
 ) -> FurtherResults:
     """Return the results; ``place`` is that of each of the model's items in tables."""
     theta = _pair_distributions(model)
@@ -315,7 +312,7 @@ def _intervals(model: GroupModel, mode: Codes) -> tuple[Floats, Floats, Floats]:
 def _difference_table(
     model: GroupModel,
     groups: AnnotatorGroups,
-    differences: Differences,
+    differences: GroupDifferences,
     theta: Floats,
     place: Codes,
 ) -> pa.Table:
@@ -358,7 +355,7 @@ def _most_distant(model: GroupModel, theta: Floats, items: Codes) -> tuple[Codes
 
 
 def _summary_table(
-    model: GroupModel, groups: AnnotatorGroups, differences: Differences
+    model: GroupModel, groups: AnnotatorGroups, differences: GroupDifferences
 ) -> pa.Table:
     """Return one row per group: its annotators, and how it differs from the others."""
     fit, codes = model.fit, range(len(groups.names))

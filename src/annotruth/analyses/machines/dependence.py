@@ -23,6 +23,13 @@ from annotruth.observations import Scale
 _MAX_BY_CONSENSUS = 8  # categories for which errors of the confusion are considered by consensus
 _EXACT = 1.0 - 1e-9  # a correlation from here on is that of copies
 
+MIN_ITEMS, MIN_PEOPLE = 30, 3
+"""The least number of items per person that the machine and others labelled, and of such people."""
+
+_LEVEL, _WINNING_RATE = 0.05, 0.5
+_ROUNDING = 1e-9
+YES, NO, UNKNOWN = "yes", "no", "too few labels to tell"
+
 
 class Dependence(NamedTuple):
     """What two judges have in common."""
@@ -208,15 +215,6 @@ def judge_weights(correlation: Floats, n_common: Floats, n_labels: Floats) -> Fl
     np.fill_diagonal(dependent, 0.0)
     weights: Floats = 1.0 / (1.0 + dependent.sum(axis=1))
     return weights
-
-
-MIN_ITEMS, MIN_PEOPLE = 30, 3
-"""The least number of items per person that the machine and others labelled, and of such people."""
-
-_LEVEL, _WINNING_RATE = 0.05, 0.5
-_ROUNDING = 1e-9
-
-YES, NO, UNKNOWN = "yes", "no", "too few labels to tell"
 
 
 class AlternativeTest(NamedTuple):

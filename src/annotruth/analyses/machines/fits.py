@@ -43,6 +43,10 @@ _TIMES_NOT_USED = (
     "(`--machine`)"
 )
 
+_PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
+_SHARPNESS_PRECISION = 0.01
+_MAX_STEPS, _TOL = 50, 1e-9
+
 
 def check(
     options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
@@ -233,11 +237,6 @@ def _bias_lines(
 
 def _interval(effect: Estimate) -> str:
     return f"{effect.value:+.2f} ({effect.low:+.2f} to {effect.high:+.2f})"
-
-
-_PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
-_SHARPNESS_PRECISION = 0.01
-_MAX_STEPS, _TOL = 50, 1e-9
 
 
 class PairBias(NamedTuple):

@@ -30,6 +30,14 @@ from annotruth.models.latent_classes import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 
+_MOST_LINES = 5  # annotators who changed that the summary names
+_SURE = 0.05  # p-values below it are named a trend
+_COLUMNS = {
+    "over_time": "annotator from to n_labels reliability low high",
+    "changes_over_time": "annotator at n_before n_after probability before after",
+    "crowd_over_time": "by from to n_labels reliability low high",
+}
+
 
 def add_over_time(fit: Fit, estimator: Estimator) -> Fit:
     """Return a fit with results over time; ``estimator`` holds the fit, and fits again if need be.
@@ -107,15 +115,6 @@ def _reliability_of_labels(
         weights = evidence.weights[labels.annotator[j]] / p
         reliability[j] = weights @ evidence.levels / weights.sum(axis=1)
     return reliability
-
-
-_MOST_LINES = 5  # annotators who changed that the summary names
-_SURE = 0.05  # p-values below it are named a trend
-_COLUMNS = {
-    "over_time": "annotator from to n_labels reliability low high",
-    "changes_over_time": "annotator at n_before n_after probability before after",
-    "crowd_over_time": "by from to n_labels reliability low high",
-}
 
 
 def further_results(

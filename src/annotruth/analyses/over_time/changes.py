@@ -29,6 +29,22 @@ _PSEUDO_ANNOTATORS, _PSEUDO_CHANGING, _PSEUDO_LEVELS = 5.0, 0.5, 1.0
 _TOL, _MAX_ITER = 1e-6, 500
 _MAX_LABELS = 200_000  # that the model is learned from, about
 
+MIN_LABELS = 10
+"""Annotators with fewer labels are taken as constant: so few cannot show a change."""
+
+LEAST_BEFORE_AND_AFTER = 5
+"""The least number of labels before a change, and after it."""
+
+LIKELY = 0.5
+"""The probability above which an annotator is likely to change."""
+
+MAX_ALARMS = 0.04
+"""The share of shuffled orders of labels that may show a change as clearly as the order of time."""
+
+_MAX_SHUFFLES = 99  # of the labels of a sequence
+_N_SHUFFLED = 2000  # sequences to which others of about their length are compared, about
+_FAR = 16  # labels from the place of a change: all places so far away count alike
+
 
 class ChangeModel(NamedTuple):
     """Parameters of the model."""
@@ -127,23 +143,6 @@ def _learn_share(log_bayes_factors: Floats) -> float:
         if abs(share - before) < _TOL:
             break
     return share
-
-
-MIN_LABELS = 10
-"""Annotators with fewer labels are taken as constant: so few cannot show a change."""
-
-LEAST_BEFORE_AND_AFTER = 5
-"""The least number of labels before a change, and after it."""
-
-LIKELY = 0.5
-"""The probability above which an annotator is likely to change."""
-
-MAX_ALARMS = 0.04
-"""The share of shuffled orders of labels that may show a change as clearly as the order of time."""
-
-_MAX_SHUFFLES = 99  # of the labels of a sequence
-_N_SHUFFLED = 2000  # sequences to which others of about their length are compared, about
-_FAR = 16  # labels from the place of a change: all places so far away count alike
 
 
 class FoundChanges(NamedTuple):

@@ -35,6 +35,13 @@ N_BINS = 10
 _N_STEPS, _TOL = 20, 1e-3
 _LEAST = 0.01  # distance of reliabilities from 0 and 1
 
+N_FIFTHS = 5
+"""The number of bins of an annotator's seconds: fifths."""
+
+_N_FOLDS = 5
+_SHARE_TOL, _MAX_ITER = 1e-5, 500
+_STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
+
 
 class Trend(NamedTuple):
     """Whether reliability rises or falls from an annotator's first to their last label."""
@@ -122,14 +129,6 @@ def find_trend(sample: Sample) -> Trend | None:
     z = statistic / np.sqrt(squares.sum())
     information = float(((u * x) ** 2).sum())
     return Trend(statistic / (information + 1.0), float(2.0 * ndtr(-abs(z))))
-
-
-N_FIFTHS = 5
-"""The number of bins of an annotator's seconds: fifths."""
-
-_N_FOLDS = 5
-_SHARE_TOL, _MAX_ITER = 1e-5, 500
-_STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
 
 class HeldOutGain(NamedTuple):

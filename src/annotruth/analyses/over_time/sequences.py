@@ -15,6 +15,12 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
+_LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
+MAX_LABELS = 100_000
+"""Of more labels, about so many are used, if these are of enough annotators."""
+
+_MIN_ANNOTATORS = 100
+
 
 class SortedLabels(NamedTuple):
     """Labels sorted by annotator, and within one by something else."""
@@ -156,9 +162,6 @@ class Sequences:
         return np.repeat(self.begin, self.lengths) + self.positions()
 
 
-_LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
-
-
 class Windows(NamedTuple):
     """Windows of the labels of sequences, which they divide evenly."""
 
@@ -194,12 +197,6 @@ class Windows(NamedTuple):
             self.end - np.cumsum(n_windows), n_windows
         )
         return numbers
-
-
-MAX_LABELS = 100_000
-"""Of more labels, about so many are used, if these are of enough annotators."""
-
-_MIN_ANNOTATORS = 100
 
 
 class Sample(NamedTuple):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from annotruth.io.writers import LazyTable
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
-from annotruth.models.fits.kinds import Kind
+from annotruth.models.fits.accessors import Kind
 from annotruth.models.fits.tables import annotator_rows
 from annotruth.models.pairs.beside import win_table
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Outcomes, Predictions, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Predictions, Sites, VoteDifferences
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
@@ -63,7 +63,7 @@ class PairEstimate:
     pair_tie_variance: float = _PAIR_TIE_VARIANCE  # of their prior
     cell_tie: Floats | float = 0.0  # what each vote's context adds, by the votes of others there
     cell_tie_variance: float = 0.0
-    left_out: list[Differences] = field(default_factory=list)  # by others' votes, of each group
+    left_out: list[VoteDifferences] = field(default_factory=list)  # by others' votes, of each group
     history: list[float] = field(default_factory=list)  # the log-likelihood after each round
     converged: bool = False
     plain: Floats | None = None  # the scores of all votes counted alike, where they are known
@@ -143,7 +143,7 @@ class EvaluatedVotes(NamedTuple):
     """Votes, or classes of an annotator's votes with nearly the same difference."""
 
     outcomes: Outcomes
-    left_out: list[Differences]
+    left_out: list[VoteDifferences]
     annotator: Codes
     n_votes: Floats
 
@@ -170,7 +170,7 @@ def _in_classes(now: PairEstimate) -> EvaluatedVotes:
         weight=count,
         tie_odds=np.ones(len(used)),
     )
-    return EvaluatedVotes(outcomes, [Differences(total / count, spread / count)], who, count)
+    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
 
 
 def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:

@@ -13,6 +13,7 @@ from annotruth.models.base_fit import Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.beside import PLAIN_SCORES
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts, sums_at
 from annotruth.models.pairs.pair_gpm.annotators import (
@@ -39,7 +40,6 @@ from annotruth.models.pairs.pair_gpm.verdicts import (
 )
 from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
-from annotruth.models.pairs.sanity import PLAIN_SCORES
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT
