@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
@@ -351,9 +351,12 @@ def expands_parameter(
     return decorate
 
 
-def takes_read_options(flags: Flags = READ_FLAGS) -> Callable[[Command], Command]:
-    """Give a command the flags for reading in place of its parameter ``read``, a `ReadOptions`."""
-    return expands_parameter("read", flags, make_read_options)
+def takes_read_options(
+    flags: Flags = READ_FLAGS, *, without: Collection[str] = ()
+) -> Callable[[Command], Command]:
+    """Give a command flags for reading in place of its parameter ``read``, a `ReadOptions`."""
+    taken = {name: flag for name, flag in flags.items() if name not in without}
+    return expands_parameter("read", taken, make_read_options)
 
 
 def with_options(command: Command) -> Command:

@@ -88,16 +88,19 @@ def content(
     ``embed``: the folder of files to put into the page: items' images, audio and video by path.
     ``max_bytes``: how much of the file tables may take.
     """
-    against = compare_with_truth(fit, truth)
+    has_truth = truth is not None or bool((fit.data.known >= 0).any())
+    against = compare_with_truth(fit, truth) if has_truth else None
     consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
     bins = category_bins(fit.data, _MAX_CELLS)
     fit_charts = FitCharts(fit)
     charts = charts_of(fit_charts, fit)
-    verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], against.measured)
+    verdict = verdict_of(
+        fit, advice, fit_charts.agreement_rows[0], against.measured if against else None
+    )
     before = [
         verdict_section(fit, advice, verdict, arguments or "LABELS"),
         *([] if fit.earlier_fits is None else [since_last_fit(fit, changes)]),
-        against.section,
+        *([against.section] if against else []),
         _annotators(fit, charts, annotator_table(fit, consensus, advice, bins), advice),
     ]
     after = [
@@ -160,12 +163,14 @@ def _pack(
     What is too much is left out: first the labels of the least difficult items, then these items.
     """
     votes, people = ItemVotes(fit), annotator_rows(fit, consensus)
-    content = ItemContent(fit.data.covariates.items)
+    covariates = fit.data.covariates.items
+    content = ItemContent(covariates) if covariates else None
     max_rows = n_opened = fit.data.n_items
     while True:
         rows = item_rows(consensus, max_rows)
         items = item_table(fit, consensus, advice, max_rows)
-        items.columns[1:1] = content.columns(rows)
+        if content is not None:
+            items.columns[1:1] = content.columns(rows)
         packed = pack({**data, "tables": {**data["tables"], "items": vars(items)}})
         room = max_bytes - len(packed)
         labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
@@ -176,9 +181,10 @@ def _pack(
             break
         max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
         n_opened = min(n_opened, max_rows)
-    files = {} if embed is None else content.embedded(rows, embed)
+    files = {} if content is None or embed is None else content.embedded(rows, embed)
+    sources = {} if content is None else content.sources(rows, files)
     parts = [packed, labels, *([plain_json(files)] if files else [])]
-    return _PackedTables("\n".join(parts), items, n_opened, content.sources(rows, files))
+    return _PackedTables("\n".join(parts), items, n_opened, sources)
 
 
 def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice) -> Section:

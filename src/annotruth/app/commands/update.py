@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from annotruth.app import console, named_files
 from annotruth.app.commands.rank import rank_entries
 from annotruth.app.console import json_entries, print_result
-from annotruth.app.options import READ_FLAGS, takes_read_options
+from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 
 if TYPE_CHECKING:
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
 
-# The scale of a fit stays.
-_READ_FLAGS = {
-    name: flag for name, flag in READ_FLAGS.items() if name not in ("scale", "categories", "bins")
-}
 
-
-@takes_read_options(_READ_FLAGS)
+@takes_read_options(without=("scale", "categories", "bins"))
 @takes_outputs()
 def update(
     *,
