@@ -51,6 +51,19 @@ def run(monkeypatch, capsys):
     return run
 
 
+@pytest.fixture
+def refused(run):
+    """Run a command that is refused, in one line and with exit code 2; return the line."""
+
+    def refused(*words):
+        code, out, err = run(*words)
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        return err
+
+    return refused
+
+
 def random_labels(
     rng: np.random.Generator,
     *,

@@ -120,6 +120,7 @@ RETIRED_WORDS = (
             *("src/annotruth/io/formats", "tests/io/formats", "src/annotruth/crowdkit"),
             *(
                 "src/annotruth/sets",
+                "src/annotruth/report/sets.py",
                 "src/annotruth/kernels/sets",
                 "src/annotruth/observations/sets.py",
             ),

@@ -92,7 +92,7 @@ def copy_llmfao(folder: Path) -> None:
         scores[n] = at.rank(rows, machines=names) if n else at.rank(rows)
     plain = at.rank(rows)
 
-    def moved(a: at.Fit, b: at.Fit) -> float:
+    def moved(a: at.Fit[Any], b: at.Fit[Any]) -> float:
         return float(np.abs(a.scores.mean - b.scores.mean).max())
 
     print(f"scores moved by one copy of gpt-4: {moved(scores[0], scores[1]):.3f}")

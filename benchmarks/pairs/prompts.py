@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.pairs.beside import rank_correlation
 from annotruth.models.pairs.pair_gpm.estimation import MARGINAL
 from annotruth.models.pairs.registry import get_pair_model
-from annotruth.models.pairs.sanity import rank_correlation
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import fit_votes

@@ -19,8 +19,8 @@ import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.models.registry import make_estimator
 from annotruth.models.result import Fit
-from annotruth.questions.page import estimates, mean_correlation
 from annotruth.questions.sharing import SharedEvidence, choose_sharing
+from annotruth.report.questions import estimates, mean_correlation
 from annotruth.simulate import QuestionSimulation
 from benchmarks import machine
 

@@ -218,7 +218,8 @@ def _children(supervisor_pid: int) -> dict[str, int]:
         for pid in children.split():
             with suppress(OSError):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
-                found[command.strip("\0").rpartition(".")[2]] = int(pid)
+                _, _, part = command.rpartition("annotruth.serve.")  # the module, <part>.<file>
+                found[part.partition(".")[0]] = int(pid)
     return found
 
 

@@ -114,6 +114,7 @@ def _simulated(options: Mapping[str, Any], seed: int) -> Compared:
     made = at.simulate.sets(seed=seed, **options)
     compared, fit = _compare(made.answers, made.truth)
     spammers = made.behavior != "serious"
+    assert fit.spammer is not None
     found = fit.spammer[spammers].mean() if spammers.any() else np.nan
     return compared._replace(found=found, wrong=fit.spammer[~spammers].mean())
 

@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
     from annotruth.models.confusion.bwa import BWA
-    from annotruth.models.confusion.dawid_skene import DawidSkene
+    from annotruth.models.confusion.dawid_skene import DawidSkene, OneCoin
     from annotruth.models.confusion.glad import GLAD
     from annotruth.models.confusion.mace import MACE
-    from annotruth.models.confusion.one_coin import OneCoin
     from annotruth.models.gpm import GPM
     from annotruth.models.pairs.bradley_terry import BradleyTerry
     from annotruth.models.pairs.crowd_bt import CrowdBT
@@ -78,22 +77,22 @@ bind(
         "distributed.update": "annotruth.models.storage.folder:refuse_distributed",
         "comparisons.kind": "annotruth.models.pairs.result:COMPARISONS",
         "comparisons.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
-        "comparisons.notebook": "annotruth.report.pairs.notebook:rank_block",
+        "comparisons.notebook": "annotruth.report.notebook:rank_block",
         "comparisons.plot": "annotruth.report.charts.rank_charts:RankCharts",
         "comparisons.read": "annotruth.io.readers:comparisons_of",
-        "comparisons.report": "annotruth.report.pairs.page:write_rank_report",
+        "comparisons.report": "annotruth.report.page:write_report",
         "comparisons.save": "annotruth.models.storage:save",
         "comparisons.update": "annotruth.ranking:update_ranking",
         "comparisons.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
         "sets.kind": "annotruth.sets.fit:SETS",
         "sets.evaluate": "annotruth.sets.fit:evaluate_sets",
         "sets.model": "annotruth.sets.model:SetModel",
-        "sets.report": "annotruth.sets.page:write_set_report",
+        "sets.report": "annotruth.report.page:write_report",
         "sets.save": "annotruth.models.storage:save",
         "sets.update": "annotruth.models.storage.folder:refuse_sets",
         "sets.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
         "questions.load": "annotruth.questions.result:load_questions",
-        "questions.report": "annotruth.questions.page:write_question_report",
+        "questions.report": "annotruth.report.page:write_report",
         "Advice.notebook": "annotruth.report.notebook:advice_block",
         "Changes.notebook": "annotruth.report.notebook:changes_block",
         "Plan.notebook": "annotruth.report.notebook:plan_block",
@@ -184,7 +183,7 @@ _MODULE_OF = {
     "MajorityVote": "annotruth.models.baselines",
     "MeanScore": "annotruth.models.baselines",
     "MedianScore": "annotruth.models.baselines",
-    "OneCoin": "annotruth.models.confusion.one_coin",
+    "OneCoin": "annotruth.models.confusion.dawid_skene",
     "OrdinalBinary": "annotruth.models.scales.ordinal_binary",
     "OrdinalMixture": "annotruth.models.scales.ordinal_mixture",
     "OutputError": "annotruth.errors",

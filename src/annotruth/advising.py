@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from annotruth.analyses.advice.advice import Advice, advise, check_budget
+from annotruth.analyses.advice.plan import Plan, check_target, plan
 from annotruth.api import fit
 from annotruth.errors import InputError
 from annotruth.io.readers import reading_stage
@@ -12,10 +14,7 @@ from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
-
-if TYPE_CHECKING:
-    from annotruth.analyses.advice.advice import Advice
-    from annotruth.analyses.advice.plan import Plan
+from annotruth.updating import fit_without_dropped
 
 
 def next_labels(
@@ -46,8 +45,6 @@ def next_labels(
     Advice
         ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
     """
-    from annotruth.analyses.advice.advice import advise, check_budget
-
     check_budget(budget)
     fitted = fit_or_load(
         data,
@@ -91,8 +88,6 @@ def plan_labels(
     model, gold, annotator_prior, progress, read, **options
         As for `fit`; only with labels.
     """
-    from annotruth.analyses.advice.plan import check_target, plan
-
     check_target(target, value)
     fitted = fit_or_load(
         data,
@@ -146,6 +141,4 @@ def fit_or_load(
     saved: Fit = load_fit(data, "labels")
     if "drop" not in read.changed():
         return saved
-    from annotruth.updating import fit_without_dropped
-
     return fit_without_dropped(saved, read, progress=progress)

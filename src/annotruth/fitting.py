@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from annotruth.analyses import check_analyses, fit_with_analysis
+from annotruth.bindings import bound
 from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, shown
 from annotruth.io.parse import load_table
@@ -262,9 +263,7 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     """Return the request with the model, options and scale of ``warm_start``, and that fit."""
     if "warm_start" not in request.special:
         return request, None
-    from annotruth.models.storage import load_fit  # few fits continue others
-
-    previous: Fit = load_fit(request.special["warm_start"], "labels")
+    previous = _loaded(request.special["warm_start"])
     on_scale = _are_labels(request.data) or is_fit(request.data)  # these have a scale
     if not on_scale and not request.read.changed().keys() & {"scale", "categories", "bins"}:
         scale = previous.data.scale
@@ -278,6 +277,12 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
     return request, previous
+
+
+def _loaded(fit: Any) -> Fit:
+    """Return a fit of labels, or the one that is saved in a folder."""
+    found: Fit = bound("load_fit")(fit, "labels")
+    return found
 
 
 def _named_estimator(request: FitRequest) -> Estimator | None:
@@ -306,10 +311,7 @@ def _check_memory(estimator: Estimator | None) -> None:
 
 def _labels_of_fit(request: FitRequest, estimator: Estimator | None) -> Labels:
     """Return the labels of a fit, without what the model cannot use."""
-    from annotruth.models.storage import load_fit  # few fits start from others
-
-    before: Fit = load_fit(request.data, "labels")
-    labels = replace(before.data, annotator_weight=None)
+    labels = replace(_loaded(request.data).data, annotator_weight=None)
     if estimator is None or not estimator.capabilities.classifier or "by" in request.special:
         return replace(labels, classifier=None)
     return labels

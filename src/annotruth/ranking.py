@@ -6,8 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, check_pair_budget
+from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, plan_pairs
+from annotruth.analyses.machines.fits import check_pair_machine_options, rank_with_machines
+from annotruth.analyses.machines.judges import refuse_margin_alone
 from annotruth.errors import InputError
 from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -25,12 +29,8 @@ from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
+from annotruth.selection.choose import Choice, choose_n_groups, choose_pair_model
 from annotruth.updating import UpdatedFit, refuse_machines
-
-if TYPE_CHECKING:
-    from annotruth.analyses.advice.pairs.advice import PairAdvice
-    from annotruth.analyses.advice.pairs.plan import PairPlan
-    from annotruth.selection.choose import Choice
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -99,8 +99,6 @@ def rank(
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        from annotruth.analyses.machines.judges import refuse_margin_alone
-
         refuse_margin_alone(machines, machine_margin)
         _check_machines(estimator, read, machine_margin, warm_start, auto=auto)
     start_stage(progress, reading_stage(data))
@@ -108,14 +106,10 @@ def rank(
     comparisons = _load(data, keep.options(read))
     keep.check(comparisons, estimator.name)
     if machines:
-        from annotruth.analyses.machines.fits import rank_with_machines
-
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
     elif auto:
-        from annotruth.selection.choose import choose_n_groups
-
         start_stage(progress, "choosing the number of taste groups")
         choice = choose_n_groups(estimator, comparisons, progress=progress)
         estimator.set_params(n_groups=choice.n_groups)
@@ -193,8 +187,6 @@ def _check_machines(
     auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
-    from annotruth.analyses.machines.fits import check_pair_machine_options
-
     others = (
         ("memory (`--memory`)", read.memory),
         ("a warm start (`--warm-start`)", warm_start),
@@ -278,8 +270,6 @@ def compare_rankings(
     Choice
         ``table()`` has one row per model, best first; ``why`` says which to take.
     """
-    from annotruth.selection.choose import choose_pair_model
-
     read = ReadOptions.of(read, options)
     names = names_to_compare(models, PAIR_MODELS)
     estimators = [make_pair_estimator(name, {}) for name in names]
@@ -334,8 +324,6 @@ def next_comparisons(
     >>> at.next_comparisons(made.comparisons, budget=5, model="bradley-terry").n_add
     5
     """
-    from annotruth.analyses.advice.pairs.advice import advise_pairs, check_pair_budget
-
     check_pair_budget(budget)
     fitted = _fit_or_load(data, model, progress, read, options)
     start_stage(progress, "computing what comparisons gain")
@@ -375,8 +363,6 @@ def plan_comparisons(
     >>> at.plan_comparisons(made.comparisons, "tau", 0.3, model="bradley-terry").advised.per_item
     0.0
     """
-    from annotruth.analyses.advice.pairs.plan import check_pair_target, plan_pairs
-
     check_pair_target(target, value)
     fitted = _fit_or_load(data, model, progress, read, options)
     start_stage(progress, "simulating more comparisons")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from annotruth.analyses.groups.fit import fit_groups_again
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
 from annotruth.io.drop_list import leave_out
@@ -93,8 +94,6 @@ def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None 
     estimator = make_estimator(before.model, settings_of(before))
     start_stage(progress, f"fitting {estimator.name}")
     if "groups" in before.further:
-        from annotruth.analyses.groups.fit import fit_groups_again
-
         return fit_groups_again(before, estimator, labels, progress)
     estimator.fit(labels, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)

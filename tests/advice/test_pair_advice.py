@@ -284,22 +284,13 @@ def test_plans_say_how_many_comparisons_reach_a_target(fit):
     assert plan.to_dict()["advised"]["total"] == total
     again = plan_pairs(fit, "tau", 0.75)
     assert again.to_dict() == plan.to_dict()
-
-
-def test_a_target_that_is_reached_needs_nothing(fit):
-    assert plan_pairs(fit, "tau", 0.1).advised.per_item == 0.0
+    assert plan_pairs(fit, "tau", 0.1).advised.per_item == 0.0  # is reached
     assert plan_pairs(fit, "score", 9.0).evenly.per_item == 0.0
-
-
-def test_a_score_target_needs_more_for_narrower_intervals(fit):
     wide, narrow = (plan_pairs(fit, "score", value) for value in (0.8, 0.6))
     assert wide.evenly.per_item < narrow.evenly.per_item
-
-
-def test_targets_out_of_reach_are_said_to_be(fit):
-    plan = plan_pairs(fit, "tau", 0.9999)
-    assert plan.advised.per_item is None
-    assert "out of reach, 60 more comparisons per item give 0." in plan.summary()
+    far = plan_pairs(fit, "tau", 0.9999)
+    assert far.advised.per_item is None
+    assert "out of reach, 60 more comparisons per item give 0." in far.summary()
 
 
 def test_a_plan_asks_for_comparisons_that_hardly_change_the_ranking_if_the_target_needs_them():
@@ -371,3 +362,24 @@ def test_what_would_change_the_first_three_is_said():
     far = ranking([(k, k + 1, 0) for k in range(4)], [9.0, 8.0, 7.0, -7.0, -8.0], sd=0.1)
     assert advise_pairs(far).top.n_separate == 0
     assert advise_pairs(ranking([(0, 1, 0), (1, 2, 0)], [1.0, 0.0, -1.0])).top is None
+
+
+def test_annotators_may_compare_a_pair_again_on_another_prompt():
+    rows = [
+        {"left": a, "right": b, "annotator": s, "winner": "left", "prompt": f"{a}{b}{n}"}
+        for s in range(3)
+        for n in range(4)
+        for a, b in ("ab", "bc", "ca")
+    ]
+    advice = advise_pairs(at.rank(rows, "bradley-terry"), budget=6)
+    table = advice.comparison_table()
+    assert table["annotator"].null_count == 0
+    voted = {
+        (frozenset((row["left"], row["right"])), row["annotator"], row["prompt"]) for row in rows
+    }
+    for row in table.to_pylist():
+        assert (
+            frozenset((row["left"], row["right"])),
+            row["annotator"],
+            row["context"],
+        ) not in voted

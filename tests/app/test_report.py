@@ -32,10 +32,10 @@ def test_a_saved_fit_has_the_report_of_the_fit(run, labels, tmp_path, model):
     assert 'id="since"' not in pages[0]
 
 
-def test_a_folder_without_a_fit_is_refused(run, tmp_path):
-    code, out, err = run("report", tmp_path, "--report", tmp_path / "report.html")
-    assert (code, out) == (2, "")
-    assert "this is a folder with no saved fit in it" in err
+def test_a_folder_without_a_fit_is_refused(refused, tmp_path):
+    assert "this is a folder with no saved fit in it" in refused(
+        "report", tmp_path, "--report", tmp_path / "report.html"
+    )
     assert not (tmp_path / "report.html").exists()
 
 
@@ -53,12 +53,12 @@ def test_labels_are_fitted_first_and_the_old_option_still_works(run, labels, tmp
     assert "--out" not in run("report", "--help")[1]
 
 
-def test_options_of_labels_are_refused_for_a_fit(run, labels, tmp_path):
+def test_options_of_labels_are_refused_for_a_fit(run, refused, labels, tmp_path):
     assert run("fit", labels, "--model", "gpm", "--save", tmp_path / "fit", "--quiet")[0] == 0
     words = ("--model", "gpm", "--report", tmp_path / "r.html")
-    code, out, err = run("report", tmp_path / "fit", *words)
-    assert (code, out) == (2, "")
-    assert "model: only for labels, and this is a fit" in err
+    assert "model: only for labels, and this is a fit" in refused(
+        "report", tmp_path / "fit", *words
+    )
 
 
 def test_truth_and_the_command_reach_the_report(run, labels, tmp_path):

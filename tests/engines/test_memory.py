@@ -155,7 +155,7 @@ def test_annotators_are_divided_into_ranges_that_cover_all(make_labels):
 
     for threads in (1, 3):
         with closing(session_with(add_one, labels, threads)) as session:
-            session.run_over_annotators("count.all", 1_000, done)
+            session.run_over_annotators("count.all", 1_000, out=done)
     np.testing.assert_array_equal(done, 2.0)
 
 

@@ -19,73 +19,47 @@ from annotruth.io.readers import read_labels
 HEADER = b"item,annotator,label\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "facts"),
-    [
-        pytest.param(b"", ["empty"], id="empty"),
-        pytest.param(b" \n\t\r\n ", ["only whitespace"], id="whitespace"),
-        pytest.param(b"\xef\xbb\xbf", ["only whitespace"], id="byte order mark alone"),
-        pytest.param(HEADER, ["no rows"], id="header"),
-        pytest.param(HEADER.strip(), ["no rows"], id="header without a line end"),
-        pytest.param(HEADER + b"\n\n", ["no rows"], id="header and blank lines"),
-        pytest.param(
-            b"item,annotator\n1,ann\n", ["no column for the label", "item, annotator"], id="column"
-        ),
-        pytest.param(HEADER + b"1,ann,\n2,ann,\n", ["every row", "empty"], id="no labels"),
-        pytest.param(HEADER + b"1,ann,2\n,ann,2\n", ["row 2", "no item"], id="no item"),
-        pytest.param(
-            HEADER + b"1,ann,2\n\n1,bob\n", ["row 2 (line 4)", "2 fields", "has 3"], id="short"
-        ),
-        pytest.param(HEADER + b'"1\n2",a,2\n1,a,2,9\n', ["row 2 (line 4)", "4 fields"], id="long"),
-        pytest.param(HEADER + b"1,ann,2\n  \n", ["row 2 (line 3)", "1 field "], id="spaces"),
-        pytest.param(
-            HEADER + b"1,ann,2\n1,bob,\xe9t\xe9\n",
-            ["byte 35 (line 3)", "0xe9", "UTF-8"],
-            id="latin",
-        ),
-        pytest.param(b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"], id="name"),
-        pytest.param(HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"], id="truncated letter"),
-        pytest.param(HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"], id="utf-16"),
-        pytest.param(HEADER.decode().encode("utf-32"), ["UTF-32", "UTF-8"], id="utf-32"),
-        pytest.param(
-            b"1,ann,2\n1,bob,3\n", ["no column for the item", "put one before it"], id="no names"
-        ),
-        pytest.param(HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"], id="utf-16 unmarked"),
-        pytest.param(HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"], id="nul"),
-        pytest.param(
-            bytes(range(1, 256)) * 9,
-            ["control characters", "not a text table"],
-            id="control characters",
-        ),
-        pytest.param(
-            b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"], id="twice"
-        ),
-        pytest.param(
-            b"item annotator label\n1 ann 2 x\n", ["one column", "'item annotator label'"], id="one"
-        ),
-        pytest.param(
-            HEADER + b'1,ann,2\n1,bob,"2\n2,ann,1\n', ["row 2 (line 3)", "never closed"], id="quote"
-        ),
-        pytest.param(
-            HEADER + b'1,ann,2\n1,"bob,2\n2,ann,1\n',
-            ["row 2 (line 3)", "never closed"],
-            id="quote2",
-        ),
-        pytest.param(b'item,"annotator,label\n1,ann,2\n', ["header", "quotes"], id="quoted header"),
-        pytest.param(b'{"item": 1}\n', ["the name says a CSV", "rename"], id="json"),
-        pytest.param(HEADER + b"1,ann,2\n1,ann,3\n", ["labelled twice"], id="labelled twice"),
-        pytest.param(
-            HEADER + b"1,ann,2\n" + HEADER + b"1,bob,2\n" + HEADER,
-            ["row 2 repeats the names of the columns (2 in all)", "name each"],
-            id="joined files",
-        ),
-        pytest.param(
-            b"\xef\xbb\xbf" + HEADER + b"1,ann,2\n\xef\xbb\xbf" + HEADER + b"1,bob,2\n",
-            ["row 2 repeats the names of the columns (1 in all)", "name each"],
-            id="joined files with byte order marks",
-        ),
-    ],
-)
+BAD_CSV_FILES = {
+    "empty": (b"", ["empty"]),
+    "whitespace": (b" \n\t\r\n ", ["only whitespace"]),
+    "byte order mark alone": (b"\xef\xbb\xbf", ["only whitespace"]),
+    "header": (HEADER, ["no rows"]),
+    "header without a line end": (HEADER.strip(), ["no rows"]),
+    "header and blank lines": (HEADER + b"\n\n", ["no rows"]),
+    "column": (b"item,annotator\n1,ann\n", ["no column for the label", "item, annotator"]),
+    "no labels": (HEADER + b"1,ann,\n2,ann,\n", ["every row", "empty"]),
+    "no item": (HEADER + b"1,ann,2\n,ann,2\n", ["row 2", "no item"]),
+    "short": (HEADER + b"1,ann,2\n\n1,bob\n", ["row 2 (line 4)", "2 fields", "has 3"]),
+    "long": (HEADER + b'"1\n2",a,2\n1,a,2,9\n', ["row 2 (line 4)", "4 fields"]),
+    "spaces": (HEADER + b"1,ann,2\n  \n", ["row 2 (line 3)", "1 field "]),
+    "latin": (HEADER + b"1,ann,2\n1,bob,\xe9t\xe9\n", ["byte 35 (line 3)", "0xe9", "UTF-8"]),
+    "name": (b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"]),
+    "truncated letter": (HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"]),
+    "utf-16": (HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"]),
+    "utf-32": (HEADER.decode().encode("utf-32"), ["UTF-32", "UTF-8"]),
+    "no names": (b"1,ann,2\n1,bob,3\n", ["no column for the item", "put one before it"]),
+    "utf-16 unmarked": (HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"]),
+    "nul": (HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"]),
+    "control characters": (bytes(range(1, 256)) * 9, ["control characters", "not a text table"]),
+    "twice": (b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"]),
+    "one": (b"item annotator label\n1 ann 2 x\n", ["one column", "'item annotator label'"]),
+    "quote": (HEADER + b'1,ann,2\n1,bob,"2\n2,ann,1\n', ["row 2 (line 3)", "never closed"]),
+    "quote2": (HEADER + b'1,ann,2\n1,"bob,2\n2,ann,1\n', ["row 2 (line 3)", "never closed"]),
+    "quoted header": (b'item,"annotator,label\n1,ann,2\n', ["header", "quotes"]),
+    "json": (b'{"item": 1}\n', ["the name says a CSV", "rename"]),
+    "labelled twice": (HEADER + b"1,ann,2\n1,ann,3\n", ["labelled twice"]),
+    "joined files": (
+        HEADER + b"1,ann,2\n" + HEADER + b"1,bob,2\n" + HEADER,
+        ["row 2 repeats the names of the columns (2 in all)", "name each"],
+    ),
+    "joined files with byte order marks": (
+        b"\xef\xbb\xbf" + HEADER + b"1,ann,2\n\xef\xbb\xbf" + HEADER + b"1,bob,2\n",
+        ["row 2 repeats the names of the columns (1 in all)", "name each"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "facts"), BAD_CSV_FILES.values(), ids=BAD_CSV_FILES)
 def test_bad_csv_files_are_refused(refused, content, facts):
     text = refused(content)
     for fact in facts:
@@ -95,58 +69,47 @@ def test_bad_csv_files_are_refused(refused, content, facts):
 LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
 
 
-@pytest.mark.parametrize(
-    ("content", "facts"),
-    [
-        pytest.param(LINE + b'{"item": 2,\n', ["line 2", "at character 12"], id="malformed"),
-        pytest.param(LINE + b"\n[1, 2]\n", ["line 3", "list", "object"], id="not an object"),
-        pytest.param(LINE + b"3\n", ["line 2", "int", "object"], id="number"),
-        pytest.param(b"[1, 2]", ["JSON list", "one object per line"], id="list"),
-        pytest.param(
-            LINE + LINE.replace(b"2}", b'"good"}'),
-            ["'label' mixes int and str", "row 2", "'good'"],
-            id="mixed",
-        ),
-        pytest.param(LINE + LINE.replace(b"2}", b"true}"), ["mixes int and bool"], id="bool"),
-        pytest.param(LINE + b'{"item": 1, "item": 2}\n', ["line 2", "'item' twice"], id="twice"),
-        pytest.param(LINE + b'{"item": "\xff"}\n', ["byte 54 (line 2)", "0xff"], id="utf-8"),
-        pytest.param(LINE + b"\0\n", ["byte 44 is NUL"], id="nul"),
-        pytest.param(b'{"item": 1, "label": 2}\n', ["no column for the annotator"], id="column"),
-        pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
-        pytest.param(b"[" * 100_000, ["not JSON", "nested too deeply"], id="deep"),
-        pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "not JSON"], id="deep object"),
-        pytest.param(
-            LINE + b'{"item": ' + b"[" * 30_000 + b"]" * 30_000 + b"}\n",
-            ["line 2", "nested too deeply"],
-            id="deep and closed",
-        ),
-        pytest.param(
-            LINE + b'{"item":\n' + b"[\n" * 30_000 + b"]\n" * 30_000 + b"}\n",
-            ["line 2", "not JSON"],
-            id="deep over lines",
-        ),
-        pytest.param(
-            LINE + b'{"item": ' + b'{"a[": [[],' * 30_000 + b"1" + b"]}" * 30_000 + b"}\n",
-            ["line 2", "nested too deeply"],
-            id="deep objects",
-        ),
-        pytest.param(
-            LINE + b'{"item": ' + b"[" * 150 + b"]" * 150 + b"}\n",
-            ["line 2", "nested too deeply"],
-            id="deep but no crash",
-        ),
-        pytest.param(
-            LINE + b'{"item": ' + b"9" * 5000 + b"}\n", ["line 2", "too many digits"], id="digits"
-        ),
-        pytest.param(
-            LINE + LINE.replace(b'"ann"', b'"\\ud800"'), ["'\\ud800' (row 2)"], id="surrogate"
-        ),
-        pytest.param(
-            LINE.replace(b": 2", b': "a\\u0000b"'), ["'a\\x00b' contains a NUL"], id="escaped nul"
-        ),
-        pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
-    ],
-)
+BAD_JSON_LINES = {
+    "malformed": (LINE + b'{"item": 2,\n', ["line 2", "at character 12"]),
+    "not an object": (LINE + b"\n[1, 2]\n", ["line 3", "list", "object"]),
+    "number": (LINE + b"3\n", ["line 2", "int", "object"]),
+    "list": (b"[1, 2]", ["JSON list", "one object per line"]),
+    "mixed": (
+        LINE + LINE.replace(b"2}", b'"good"}'),
+        ["'label' mixes int and str", "row 2", "'good'"],
+    ),
+    "bool": (LINE + LINE.replace(b"2}", b"true}"), ["mixes int and bool"]),
+    "twice": (LINE + b'{"item": 1, "item": 2}\n', ["line 2", "'item' twice"]),
+    "utf-8": (LINE + b'{"item": "\xff"}\n', ["byte 54 (line 2)", "0xff"]),
+    "nul": (LINE + b"\0\n", ["byte 44 is NUL"]),
+    "column": (b'{"item": 1, "label": 2}\n', ["no column for the annotator"]),
+    "no keys": (b"{}\n", ["no column for the item", "none"]),
+    "deep": (b"[" * 100_000, ["not JSON", "nested too deeply"]),
+    "deep object": (b'{"item": ' + b"[" * 100_000, ["line 1", "not JSON"]),
+    "deep and closed": (
+        LINE + b'{"item": ' + b"[" * 30_000 + b"]" * 30_000 + b"}\n",
+        ["line 2", "nested too deeply"],
+    ),
+    "deep over lines": (
+        LINE + b'{"item":\n' + b"[\n" * 30_000 + b"]\n" * 30_000 + b"}\n",
+        ["line 2", "not JSON"],
+    ),
+    "deep objects": (
+        LINE + b'{"item": ' + b'{"a[": [[],' * 30_000 + b"1" + b"]}" * 30_000 + b"}\n",
+        ["line 2", "nested too deeply"],
+    ),
+    "deep but no crash": (
+        LINE + b'{"item": ' + b"[" * 150 + b"]" * 150 + b"}\n",
+        ["line 2", "nested too deeply"],
+    ),
+    "digits": (LINE + b'{"item": ' + b"9" * 5000 + b"}\n", ["line 2", "too many digits"]),
+    "surrogate": (LINE + LINE.replace(b'"ann"', b'"\\ud800"'), ["'\\ud800' (row 2)"]),
+    "escaped nul": (LINE.replace(b": 2", b': "a\\u0000b"'), ["'a\\x00b' contains a NUL"]),
+    "csv": (HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"]),
+}
+
+
+@pytest.mark.parametrize(("content", "facts"), BAD_JSON_LINES.values(), ids=BAD_JSON_LINES)
 def test_bad_json_lines_are_refused(refused, content, facts):
     text = refused(content, "labels.jsonl")
     for fact in facts:

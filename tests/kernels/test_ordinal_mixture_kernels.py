@@ -6,7 +6,7 @@ from scipy.stats import norm
 from tests.kernels.twins import Twins, assert_same
 
 from annotruth.kernels import ordinal_mixture
-from annotruth.models.scales.ordinal_lattice import make_lattice, table_shape
+from annotruth.models.scales.ordinal_steps import make_lattice, table_shape
 
 reference = Twins("ordinal_mixture")
 

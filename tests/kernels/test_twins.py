@@ -16,7 +16,7 @@ from annotruth.kernels.shared import (
     NEVER,
     NOT_SAMPLED,
 )
-from annotruth.models.scales.ordinal_lattice import make_lattice
+from annotruth.models.scales.ordinal_steps import make_lattice
 
 ITEMS, S, K, Z, G = 40, 11, 4, 7, 5  # items, annotators, categories, states, strategies
 EMPTY = np.zeros((0, 0))

@@ -19,13 +19,13 @@ class Twins:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        if "a" not in argument_names(getattr(self._twins, name)):
-            return getattr(self._twins, name)
-        return partial(self._call, argument_names(getattr(self._kernels, name)), name)
+        return partial(self._call, name)
 
-    def _call(self, names, name, block, lo, hi, *values):
-        arrays = dict(zip(names[3:], values, strict=True))
-        call_kernel(getattr(self._twins, name), (block, lo, hi), arrays)
+    def _call(self, name, *values):
+        names, twin = argument_names(getattr(self._kernels, name)), getattr(self._twins, name)
+        n_place = argument_names(twin).index("a")
+        arrays = dict(zip(names[n_place:], values[n_place:], strict=True))
+        call_kernel(twin, values[:n_place], arrays)
 
 
 def assert_same(results, rtol=1e-12, atol=1e-13):

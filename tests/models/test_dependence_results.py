@@ -11,7 +11,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.errors import InputError
 from annotruth.models.evidence import dependent_annotators
-from annotruth.models.evidence.label_evidence import Parts
+from annotruth.models.latent_classes import Parts
 from annotruth.models.robust_gpm import class_model
 from annotruth.observations import Labels
 from annotruth.report.further import dependent_annotators as dependence_section
@@ -76,7 +76,7 @@ def test_independent_annotators_of_classes_are_not_listed(seed, distracted):
     assert fit.further[KIND].facts == {"n_tested": 66, "n_dependent": 0, "significance": 0.05}
     assert len(fit.dependent_annotators()) == 0
     assert "more often than their items explain" not in fit.summary()
-    assert dependence_section(fit.further[KIND]).parts == []
+    assert dependence_section(fit, fit.further[KIND]).parts == []
 
 
 def test_the_best_annotators_are_expected_to_agree():
@@ -176,7 +176,7 @@ def test_the_section_lists_twenty_pairs_and_escapes_names(fit):
     results = fit.further[KIND]
     row = results.tables[KIND].to_pylist()[0] | {"annotator": "<b>"}
     table = results.tables[KIND].from_pylist([row] * 23)
-    section = renderer().show(dependence_section(replace(results, tables={KIND: table})))
+    section = renderer().show(dependence_section(fit, replace(results, tables={KIND: table})))
     assert section.count("&lt;b&gt;") == 20
     assert "And 3 further pairs: see dependent_annotators.csv of --out." in section
 

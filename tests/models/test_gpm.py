@@ -1,17 +1,12 @@
 """GPM: equations, likelihood and results."""
 
-import tracemalloc
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.observations import Labels, Scale
 
 TABLE = [
     ("a", "ann", 1),
@@ -63,38 +58,6 @@ def test_the_first_step_equals_the_papers_equations(engine):
     np.testing.assert_allclose(dense.ravel(), list(theta.values()), rtol=1e-14, atol=1e-16)
     assert fit.history.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-14)
     assert fit.history.objective[0] == pytest.approx(q, rel=1e-13)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_items=st.integers(1, 12),
-    n_annotators=st.integers(1, 8),
-    n_categories=st.integers(1, 6),
-    unused=st.integers(0, 2),
-    n_known=st.integers(0, 2),
-    behavior=st.sampled_from(["uniform", "learned"]),
-    copies=st.integers(1, 6),
-)
-def test_the_log_likelihood_rises_at_every_step(
-    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, behavior, copies
-):
-    rng = np.random.default_rng(seed)
-    # Several labels by one annotator on one item: enough labels for a behavior to be learned.
-    labels = make_labels(
-        rng,
-        n_items=n_items,
-        n_annotators=n_annotators,
-        n_categories=n_categories,
-        unused=unused,
-        copies=copies,
-    )
-    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    fit = at.GPM(behavior=behavior, tol=1e-9, max_iter=200, engine="memory")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        history = fit.fit(labels).result_.history.log_likelihood
-    assert np.isfinite(history).all()
-    assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
 
 
 def test_reliabilities_are_recovered_from_many_labels():
@@ -188,21 +151,6 @@ def test_gold_fixes_the_item_and_changes_the_annotators():
     assert with_gold["d"] > 0.9
 
 
-def test_gold_may_be_a_category_without_labels():
-    fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"a": 2})
-    row = fit.items().set_index("item").loc["a"]
-    assert (row.label, row.p_2, row.p_1, row.entropy) == (2, 1.0, 0.0, 0.0)
-    first = at.fit([("a", "x", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"b": 1})
-    row = first.items().set_index("item").loc["b"]
-    assert (row.label, row.p_1, row.p_2, row.entropy) == (1, 1.0, 0.0, 0.0)
-
-
-def test_a_tie_goes_to_the_first_category_of_the_scale():
-    table = [("a", "x", "lo"), ("a", "y", "hi")]
-    assert at.fit(table, "gpm", categories=["lo", "hi"]).items().label.tolist() == ["lo"]
-    assert at.fit(table, "gpm", categories=["hi", "lo"]).items().label.tolist() == ["hi"]
-
-
 def test_results_of_a_distribution_by_hand():
     votes = [("a", s, r) for s, r in zip("vwxyz", [1, 1, 1, 5, 5], strict=True)]
     with pytest.warns(at.ConvergenceWarning):
@@ -212,52 +160,3 @@ def test_results_of_a_distribution_by_hand():
     assert row.confidence == p.max() == row.p_1
     assert row.expectation == pytest.approx(p[0] + 5 * p[1])
     assert row.entropy == pytest.approx(-(p * np.log(p)).sum())
-
-
-def test_memory_does_not_grow_with_items_times_classes():
-    rng = np.random.default_rng(0)
-    n_items = 200_000
-    item = np.repeat(np.arange(n_items), 2)
-    labels = Labels.from_codes(
-        item,
-        np.tile([0, 1], n_items),
-        rng.integers(1000, size=len(item)),
-        items=np.arange(n_items),
-        annotators=["x", "y"],
-        scale=Scale.nominal(list(range(1000))),
-    )
-    tracemalloc.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        fit = at.fit(labels, "gpm", max_iter=3)
-        fit.item_table()
-        fit.distribution_table()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < n_items * 1000 * 8 / 10
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"behavior": "odd"}, "unknown behavior 'odd': choose uniform or learned"),
-        ({"tol": -1}, "tol must be 0 or more"),
-        ({"tol": float("nan")}, "tol must be 0 or more"),
-        ({"max_iter": 10**20}, "max_iter is 100000000000000000000: integers must be below"),
-        ({"tol": 10**20}, "tol is 100000000000000000000: integers must be below"),
-        ({"tol": float("inf")}, "tol must be 0 or more, and finite, not inf"),
-        ({"max_iter": 0}, "max_iter must be 1 or more"),
-        ({"engine": "abacus"}, "unknown engine 'abacus'"),
-        ({"engine": 2}, "unknown engine 2: choose memory"),
-        ({"shrink": 1}, "gpm has no option 'shrink': it has tol, max_iter"),
-    ],
-)
-def test_invalid_options_are_refused(options, text):
-    with pytest.raises(at.InputError, match=text):
-        at.fit(TABLE, "gpm", **options)
-
-
-@pytest.mark.parametrize("model", [at.GPM, 5])
-def test_a_model_that_is_neither_name_nor_estimator_is_refused(model):
-    with pytest.raises(at.InputError, match="pass a name, or an estimator such as"):
-        at.fit(TABLE, model)

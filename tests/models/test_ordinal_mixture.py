@@ -4,15 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.models.distribution import likelihood_interval
-from annotruth.models.scales.ordinal_lattice import make_lattice
 from annotruth.models.scales.ordinal_mixture import OrdinalMixture
+from annotruth.models.scales.ordinal_steps import make_lattice
 from annotruth.observations import Labels, Scale
 
 TABLE = [
@@ -107,65 +105,6 @@ def test_the_first_step_by_hand(engine):
     np.testing.assert_allclose(fit.annotator_columns["noise"], noise, rtol=1e-12)
     assert fit.history.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-12)
     assert fit.history.objective[0] == pytest.approx(log_posterior, rel=1e-12)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_items=st.integers(1, 12),
-    n_annotators=st.integers(1, 8),
-    n_categories=st.integers(1, 6),
-    unused=st.integers(0, 2),
-    n_known=st.integers(0, 2),
-    behavior=st.sampled_from(["uniform", "learned"]),
-    shapes=st.tuples(st.floats(0.1, 30.0), st.floats(0.1, 30.0)),
-    copies=st.integers(1, 6),
-)
-def test_the_log_posterior_rises_at_every_step(
-    make_labels,
-    seed,
-    n_items,
-    n_annotators,
-    n_categories,
-    unused,
-    n_known,
-    behavior,
-    shapes,
-    copies,
-):
-    rng = np.random.default_rng(seed)
-    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    # Several labels by one annotator on one item: enough labels for a behavior to be learned.
-    cell = np.repeat(labels.cell_of_label(), copies)
-    scale = np.cumsum(rng.choice([1.0, 0.5, 7.0], size=n_categories + unused))
-    labels = Labels.from_codes(
-        labels.item_of_cell()[cell],
-        np.repeat(labels.annotator, copies),
-        labels.cell_category[cell],
-        items=labels.items,
-        annotators=labels.annotators,
-        scale=Scale.ordinal(scale.tolist()),
-    )
-    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    expertise, difficulty = shapes
-    fit = fitted(
-        labels,
-        behavior=behavior,
-        expertise_shape=expertise,
-        difficulty_shape=difficulty,
-        tol=0.0,
-        max_iter=60,
-    )
-    history = fit.history.objective
-    assert np.isfinite(history).all()
-    if len(history) > 1:
-        assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
-    assert ((fit.score >= scale[0]) & (fit.score <= scale[-1])).all()
-    columns = fit.item_columns
-    assert (columns["score_low"] <= fit.score + 1e-9).all()
-    assert (columns["score_high"] >= fit.score - 1e-9).all()
-    assert ((fit.low >= 0) & (fit.low <= fit.reliability)).all()
-    assert ((fit.reliability <= fit.high) & (fit.high <= 1)).all()
-    np.testing.assert_allclose(fit.distribution.dense(len(scale)).sum(axis=1), 1.0)
 
 
 def test_parameters_of_simulated_labels_are_recovered():
@@ -348,29 +287,7 @@ def test_the_score_without_information_is_the_middle_of_the_scale():
     assert alone.reliability.tolist() == [0.5]
 
 
-def test_a_nominal_scale_is_refused():
-    with pytest.raises(at.InputError, match="needs an ordinal scale, and these"):
-        OrdinalMixture().fit([("a", "x", "cat"), ("a", "y", "dog")])
-
-
 def test_tables_that_exceed_memory_are_refused_before_they_are_computed():
     labels = Labels.of([("a", "x", 1)], categories=list(range(20_000)))
     with pytest.raises(at.InputError, match=r"more than 2\.1 GB for 20,000 categories and 1 items"):
         OrdinalMixture().fit(labels)
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"behavior": "odd"}, "unknown behavior 'odd': choose uniform or learned"),
-        ({"expertise_shape": 0}, "expertise_shape must be above 0, and finite, not 0"),
-        ({"difficulty_shape": float("inf")}, "difficulty_shape must be above 0, and finite"),
-        ({"difficulty_shape": float("nan")}, "difficulty_shape must be above 0"),
-        ({"tol": -1}, "tol must be 0 or more"),
-        ({"max_iter": 0}, "max_iter must be 1 or more"),
-        ({"engine": "abacus"}, "unknown engine 'abacus'"),
-    ],
-)
-def test_invalid_options_are_refused(options, text):
-    with pytest.raises(at.InputError, match=text):
-        OrdinalMixture(**options).fit(TABLE)

@@ -193,7 +193,7 @@ def test_robust_gpm_predicts_the_row_of_a_known_class():
     model = at.RobustGPM(truth="class").fit(labels)
     predicted = model.predict_proba(np.zeros(9, dtype=int), np.arange(9))
     state = ClassState.from_fit(model.result_)
-    of_class = np.arange(len(state.parameters.state_prior)) // state.choice.candidate.n_subtypes
+    of_class = np.arange(len(state.parameters.prior)) // state.choice.candidate.n_subtypes
     rows = state.parameters.confusion[:, :, of_class == 2]
     assert (predicted >= rows.min(axis=2) - 1e-9).all()
     assert (predicted <= rows.max(axis=2) + 1e-9).all()

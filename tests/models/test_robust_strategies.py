@@ -1,19 +1,28 @@
-"""Response strategies of RobustGPM, and the list of irregular behaviors."""
+"""Response strategies of RobustGPM, shares of shapes, and the M-step of classes."""
 
 import warnings
-from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 import annotruth as at
 from annotruth import simulate
+from annotruth.engines.memory import MemoryEngine
 from annotruth.models.robust_gpm import strategies as strategies_module
+from annotruth.models.robust_gpm.class_steps import AnnotatorUpdate, ClassSteps
+from annotruth.models.robust_gpm.opinions import ShapeShares
+from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.models.robust_gpm.strategies import (
     IRREGULAR_BEHAVIORS,
+    NO_LABEL,
     Behavior,
     LabelTable,
     find_repeated_labels,
+    normalise_log_weights,
     tabulate_strategies,
 )
 
@@ -49,13 +58,15 @@ def test_a_label_of_an_annotator_with_unknown_strategy_is_serious_by_bayes_rule(
 
 def test_strategies_combine_levels_behaviors_and_shifts():
     strategies = tabulate_strategies(random_serious(5), np.full(5, 0.2), ordinal=True)
-    # Five levels up to 0.5 without shifts, five above with five shifts, five always serious.
-    assert strategies.n_strategies == 5 * 4 + 5 * 5 * 4 + 5
-    assert strategies.always_serious.sum() == 5
-    assert Counter(strategies.shift[strategies.reliability < 0.5].tolist()) == {2: 20}
+    n_behaviors, (levels, is_level) = len(strategies.behaviors), strategies.by_reliability()
+    # Levels up to 0.5 have no shifts, those above have five, and the always serious one behavior.
+    expected = np.where(levels < 0.5, n_behaviors, 5 * n_behaviors)
+    expected[-1] = strategies.always_serious.sum()
+    assert is_level.sum(axis=0).tolist() == expected.tolist()
+    assert expected[-1] == 5
+    assert set(strategies.shift[strategies.reliability < 0.5]) == {2}
     nominal = tabulate_strategies(random_serious(1), np.ones(1), ordinal=False)
     assert [behavior.name for behavior in nominal.behaviors] == ["random", "repeated"]
-    assert nominal.n_strategies == 10 * 2 + 1
 
 
 @pytest.mark.parametrize("behavior", IRREGULAR_BEHAVIORS, ids=lambda behavior: behavior.name)
@@ -70,9 +81,11 @@ def test_behaviors_are_distributions(behavior):
 
 def test_the_prior_weight_of_a_repeated_label_is_shared_by_all_labels():
     strategies = tabulate_strategies(random_serious(1), np.ones(1), ordinal=True)
-    level = np.isclose(strategies.reliability, 0.05)
+    level = strategies.reliability == strategies.reliability.min()
     prior = np.exp(strategies.log_prior(0.5))[level]
-    expected = np.array([0.4, 0.2 / 4, 0.05, 0.35 / 4])
+    expected = np.array(
+        [b.prior_weight / (1 if b.repeated_label is None else 4) for b in strategies.behaviors]
+    )
     np.testing.assert_allclose(prior / prior.sum(), expected / expected.sum())
 
 
@@ -137,3 +150,194 @@ def test_a_behavior_is_added_by_adding_one_object(monkeypatch):
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         table = at.fit(rows, "robust-gpm", truth="opinions").annotators()
     assert table.set_index("annotator").behavior["clicker"] == "extremes"
+
+
+@pytest.mark.parametrize("n_means", [[16, 16], [16, 16, 28]])
+def test_the_estimate_has_the_highest_posterior(n_means):
+    rng = np.random.default_rng(0)
+    shares, n = ShapeShares(n_means), sum(n_means)
+    counts = rng.gamma(0.3, 20.0, n)
+
+    def loss(logs):
+        normalised = logs - logsumexp(logs)
+        return -(counts @ normalised) - shares.log_prior(np.exp(normalised))
+
+    best = minimize(loss, np.zeros(n), method="BFGS", options={"gtol": 1e-6, "maxiter": 2_000})
+    # From two starts, of which one is far away.
+    for start in (np.full(n, 1 / n), np.where(np.arange(n) == 3, 1.0, 1e-12)):
+        estimate = shares.estimate(counts, start / start.sum())
+        assert estimate.sum() == pytest.approx(1.0)
+        assert loss(np.log(estimate)) <= best.fun + 1e-6
+        np.testing.assert_allclose(estimate, np.exp(best.x - logsumexp(best.x)), atol=1e-4)
+
+
+def test_log_linear_shares_are_not_penalised():
+    shares = ShapeShares([16, 16])
+    rising = np.exp(0.3 * np.concatenate([np.arange(16), np.arange(16)[::-1]]))
+    rising[16:] *= 5.0  # shares of a concentration are free
+    counts = 1_000 * rising / rising.sum() - 0.2
+    estimate = shares.estimate(counts, np.full(32, 1 / 32))
+    np.testing.assert_allclose(estimate, rising / rising.sum(), rtol=1e-9)
+
+
+def test_one_peak_is_spread_over_its_neighbours_unless_there_are_many_items():
+    shares, start = ShapeShares([16]), np.full(16, 1 / 16)
+    counts = np.where(np.arange(16) == 8, 1.0, 0.0)
+    few, many = (shares.estimate(n * counts, start) for n in (20, 20_000))
+    assert few[8] < 0.6
+    assert few[[7, 9]].min() > 0.1
+    assert many[8] > 0.98
+
+
+def test_the_curvature_of_shares_does_not_depend_on_the_number_of_means():
+    def log_prior(n):
+        logs = -0.5 * (np.linspace(0, 1, n) - 0.5) ** 2 / 0.2**2
+        shares = ShapeShares([n])
+        logs -= logsumexp(logs)
+        return shares.log_prior(np.exp(logs)) - 0.2 * logs.sum()
+
+    assert log_prior(200) == pytest.approx(log_prior(100), rel=0.05)
+
+
+def test_scores_of_annotators_with_few_labels_each():
+    errors, inside = [], []
+    for seed in range(6):
+        simulated = at.simulate.crowd(
+            behavior="mixed",
+            mixing="annotator",
+            n_items=300,
+            n_annotators=300,
+            labels_per_item=5,
+            seed=seed,
+        )
+        fit = at.RobustGPM(truth="opinions").fit(simulated.labels).result_
+        errors.append(((fit.expectation - simulated.score) ** 2).mean())
+        low, high = (np.asarray(fit.item_columns[f"score_{end}"]) for end in ("low", "high"))
+        inside.append(((low <= simulated.score) & (simulated.score <= high)).mean())
+    # With 0.2 pseudo-items per shape alone 0.53, in intervals that cover less.
+    assert np.mean(errors) < 0.48
+    assert 0.94 < np.mean(inside) < 0.985
+
+
+N_CATEGORIES, CONCENTRATION = 3, 5.0
+
+
+@pytest.fixture
+def labels(make_labels):
+    rng = np.random.default_rng(0)
+    return make_labels(rng, n_items=30, n_annotators=9, n_categories=N_CATEGORIES, density=0.5)
+
+
+@pytest.fixture
+def case(labels):
+    """Return strategies, their log-prior, counts and repeated labels of some annotators."""
+    rng = np.random.default_rng(1)
+    strategies = TrueClasses(labels).strategies(rng.dirichlet(np.ones(3), 3).T)
+    n_annotators = labels.n_annotators
+    log_prior = np.log(rng.dirichlet(np.ones(strategies.n_strategies), n_annotators))
+    counts = rng.gamma(1.0, size=(n_annotators, N_CATEGORIES, N_CATEGORIES))
+    return strategies, log_prior, counts, rng.integers(NO_LABEL, N_CATEGORIES, n_annotators)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("one_prior", [False, True])
+def test_groups_of_annotators_are_computed_as_all_of_them_are(labels, case, weighted, one_prior):
+    strategies, log_prior, counts, repeated = case
+    log_prior = log_prior[:1] if one_prior else log_prior
+    weight = np.linspace(0.2, 1.0, len(counts)) if weighted else None
+    summary = replace(labels, annotator_weight=weight)
+    with closing(MemoryEngine(threads=1).open(labels)) as session:
+        update = AnnotatorUpdate(session, summary, repeated, CONCENTRATION)
+        old = np.random.default_rng(2).dirichlet(np.ones(N_CATEGORIES), (len(counts), N_CATEGORIES))
+        old = old.transpose(0, 2, 1)
+        confusion, annotators, expected, rise = update.confusion(strategies, log_prior, counts, old)
+        pseudo_counts = update.pseudo_counts(strategies, log_prior, counts)
+    weights = normalise_log_weights(strategies.log_probability.total(counts, repeated) + log_prior)
+    mean = CONCENTRATION * strategies.probability.average(weights, repeated)
+    np.testing.assert_allclose(pseudo_counts, mean, rtol=1e-12)
+    mass = counts + mean
+    np.testing.assert_allclose(confusion, mass / mass.sum(axis=1, keepdims=True), rtol=1e-12)
+    rises = (mean * np.log(confusion / old)).sum(axis=(1, 2))
+    assert rise == pytest.approx(rises.sum() if weight is None else rises @ weight, rel=1e-10)
+    counted = weights if weight is None else weights * weight[:, np.newaxis]
+    np.testing.assert_allclose(annotators, counted.sum(axis=0), rtol=1e-12)
+    every = np.einsum("sg,snz->gnz", counted, counts)
+    is_repeated = repeated[:, np.newaxis] == np.arange(N_CATEGORIES)
+    repeating = np.einsum("sg,snz,sn->gnz", counted, counts, is_repeated)
+    np.testing.assert_allclose(expected.repeated, repeating, rtol=1e-12)
+    np.testing.assert_allclose(expected.other, every - repeating, atol=1e-12)
+
+
+def test_the_counts_after_em_are_those_of_its_last_pass(labels, monkeypatch):
+    with closing(MemoryEngine(threads=1).open(labels)) as session:
+        session.allocate("fold", per="labels")
+        steps = ClassSteps(TrueClasses(labels), session)
+        start = steps.start()
+        last, _ = steps.step(start)
+        expected = [steps.e_step(parameters)[0].counts for parameters in (start, last)]
+        steps.finalize(last)
+        counts = steps.annotator_counts(start).counts[:, :-1]
+        np.testing.assert_array_equal(counts, expected[0])
+        steps.finalize(last)
+        monkeypatch.setattr(session, "run_pass", None)
+        counts = steps.annotator_counts(last).counts[:, :-1]
+        np.testing.assert_array_equal(counts, expected[1])
+
+
+CROWDS = [
+    {"labels_per_item": 3},
+    {"labels_per_item": 6, "spammer_share": 0.4},
+    {"labels_per_item": 2, "n_annotators": 40},
+    {"labels_per_item": 5, "behavior": "inverted", "spammer_share": 0.3},
+]
+CANDIDATES = [(1, 1024.0, False), (1, 16.0, True), (3, 16.0, True), (3, 4.0, True)]
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 5])
+@pytest.mark.parametrize("options", CROWDS)
+@pytest.mark.parametrize(("n_subtypes", "concentration", "learn_crowd"), CANDIDATES)
+def test_every_step_raises_the_objective_of_classes(
+    n_categories, options, n_subtypes, concentration, learn_crowd
+):
+    for seed in range(3):
+        made = {"n_items": 60, "n_annotators": 12, "n_categories": n_categories, **options}
+        labels = at.simulate.crowd(**made, seed=seed).labels
+        with closing(MemoryEngine(threads=1).open(labels)) as session:
+            session.allocate("fold", per="labels")
+            items = TrueClasses(labels, n_subtypes, learn_crowd=learn_crowd)
+            steps = ClassSteps(items, session, concentration)
+            parameters, objectives = steps.start(), []
+            for _ in range(25):
+                counts, _ = steps.e_step(parameters)
+                before = parameters
+                parameters, monitor = steps.step(before)
+                objectives.append(monitor.objective)
+                # The other half: the crowd's confusion and the shares of strategies.
+                evidence = [steps.strategy_evidence(each, counts) for each in (before, parameters)]
+                if learn_crowd:  # otherwise rounding of a prior of 1e12 labels hides everything
+                    assert evidence[1] - evidence[0] > -1e-9 * labels.n_labels
+            assert np.diff(objectives).min() > -1e-12
+
+
+def test_the_objective_is_the_log_posterior_at_the_pseudo_counts_of_each_step(labels):
+    with closing(MemoryEngine(threads=1).open(labels)) as session:
+        session.allocate("fold", per="labels")
+        steps = ClassSteps(TrueClasses(labels), session, CONCENTRATION)
+        first = steps.start()
+        counts, before = steps.e_step(first)
+        second, monitor = steps.step(first)
+        third, after = steps.step(second)
+        mass = counts.counts + steps._update.pseudo_counts(
+            items_strategies := steps.items.strategies(first.serious),
+            steps._log_prior(first, items_strategies),
+            counts.counts,
+        )
+    pseudo_counts = mass - counts.counts
+    np.testing.assert_allclose(second.confusion, mass / mass.sum(axis=1, keepdims=True))
+    rise = (pseudo_counts * np.log(second.confusion / first.confusion)).sum()
+    rise += np.log(second.prior / first.prior).mean()
+    assert monitor.objective == pytest.approx(before / labels.n_labels)
+    expected = (after.log_likelihood + rise) / labels.n_labels
+    assert after.objective == pytest.approx(expected, rel=1e-12)
+    assert after.compared == pytest.approx(after.log_likelihood / labels.n_labels)
+    assert third.log_prior != second.log_prior

@@ -297,17 +297,5 @@ def test_duplicate_rows_are_refused_by_name():
         Labels.of(TWICE, duplicates="first")
 
 
-def test_duplicates_are_kept_on_request(rows_of):
-    assert rows_of(Labels.of(TWICE, duplicates="keep")) == TWICE
-
-
-def test_the_last_duplicate_is_kept_on_request(rows_of):
-    assert rows_of(Labels.of(TWICE, duplicates="last")) == [
-        (1, "b", "y"),
-        (2, "a", "y"),
-        (1, "a", "x"),
-    ]
-
-
 def test_a_row_without_a_label_is_not_a_duplicate(rows_of):
     assert rows_of(Labels.of([(1, "a", "x"), (1, "a", None)])) == [(1, "a", "x")]

@@ -155,10 +155,10 @@ def test_an_engine_without_the_kernels_over_time_computes_them_in_memory(monkeyp
     engine.capabilities = replace(MemoryEngine.capabilities, over_time=False)
     run, ran = MemorySession.run_over_annotators, []
 
-    def refuse(self, kernel, *arguments):
+    def refuse(self, kernel, *arguments, **arrays):
         ran.append(kernel)
         assert self.engine_number == 0 or "over_time" not in kernel
-        return run(self, kernel, *arguments)
+        return run(self, kernel, *arguments, **arrays)
 
     def open_numbered(self, data, opened=MemoryEngine.open):
         session = opened(self, data)

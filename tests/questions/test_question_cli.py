@@ -107,11 +107,11 @@ def test_a_question_of_saved_fits_is_updated_alone(run, saved, votes, fits):
     assert at.load(saved).summary() == fits.summary()
 
 
-def test_one_fit_is_not_saved_over_several(run, saved, votes):
-    code, _, err = run("fit", votes, "--question", "q1", "--save", saved)
-    assert code == 2
-    assert "holds other files and no saved fit of annotruth" in err
-    code, _, err = run("fit", votes, "--question", "q1", "--save", saved, "--force")
-    assert code == 2
-    assert "holds the fits of several questions" in err
+def test_one_fit_is_not_saved_over_several(refused, saved, votes):
+    assert "holds other files and no saved fit of annotruth" in refused(
+        "fit", votes, "--question", "q1", "--save", saved
+    )
+    assert "holds the fits of several questions" in refused(
+        "fit", votes, "--question", "q1", "--save", saved, "--force"
+    )
     assert list(at.load(saved)) == ["q1", "q2"]

@@ -43,7 +43,8 @@ def test_texts_of_a_drawing_are_texts_whatever_they_contain():
     drawing = Drawing(10, 10)
     drawing.text(0, 0, hostile)
     drawing.rect(0, 0, 1, 1, "at-mark", tip=hostile)
-    drawing.group(hostile, lambda: None)
+    with drawing.group(hostile):
+        pass
     svg = ElementTree.fromstring(drawing.svg(hostile))
     assert svg.get("aria-label") == shown
     assert svg.get("onload") is None

@@ -71,7 +71,7 @@ def test_robust_gpm_tempers_the_labels_of_an_item(classes):
     fit = at.fit(classes, "robust-gpm")
     state = ClassState.from_fit(fit)
     state = replace(state, choice=state.choice._replace(correlation=0.3))
-    prior = state.parameters.state_prior
+    prior = state.parameters.prior
     assert len(prior) == 4  # no subtypes
     posterior = np.empty((classes.n_items, 4))
     Twins("item_states").posterior(

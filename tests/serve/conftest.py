@@ -11,7 +11,20 @@ pytest.importorskip("fastapi")
 
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.rows import metadata
+from annotruth.serve.store.rows import add, metadata
+from annotruth.serve.store.tables import PlatformConnection, Webhook
+
+
+def add_connection(connection, project, kind, settings, secret) -> PlatformConnection:
+    """Connect a platform to a project, given by its number."""
+    values = {"project": project, "kind": kind, "settings": settings, "secret": secret}
+    return add(connection, PlatformConnection, **values)
+
+
+def add_webhook(connection, project, url, kinds, secret) -> Webhook:
+    """Send alerts of a project, given by its number, to an address."""
+    values = {"project": project, "url": url, "kinds": kinds, "secret": secret}
+    return add(connection, Webhook, **values)
 
 
 @pytest.fixture(scope="session")

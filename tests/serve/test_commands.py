@@ -10,6 +10,7 @@ from tests.app.test_help import visible_options
 
 from annotruth.app import cli
 from annotruth.app.commands.serve import config_of
+from annotruth.app.options import OPTION_GROUPS
 from annotruth.errors import InputError
 from annotruth.serve import start
 from annotruth.serve.administration import create_token, find_token, list_tokens
@@ -66,7 +67,7 @@ def test_sub_commands_have_help_and_examples(run, monkeypatch, words, command):
     assert f"annotruth {' '.join(words)}" in out[out.rindex("╰─") :]
     for option in visible_options(command):
         assert option.help, option.name
-        assert option.rich_help_panel in cli.OPTION_GROUPS, option.name
+        assert option.rich_help_panel in OPTION_GROUPS, option.name
 
 
 def test_tokens_are_created_listed_and_revoked(serve, database, now):

@@ -9,7 +9,7 @@ import inspect
 import itertools
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Annotated, Any, cast
 
@@ -28,6 +28,7 @@ from annotruth.app.commands.serve import serve
 from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
+from annotruth.app.options import OPTION_GROUPS, with_options
 from annotruth.errors import AnnotruthError, InputError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
@@ -55,38 +56,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 
 
-# The options of all commands as the help lists them: their groups, and the order in a group.
-OPTION_GROUPS: Mapping[str, Collection[str]] = {
-    "Advice": ("budget", "target"),
-    "Simulation": (
-        *("generator", "n_items", "n_annotators", "n_categories", "behavior", "spammers"),
-        *("labels_per_item", "comparisons_per_annotator", "side_bias", "tie_rate", "n_groups"),
-        "seed",
-    ),
-    "Experiment": ("runs", "data_dir"),
-    "Reading labels": (
-        *("scale", "categories", "columns", "duplicates", "bins", "input_format", "question"),
-        *("query", "sets", "separator"),
-        *("covariates", "content", "drop", "memory", "max_size"),
-    ),
-    "Known truths": ("gold", "truth"),
-    "Model": (
-        *("model", "models", "groups", "settings", "annotator_prior", "classifier"),
-        *("annotators", "by", "beside", "machines", "machine_margin"),
-        *("warm_start", "refit"),
-    ),
-    "Engine": ("engine", "master", "storage"),
-    "Service": (*("database", "folder", "host", "port", "demo", "kind", "scope", "only", "days"),),
-    "Output": (
-        *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
-        *("no_model_reports", "source", "keep", "preferences", "soft", "soft_readout", "assign"),
-        *("assign_format", "predictions", "label_studio", "force"),
-    ),
-    "General": (
-        *("as_json", "quiet", "verbose", "version", "install_completion", "show_completion"),
-        "help",
-    ),
-}
 _GROUP = {name: group for group, names in OPTION_GROUPS.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_GROUP)}
 
@@ -179,7 +148,7 @@ def _add_commands() -> None:
     text, examples = _help_of(serve)
     options = {**_SHARED, "no_args_is_help": False}
     service = typer.Typer(invoke_without_command=True, help=text, epilog=examples, **options)
-    service.callback()(serve)
+    service.callback()(with_options(serve))
     for group, commands in SERVE_COMMANDS.items():
         under = typer.Typer(help=GROUP_HELPS[group], **_SHARED) if group else service
         for command in commands:
@@ -192,7 +161,9 @@ def _add_commands() -> None:
 
 def _add_command(to: typer.Typer, command: Callable[..., None], name: str, **options: Any) -> None:
     text, examples = _help_of(command)
-    to.command(name, cls=GroupedOptions, help=text, epilog=examples, **options)(command)
+    to.command(name, cls=GroupedOptions, help=text, epilog=examples, **options)(
+        with_options(command)
+    )
 
 
 def _help_of(command: Callable[..., None]) -> tuple[str, str | None]:

@@ -82,6 +82,26 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
         yield line
 
 
+@contextmanager
+def running(*, quiet: bool, as_json: bool = False) -> Iterator[ProgressReporter]:
+    """Show warnings and progress of a command, unless it is quiet; with ``as_json`` no progress."""
+    with warnings_in_one_line(quiet=quiet), progress_line(quiet=quiet or as_json) as progress:
+        yield progress
+
+
+def show_result(made: Any, *, as_json: bool, quiet: bool) -> None:
+    """Print the summary of a result, or its entries as one JSON object."""
+    if as_json:
+        show_json(made.to_dict())
+    elif not quiet:
+        show_lines(made.summary())
+
+
+def show_json(entries: Mapping[str, Any]) -> None:
+    """Print one JSON object."""
+    _print(json.dumps(entries, default=str), sys.stdout)
+
+
 def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None] | None:
     """Return a function that says that another process is writing a fit."""
     message = f"waiting for another process that is writing {folder} ..."
@@ -183,7 +203,7 @@ def print_result(
         if metrics is not None:
             measured = {name: finite(value) for name, value in metrics.items()}
             entries = {**entries, "metrics": measured}
-        _print(json.dumps(entries, default=str), sys.stdout)
+        show_json(entries)
     elif not quiet:
         show_lines(fit.summary())
         if metrics is not None:

@@ -11,14 +11,37 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from annotruth.errors import InputError, hide_credentials, is_url, system_errors_reported
+from annotruth.errors import (
+    ComparisonsError,
+    InputError,
+    LabelsError,
+    hide_credentials,
+    is_url,
+    system_errors_reported,
+)
 from annotruth.io.atomic import path_behind_links
+from annotruth.models.pairs.registry import PAIR_MODELS
+
+if TYPE_CHECKING:
+    from annotruth.observations.options import ReadOptions
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+_PAIR_COLUMNS = {"left", "right", "winner", "loser"}
 
 TABLE_SUFFIXES = (".csv", ".parquet", ".json")
+
+TABLES = (
+    *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
+    "overview",
+)
+"""The tables of fits, in the folder that ``--out`` names."""
+
 OutputKind = Literal["file", "page", "tables", "fit", "questions", "crowd"]
 """A file, a page, or a folder: tables, a saved fit, saved fits of questions, a simulated crowd."""
 
@@ -117,12 +140,7 @@ def _identities(path: str | Path | None) -> list[object]:
 
 
 def table_files(
-    out: str | Path | None,
-    suffix: str = "csv",
-    names: Iterable[str] = (
-        *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
-        "overview",
-    ),
+    out: str | Path | None, suffix: str = "csv", names: Iterable[str] = TABLES
 ) -> list[Path]:
     """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""
     if out is None:
@@ -165,17 +183,9 @@ def check_existing(
 ) -> None:
     """Refuse to replace what annotruth did not write, unless ``force`` is set.
 
-    Parameters
-    ----------
-    flag
-        The option that names the path, for the message.
-    path
-        A file or a folder to be written; None is nothing.
-    kind
-        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables,
-        saved fits and simulated crowds. A folder may hold other files beside them.
-    force
-        Whether to replace them all the same.
+    Files are never replaced. A page is replaced if annotruth wrote it, and so are tables, saved fits
+    and simulated crowds; a folder may hold other files beside them. ``flag`` names the path in the
+    message; a path of None is nothing.
     """
     if path is None:
         return
@@ -184,10 +194,10 @@ def check_existing(
     path_behind_links(path)  # refuses a link that leads to itself
     if Path(path).exists():
         with system_errors_reported(path):
-            _check_existing(flag, Path(path), kind, force=force)
+            _check_replaced(flag, Path(path), kind, force=force)
 
 
-def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
+def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
     is_folder = kind in _FOLDERS
     if path.is_dir() != is_folder and (path.is_dir() or path.is_file()):
         other = "a folder: name a file in it" if path.is_dir() else "a file: name a folder"
@@ -201,7 +211,7 @@ def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
             f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
             "choose another folder, or pass --force to write into it"
         )
-    if path.is_file() and not (kind == "page" and _is_page(path)):
+    if path.is_file() and not (kind == "page" and _GENERATOR in _head(path)):
         note = " and is not a page of annotruth" if kind == "page" else ""
         raise InputError(
             f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
@@ -230,13 +240,43 @@ def _folder_kind(folder: Path) -> str | None:
     return "fit" if "files" in entries or (folder / "cells.arrow").exists() else "tables"
 
 
-def _is_page(path: Path) -> bool:
-    return _GENERATOR in _head(path)
-
-
 def _head(path: Path) -> bytes:
     """Return how a file begins; nothing if there is none."""
     if not path.is_file():
         return b""
     with path.open("rb") as file:
         return file.read(_HEAD_BYTES)
+
+
+def choose_path(
+    read: ReadOptions,
+    model: str | None,
+    label_flags: Mapping[str, object],
+    of_labels: Callable[[], A],
+    of_comparisons: Callable[[], B],
+) -> A | B:
+    """Call the function for what the input is; refuse flags for labels if it is comparisons.
+
+    Comparisons are known by ``--columns`` or ``--model``, or because they are refused where labels
+    are read. Labels with an option for comparisons are refused because of that option.
+    """
+    refusal: InputError | None = None
+    if not (_PAIR_COLUMNS & (read.columns or {}).keys() or model in PAIR_MODELS):
+        try:
+            return of_labels()
+        except ComparisonsError as error:
+            refusal = error
+    refuse_label_flags(label_flags)
+    try:
+        return of_comparisons()
+    except LabelsError as error:
+        if model in PAIR_MODELS:
+            refusal = InputError(f"{model} ranks comparisons, and these are labels: leave it out")
+        raise refusal or error from None
+
+
+def refuse_label_flags(flags: Mapping[str, object]) -> None:
+    """Refuse flags for labels where there are comparisons."""
+    for flag, value in flags.items():
+        if value is not None:
+            raise InputError(f"{flag} is for labels, and these are comparisons: leave it out")

@@ -1,224 +1,401 @@
-"""The options that commands share: their flags, and parsing their values."""
+"""The options of all commands: what the help says of them, and how their values are parsed."""
 
 from __future__ import annotations
 
-import csv
 import functools
 import inspect
-import io
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
-from annotruth.app.read_flags import READ_FLAGS
-from annotruth.errors import InputError
+from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
+from annotruth.io.formats import INPUT_FORMATS
+from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
+Command: TypeAlias = Callable[..., None]
+"""A command as it is declared: a function whose parameters are its arguments and options."""
+
+Flags: TypeAlias = Mapping[str, tuple[Any, Any]]
+"""Types and defaults of flags that a command gets in place of one parameter."""
 
 ALL_QUESTIONS = "all"
 """The value of ``--question`` for every question of LABELS."""
 
-LABELS_HELP = (
+_LABELS = (
     "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
     "or a matrix, or what a platform exports; an Excel, SQLite or DuckDB file, a URL (https, s3, "
     "gs), or that of a database with --query. Several files of one kind are read one after the "
     "other: name them, a folder, or a quoted pattern such as 'day-*.csv'; - is standard input."
 )
-FitOrLabels = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FIT|LABELS",
-        help="A folder that `annotruth fit --save` or `annotruth rank --save` wrote, or labels in any "
-        "format that `annotruth fit` reads, also several files.",
-    ),
-]
+
+# The arguments and options of all commands, in the groups and the order of the help:
+# the parameter, of one command only if its name comes first; its flags, where these are not its name;
+# what stands for the value; the help; and what the help says of the default, if not the default itself.
+_HELP = """\
+[Arguments]
+fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitted again. With
+    --engine spark also a folder of files, or a table by name.
+update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
+    reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
+compare.labels FIT|LABELS: {fit_or_labels}
+votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
+    item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
+    file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
+    comparisons are fitted again.
+fit FIT: A folder that `annotruth fit --save` or `annotruth rank --save` wrote.
+data FIT|LABELS: {fit_or_labels}
+experiment NAME: exp1a, exp1b, exp1c, exp1d, dog, face, movie, all, or settings.
+token_create.name NAME: What the token is for.
+project_create.name NAME: 1 to 60 lower-case letters, digits and -.
+token ID: The token's id, as `token list` shows it.
+project PROJECT: The project's name.
+import_.file FILE: Labels, or comparisons, in any format that `annotruth fit` reads.
+backup.file FILE: A new file.
+export.out OUT: A new file: .csv, .parquet or .json.
+annotator ANNOTATOR: The person's id.
+[Advice]
+budget N: How many labels to spend. | all that are worth it in this round
+target NAME=VALUE: accuracy=0.9: share of right top labels. hellinger=0.15: distance of
+    distributions from the truth. score=0.5: half the width of a score's 95% interval. Each on
+    average over items. Of comparisons: tau=0.9, the Kendall tau between the ranking and the true
+    one, or score.
+[Simulation]
+generator NAME: Truth of an item: a distribution from a Beta (crowd), a score with Gaussian noise
+    (gaussian), or a set of labels (sets); or pair comparisons of items with scores (comparers).
+n_items --items N: Number of items. | 150, comparers 30, sets 200
+n_annotators --annotators N: Number of annotators. | 25, comparers 40, sets 15
+n_categories --categories N: Number of categories, 1 to N; of sets, number of labels. | 5, sets 6
+behavior NAME: Behavior of annotators when they are not serious: random, repeated, inverted or
+    mixed; of comparers also 'always left', 'always right', 'always tie' or 'favours one item', but
+    not repeated. Not for sets. | mixed
+spammers SHARE: Share of annotators with a reliability below one half.
+labels_per_item N: Annotators per item, drawn at random. | all, sets 4
+comparisons_per_annotator N: Comparers: pairs per annotator. | 40
+side_bias X: Comparers: added log odds of the left item. | 0
+tie_rate X: Comparers: how often equal items tie; 1: a third. | 0
+n_groups --groups K: Comparers: number of taste groups. | 1
+seed N: Seed of the random numbers; the same gives the same result.
+[Experiment]
+runs N: Number of runs of a simulation. | 100; for settings 20
+data_dir DIR: Folder of the real labels, for dog, face and movie.
+[Reading labels]
+scale NAME: nominal, ordinal or auto: text is nominal, listed categories are ordinal, and for
+    numbers the labels decide: on a scale, people who disagree choose neighbours.
+categories A,B,C: All categories, lowest first; those that no label names count too. Quote one that
+    contains a comma.
+columns NAMES: Which columns are which, where they have other names, such as
+    item=film,annotator=user,label=stars; also time, order, seconds of labels.
+rank.columns NAMES: Which columns are which, where they have other names, such as
+    left=model_a,right=model_b,annotator=judge,winner=choice.
+duplicates RULE: Several labels of one annotator for one item: refuse them (identical rows count
+    once), keep all of them, or count only the last: refuse, keep or last.
+bins BINS: Put numbers of a continuous scale into bins: their number, such as 20, or their edges,
+    such as 0,25,50,100.
+input_format FORMAT: The format of LABELS, where it is not recognised: {formats}.
+question NAME: The question to take, where LABELS has several; `annotruth fit --question all` fits
+    every one.
+rank.question NAME: The question to take, where VOTES has several.
+query SELECT: What to read from a database: one SELECT with the columns of labels or comparisons;
+    of an Excel file, the name of a sheet.
+sets: Answers are sets of labels: all rows of an item and annotator are one answer; lists and
+    exports of several choices are sets without it.
+separator TEXT: Answers are sets of labels with this text between the labels of a cell, such as
+    '|'; a cell with nothing else is the empty set.
+covariates NAMES: Further columns to keep with the labels, such as time,seconds.
+rank.covariates NAMES: Columns of numbers whose influence is estimated and removed, such as
+    length_difference.
+content NAMES: Columns that hold what the items are, for the report: text, or URLs or paths of
+    images, audio or video.
+drop FILE|A,B: Leave these annotators out: their ids, or a file with one id per line or a column
+    annotator; of what --keep wrote, those with the verdict drop.
+fit.memory SIZE: Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).
+rank.memory SIZE: Rank within this much memory, such as 1GB; the votes stay on disk (TMPDIR).
+max_size SIZE: How much memory reading a file may take, such as 20GB. | 500MB, or 200 times its
+    size
+[Known truths]
+gold FILE: Known truths (item, label) that the fit may use.
+update.gold FILE: Known truths (item, label) of new or old items.
+truth FILE: Known truths (item, label) to measure the fit against.
+rank.truth FILE: Known grades (item, grade; higher is better) to measure the ranking against.
+[Model]
+model NAME: One of {models}; or auto: the model that predicts held-out labels best. | {default_model}
+rank.model NAME: One of {pair_models}. | {default_pair_model}
+project_create.model NAME: The model, or auto. | robust-gpm, pair-gpm
+models A,B,C: Some of {models}; of comparisons, some of {pair_models}. | all
+groups N|auto: The number of taste groups of annotators, each with scores of its own; auto chooses
+    it by held-out comparisons. | 1
+settings --set NAME=VALUE: An option of the model, such as tol=1e-6.
+reproduce.settings --set NAME=VALUE: A setting that the paper leaves open, or a size.
+annotator_prior FILE: What is known about annotators: their table from an earlier fit (robust-gpm).
+classifier FILE: A classifier's probabilities: item and one column per category, such as p_cat,
+    p_dog (robust-gpm, dawid-skene). The labels decide how much they count.
+annotators FILE: Traits of annotators, for --by: annotator and further columns, such as gender.
+fit.by COLUMN: A column of --annotators whose values are groups: each group's opinion per item, and
+    which items and groups differ (robust-gpm). Repeat it for combinations.
+rank.by COLUMN: A column of VOTES, such as category or language: one board per value, those with
+    few votes drawn towards all, and where the order differs.
+beside NAME: What to show beside the scores: the name that two columns of numbers have in common,
+    such as cost of cost_a and cost_b.
+machines --machine NAME: The id of an annotator that is a machine, such as a language model. Repeat
+    it for several. They are compared with people; those that err together count less.
+machine_margin SHARE: By how much a machine may be worse than a person to replace one: 0.1 for
+    crowd workers, 0.15 for trained annotators, 0.2 for experts. | 0.1
+fit.warm_start FIT: Start from the parameters of this saved fit, with its model, options and scale
+    unless others are given; LABELS are all labels again, such as a later export.
+rank.warm_start FIT: Start from the parameters of this saved ranking, with its model and options
+    unless others are given; VOTES are all votes again.
+refit: Fit all labels again, also if none of them is new.
+[Engine]
+fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
+    card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
+rank.engine: Where the passes over the votes run: on this machine, on an NVIDIA card, or on Spark.
+master URL: Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect. | as
+    Spark is configured, else this machine
+storage URL: A folder that all of Spark's machines can reach.
+[Service]
+database URL: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/NAME, which is better given as
+    ANNOTRUTH_SERVE_DATABASE in the environment: other users of the machine do not see it. | a
+    SQLite file in the data folder
+folder --data-dir DIR: Folder of the service's files: snapshots and the database. | annotruth-data
+host HOST: Address to listen on; 0.0.0.0 for all, behind a proxy with TLS. | 127.0.0.1
+port PORT: Port to listen on; 0 for any free one. | 8377
+demo: Let a simulated team label and compare items live. Without --data-dir, all is removed at the
+    end.
+kind KIND: labels of items, or comparisons of pairs of items.
+scope SCOPE: read: see results. write: also send labels. admin: also change settings.
+only --project PROJECT: A project's name. | all projects
+token_create.days N: Expires after so many days. | never
+prune.days N: Keep what is not older than this.
+[Output]
+out --out,-o PATH: Write the tables of items, annotators and labels or comparisons, and fit.json,
+    to this folder; if it ends in .csv, .parquet or .json, only that of items to this file.
+compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
+    ends in .csv, .parquet or .json, only that of models to this file.
+next_.out --out,-o PATH: Write the tables of items, annotators and assignments to this folder; if
+    it ends in .csv, .parquet or .json, only that of items to this file.
+simulate.out --out,-o DIR: Write the tables to this folder.
+reproduce.out --out,-o DIR: Write pages, tables, charts and runs to this folder.
+format_ --format NAME: The file format of the tables: csv, parquet or json.
+safe_cells: Put ' before text in the CSV of --out and --soft that a spreadsheet would run as a
+    formula.
+save DIR: Save the fit to this folder, for `annotruth update` and annotruth.load.
+update.save DIR: Save the new fit to this folder, and leave FIT as it is. | FIT itself
+report FILE: Write a report with tables and charts: one HTML file.
+compare.report FILE: Write a page with charts here, and the report of each model to the folder
+    FILE-reports beside it, without .html: models-reports for models.html.
+demo.report FILE: Write a report here: one HTML file.
+page --report FILE: Write the report here: one HTML file.
+embed: Put the items' images, audio and video into the report, where --content names paths; paths
+    are relative to the report.
+no_model_reports: Write the page of --report only.
+source NAME: The name of the labels in the heading. | the name of FIT|LABELS
+keep FILE: Write which annotators to keep, to drop and to ask, with the reason, here: .csv,
+    .parquet or .json.
+preferences FILE: Write the decided comparisons for training here, with the probability that each
+    was serious as its weight (prompt, chosen, rejected, weight): .csv, .parquet or .json.
+soft FILE: Write soft labels for training, one row per item, one column per class: .csv, .parquet,
+    .json or .npz.
+soft_readout NAME: What the soft labels are: right, the probabilities of the right label, or
+    opinion, the shares of serious opinion. | as in the table of items, which the summary says
+assign FILE: Write who should label which item here: .csv or .parquet (item, annotator), .json
+    (tasks for Label Studio) or .jsonl (tasks for Prodigy).
+assign_format NAME: The format of --assign: csv, parquet, label-studio, prodigy or mturk. | by the
+    end of FILE
+predictions FILE: Write the labels with their confidence as predictions for Label Studio: .json.
+label_studio NAMES: The tags of the Label Studio project: name is the one that takes the labels,
+    to_name the one that shows the content; type is choices, rating or number. |
+    name=label,to_name=text
+force: Replace existing files. Without it, only saved fits, folders of tables, simulated crowds and
+    pages that annotruth wrote are replaced.
+export.force: Replace the file if it exists.
+backup.force: Replace the file if it exists.
+[General]
+as_json --json: Print one JSON object and nothing else.
+quiet --quiet,-q: Print errors only.
+verbose
+version
+install_completion
+show_completion
+help
+""".format(
+    labels=_LABELS,
+    fit_or_labels="A folder that `annotruth fit --save` or `annotruth rank --save` wrote, or labels "
+    "in any format that `annotruth fit` reads, also several files.",
+    models=", ".join(MODELS),
+    pair_models=", ".join(PAIR_MODELS),
+    default_model=DEFAULT_MODEL,
+    default_pair_model=DEFAULT_PAIR_MODEL,
+    formats=", ".join(INPUT_FORMATS),
+)
+_LIMITS = {"token_create.days": (1, 36_500), "prune.days": (0, 36_500)}
 
 
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"One of {', '.join(MODELS)}; or auto: the model that predicts held-out labels best.",
-        show_default=DEFAULT_MODEL,
-    ),
-]
+class _Parameter(NamedTuple):
+    """What the help says of an argument or option."""
+
+    group: str
+    name: str
+    flags: tuple[str, ...]
+    metavar: str | None
+    text: str
+    default: str | None
 
 
-def out_option(tables: str, *, first: str) -> Any:
-    """Return the option ``--out`` of a command that writes tables, of which ``first`` is the main one.
+def _parse_help() -> dict[str, _Parameter]:
+    """Return the parameters in `_HELP` by their names there."""
+    found, group = {}, ""
+    for line in _HELP.replace("\n    ", " ").splitlines():
+        if line.startswith("["):
+            group = line.strip("[]")
+            continue
+        head, _, rest = line.partition(": ")
+        key, *words = head.split(" ")
+        name = key.rpartition(".")[2]
+        flags = tuple(words.pop(0).split(",")) if words and words[0].startswith("--") else ()
+        text, _, default = rest.partition(" | ")
+        flags = flags or (f"--{name.replace('_', '-')}",)
+        metavar = words[0] if words else None
+        found[key] = _Parameter(group, name, flags, metavar, text, default or None)
+    return found
 
-    In every command, it names a folder for all tables, or a file for the first.
-    """
-    return typer.Option(
-        "--out",
-        "-o",
-        metavar="PATH",
-        help=f"Write the tables of {tables} to this folder; if it ends in .csv, .parquet or .json, "
-        f"only that of {first} to this file.",
+
+_PARAMETERS = _parse_help()
+
+OPTION_GROUPS: dict[str, list[str]] = {}
+"""The names of options in the groups of the help, and in its order."""
+
+for _each in _PARAMETERS.values():
+    if _each.group != "Arguments" and _each.name not in OPTION_GROUPS.setdefault(_each.group, []):
+        OPTION_GROUPS[_each.group].append(_each.name)
+
+
+def _annotated(command: str, name: str, kind: Any) -> Any:
+    """Return the type of a command's parameter with what the help says of it."""
+    own = f"{command}.{name}"
+    found = _PARAMETERS.get(own, _PARAMETERS.get(name))
+    if found is None:
+        return kind
+    if found.group == "Arguments":
+        return Annotated[kind, typer.Argument(metavar=found.metavar, help=found.text)]
+    low, high = _LIMITS.get(own, (None, None))
+    info = typer.Option(
+        *found.flags,
+        metavar=found.metavar,
+        help=found.text,
+        show_default=True if found.default is None else found.default,
+        min=low,
+        max=high,
     )
+    return Annotated[kind, info]
 
 
-KeepOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write which annotators to keep, to drop and to ask, with the reason, here: .csv, "
-        ".parquet or .json.",
-    ),
-]
-TruthOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
-]
-GoldOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
-]
-AnnotatorPriorOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="What is known about annotators: their table from an earlier fit (robust-gpm).",
-    ),
-]
-ClassifierOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A classifier's probabilities: item and one column per category, such as p_cat, p_dog "
-        "(robust-gpm, dawid-skene). The labels decide how much they count.",
-    ),
-]
-TraitsOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Traits of annotators, for --by: annotator and further columns, such as gender.",
-    ),
-]
-ByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="A column of --annotators whose values are groups: each group's opinion per item, and "
-        "which items and groups differ (robust-gpm). Repeat it for combinations.",
-    ),
-]
-MachinesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--machine",
-        metavar="NAME",
-        help="The id of an annotator that is a machine, such as a language model. Repeat it for "
-        "several. They are compared with people; those that err together count less.",
-    ),
-]
-MachineMarginOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="By how much a machine may be worse than a person to replace one: 0.1 for crowd "
-        "workers, 0.15 for trained annotators, 0.2 for experts.",
-        show_default="0.1",
-    ),
-]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option(metavar="N", help="Seed of the random numbers; the same gives the same result."),
-]
-MasterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect.",
-        show_default="as Spark is configured, else this machine",
-    ),
-]
-StorageOption = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+_TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
 
+READ_FLAGS: Flags = {
+    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
+    "categories": _TEXT,
+    "columns": _TEXT,
+    "duplicates": (Literal["refuse", "keep", "last"], "refuse"),
+    "bins": _TEXT,
+    "input_format": _TEXT,
+    "question": _TEXT,
+    "query": _TEXT,
+    "sets": _FLAG,
+    "separator": _TEXT,
+    "covariates": _TEXT,
+    "content": _TEXT,
+    "drop": _TEXT,
+    "max_size": _TEXT,
+}
+"""The flags for reading labels."""
 
-Command = Callable[..., None]
-"""A command as it is declared: a function whose parameters are its arguments and options."""
+RANK_READ_FLAGS: Flags = dict.fromkeys(
+    ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
+)
+"""The flags for reading comparisons."""
 
-
-def takes_read_options(
-    flags: Mapping[str, tuple[Any, Any]] = READ_FLAGS, *, without: Collection[str] = ()
-) -> Callable[[Command], Command]:
-    """Give a command the flags for reading labels in place of its parameter ``read``.
-
-    The command itself receives a `ReadOptions`. ``without`` names options that it does not take.
-    """
-    flags = {name: flag for name, flag in flags.items() if name not in without}
-    return expands_parameter("read", flags, make_read_options)
+OUTPUT_FLAGS: Flags = {
+    "out": _TEXT,
+    "save": _FILE,
+    "format_": (Literal["csv", "parquet", "json"], "csv"),
+    "safe_cells": _FLAG,
+    "report": _FILE,
+    "embed": _FLAG,
+    "soft": _FILE,
+    "soft_readout": (Literal["right", "opinion"] | None, None),
+    "keep": _FILE,
+    "predictions": _FILE,
+    "label_studio": _TEXT,
+    "force": _FLAG,
+}
+"""The flags for what a command writes."""
 
 
 def expands_parameter(
-    name: str, flags: Mapping[str, tuple[Any, Any]], make: Callable[[dict[str, Any]], object]
+    name: str, flags: Flags, make: Callable[[dict[str, Any]], object]
 ) -> Callable[[Command], Command]:
-    """Give a command several flags in place of one parameter.
-
-    Parameters
-    ----------
-    name
-        The parameter.
-    flags
-        The type and the default of each flag.
-    make
-        Makes the parameter's value of the values of the flags.
-    """
-    added = [
-        inspect.Parameter(flag, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for flag, (kind, default) in flags.items()
-    ]
+    """Give a command several flags in place of one parameter, whose value ``make`` makes of theirs."""
 
     def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_flags(**given: Any) -> None:
-            values = {flag: given.pop(flag) for flag in flags}
-            quiet = bool(given.get("quiet") or given.get("as_json"))
-            with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
-                value = make(values)
-            command(**{name: value}, **given)
-
-        # Typer resolves the types in the module of the command, where ReadOptions is not imported,
-        # as that would load PyArrow.
-        hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
-            if parameter.name == name:
-                parameters += added
-            else:
-                kind = inspect.Parameter.KEYWORD_ONLY
-                parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
-        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
-        return with_flags
+        expanded = {**getattr(command, "expanded", {}), name: (flags, make)}
+        command.expanded = expanded  # type: ignore[attr-defined]
+        return command
 
     return decorate
 
 
+def takes_read_options(
+    flags: Flags = READ_FLAGS, *, without: Collection[str] = ()
+) -> Callable[[Command], Command]:
+    """Give a command flags for reading in place of its parameter ``read``, a `ReadOptions`."""
+    taken = {name: flag for name, flag in flags.items() if name not in without}
+    return expands_parameter("read", taken, make_read_options)
+
+
+def with_options(command: Command) -> Command:
+    """Return a command as Typer takes it: all parameters by keyword, with their help."""
+    expanded: dict[str, tuple[Flags, Any]] = getattr(command, "expanded", {})
+    # Typer resolves the types in the module of the command, where those of expanded parameters are
+    # not imported, as that would load PyArrow.
+    local = {"ReadOptions": object, "Outputs": object}
+    hints = get_type_hints(command, localns=local, include_extras=True)
+    parameters = []
+    for each in inspect.signature(command).parameters.values():
+        flags = {each.name: (hints[each.name], each.default)}
+        for name, (kind, default) in expanded.get(each.name, (flags, None))[0].items():
+            kind = _annotated(command.__name__, name, kind)
+            parameters.append(
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+                )
+            )
+
+    @functools.wraps(command)
+    def with_flags(**given: Any) -> None:
+        quiet = bool(given.get("quiet") or given.get("as_json"))
+        for name, (flags, make) in expanded.items():
+            values = {flag: given.pop(flag) for flag in flags}
+            with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
+                given[name] = make(values)
+        command(**given)
+
+    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
+    return with_flags
+
+
 def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
     """Return the `ReadOptions` for the flags as they were typed."""
-    from annotruth.observations.options import ReadOptions
+    from annotruth.observations.options import ReadOptions  # loads PyArrow
 
     parsers: Mapping[str, Callable[[Any], Any]] = {
-        "scale": lambda choice: choice.value,
-        "duplicates": lambda choice: choice.value,
         "columns": lambda text: parse_pairs(text, "--columns") or None,
         "categories": parse_list,
         "covariates": lambda text: tuple(parse_list(text) or ()),
@@ -227,132 +404,8 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
         "drop": parse_drop,
     }
     return ReadOptions(
-        **{name: parsers.get(name, _unchanged)(value) for name, value in flags.items()}
+        **{
+            name: parsers[name](value) if name in parsers else value
+            for name, value in flags.items()
+        }
     )
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-_EXAMPLE_PAIRS = {
-    "--columns": "item=image,annotator=worker",
-    "--label-studio": "name=sentiment,to_name=text",
-    "--set": "tol=1e-6",
-    "--target": "accuracy=0.9",
-}
-
-
-def parse_pairs(text: str | None, option: str) -> dict[str, str]:
-    """Parse ``a=x,b=y``; a pair that contains a comma is quoted."""
-    pairs: dict[str, str] = {}
-    for pair in _split_at_commas(text or ""):
-        name, equals, value = (each.strip() for each in pair.partition("="))
-        if not equals or not name or not value:
-            raise InputError(
-                f"{option} takes NAME=VALUE, such as `{option} {_EXAMPLE_PAIRS[option]}`, not {pair!r}"
-            )
-        if name in pairs:
-            raise InputError(f"{option} names {name!r} twice: keep one")
-        pairs[name] = value
-    return pairs
-
-
-def parse_list(text: str | None) -> list[str] | None:
-    """Parse ``A,B,C``; an entry that contains a comma is quoted."""
-    if text is None:
-        return None
-    return [entry for entry in _split_at_commas(text) if entry]
-
-
-def _split_at_commas(text: str) -> list[str]:
-    """Return what is between commas, with the quotes of CSV."""
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
-    except csv.Error as error:
-        raise InputError(
-            f"{text[:60]!r} cannot be parsed ({error}): separate entries by commas"
-        ) from error
-    return [entry.strip() for row in rows for entry in row]
-
-
-def parse_drop(text: str | None) -> Path | tuple[str, ...]:
-    """Return the path of an existing file, or the ids in ``A,B``."""
-    if text is not None and Path(text).is_file():
-        return Path(text)
-    return tuple(parse_list(text) or ())
-
-
-def parse_bins(text: str | None) -> int | list[float] | None:
-    """Parse the number of bins, ``10``, or their edges, ``0,20,50,100``."""
-    if text is None:
-        return None
-    try:
-        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
-    except ValueError:
-        raise InputError(
-            f"--bins takes a number of bins or edges such as 0,20,50,100, not {text!r}"
-        ) from None
-
-
-def engine_option(engine: str, master: str | None, storage: str | None) -> dict[str, Any]:
-    """Return the model's option ``engine`` for ``--engine``; none for memory, the default."""
-    if engine == "spark":
-        from annotruth.app.on_spark import make_engine
-
-        return {"engine": make_engine(master, storage)}
-    if master is not None or storage is not None:
-        raise InputError("--master and --storage need --engine spark")
-    return {} if engine == "memory" else {"engine": engine}
-
-
-# Arguments of the functions that fit models; they have flags of their own, or none.
-FUNCTION_ARGUMENTS = frozenset(
-    (
-        *("annotator_prior", "annotators", "budget", "by", "classifier", "data", "gold"),
-        *(
-            "beside",
-            "machine_margin",
-            "machines",
-            "model",
-            "progress",
-            "read",
-            "target",
-            "value",
-            "warm_start",
-        ),
-    )
-)
-
-
-def parse_model_options(settings: list[str] | None) -> dict[str, Any]:
-    """Parse the options of a model; refuse names of other arguments, such as ``model=gpm``."""
-    options = parse_settings(settings)
-    for name in options:
-        if name in FUNCTION_ARGUMENTS or name in READ_FLAGS:
-            raise InputError(
-                f"--set is for options of the model, such as tol=1e-6, and {name!r} is none: pass it "
-                "with a flag of its own (see `--help`)"
-            )
-    return options
-
-
-def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Parse settings, such as ``tol=1e-6``; numbers become numbers."""
-    options: dict[str, Any] = {}
-    for setting in settings or []:
-        for name, value in parse_pairs(setting, "--set").items():
-            options[name.replace("-", "_")] = _parse_value(value)
-    return options
-
-
-def _parse_value(text: str) -> Any:
-    constants = {"true": True, "false": False, "none": None}
-    if text.lower() in constants:
-        return constants[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

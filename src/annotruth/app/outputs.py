@@ -1,4 +1,4 @@
-"""What `fit`, `rank` and `update` write: tables, saved fits, reports, soft labels, verdicts."""
+"""What commands write: tables, saved fits, reports, soft labels, verdicts, tasks."""
 
 from __future__ import annotations
 
@@ -10,28 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from annotruth.app import named_files, options
-from annotruth.app.named_files import OutputKind, check_existing, check_out
-from annotruth.app.output_flags import (
-    FLAGS,
-    RANK_FLAGS,
-    FormatChoice,
-    ReadoutChoice,
-    SaveOption,
-)
-from annotruth.errors import (
-    AnnotruthError,
-    InputError,
-    OutputError,
-    hide_credentials,
-)
+from annotruth.app import console, named_files, options, values
+from annotruth.app.named_files import OutputKind, check_existing
+from annotruth.errors import AnnotruthError, InputError, OutputError, hide_credentials
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import typer
     from typing_extensions import TypeIs
 
+    from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.changes import Changes, RankChanges
+    from annotruth.analyses.advice.pairs.advice import PairAdvice
+    from annotruth.io.tasks import TaskFormat
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
@@ -44,20 +35,30 @@ AnyFit: TypeAlias = "Fit[Any] | QuestionFits"
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
 
+LABEL_OUTPUTS = options.OUTPUT_FLAGS
+"""The flags of a command that writes the results of labels."""
+
+RANK_OUTPUTS: options.Flags = {
+    **{name: LABEL_OUTPUTS[name] for name in ("out", "save", "format_", "safe_cells", "report")},
+    **dict.fromkeys(("keep", "preferences"), LABEL_OUTPUTS["keep"]),
+    "force": LABEL_OUTPUTS["force"],
+}
+"""The flags of a command that writes the results of comparisons."""
+
+ADVICE_OUTPUTS: options.Flags = {
+    **{name: LABEL_OUTPUTS[name] for name in ("out", "keep", "predictions", "label_studio")},
+    "assign": LABEL_OUTPUTS["keep"],
+    "assign_format": LABEL_OUTPUTS["out"],
+    "force": LABEL_OUTPUTS["force"],
+}
+"""The flags of a command that writes advice."""
+
 
 class Written(NamedTuple):
-    """What was written, and what was not.
+    """What was written, and what was not."""
 
-    Attributes
-    ----------
-    lines
-        One line per output that was written, with its path.
-    failures
-        One message per output that the model does not have.
-    """
-
-    lines: list[str]
-    failures: list[str]
+    lines: list[str]  # one per output that was written, with its path
+    failures: list[str]  # one message per output that the model does not have
 
     def raise_failures(self) -> None:
         """Raise an error for what was not written, after everything else."""
@@ -67,130 +68,118 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """The files that `fit` and `update` write; each is None where it is not asked for.
+    """The files that a command writes; each is None where it is not asked for."""
 
-    Attributes
-    ----------
-    out, format_, safe_cells
-        The folder of tables, their file format, and whether CSV files are safe for spreadsheets.
-    save
-        The folder of the saved fit.
-    report, embed
-        The report, and whether files of the items are put into it.
-    soft, soft_readout
-        The soft labels, and what they are.
-    keep
-        The verdicts on annotators.
-    predictions, label_studio
-        The predictions for Label Studio, and the tag of its project that takes them.
-    preferences
-        The preferences of a ranking, for training.
-    force
-        Whether existing files are replaced.
-    """
-
+    # the folder of tables, their file format, and whether CSV files are safe for spreadsheets
     out: str | None = None
-    save: Path | None = None
-    format_: FormatChoice = FormatChoice.csv
+    format_: TableFormat = "csv"
     safe_cells: bool = False
+    save: Path | None = None  # the folder of the saved fit
+    # the report, and whether files of the items are put into it
     report: Path | None = None
     embed: bool = False
+    # the soft labels, and what they are
     soft: Path | None = None
-    soft_readout: ReadoutChoice | None = None
-    keep: Path | None = None
+    soft_readout: Readout | None = None
+    keep: Path | None = None  # the verdicts on annotators
+    # the predictions for Label Studio, and the tag of its project that takes them
     predictions: Path | None = None
     label_studio: str | None = None
-    preferences: Path | None = None
-    force: bool = False
+    preferences: Path | None = None  # those of a ranking, for training
+    # who should label what, and its format where the name does not say it
+    assign: Path | None = None
+    assign_format: str | None = None
+    force: bool = False  # whether existing files are replaced
 
-    def paths(self) -> dict[str, Sequence[str | Path | None]]:
-        """Return the paths that are written, by flag."""
-        return {
-            "--out": named_files.table_files(self.out, self.format_.value),
-            "--save": named_files.saved_files(self.save),
-            "--report": [self.report],
-            "--soft": [self.soft],
-            "--keep": [self.keep],
-            "--predictions": [self.predictions],
-            "--preferences": [self.preferences],
-        }
+    def files(self) -> dict[str, Path | None]:
+        """Return the files that are written, by flag."""
+        names = ("report", "soft", "keep", "assign", "predictions", "preferences")
+        return {f"--{name}": getattr(self, name) for name in names}
 
     def local_only(self) -> dict[str, object]:
         """Return the outputs that need all items on this machine, by flag."""
-        return {
-            "--save": self.save,
-            "--report": self.report,
-            "--soft": self.soft,
-            "--keep": self.keep,
-            "--predictions": self.predictions,
-        }
+        names = ("save", "report", "soft", "keep", "predictions")
+        return {f"--{name}": getattr(self, name) for name in names}
 
     def of_labels_only(self) -> dict[str, object]:
         """Return the outputs that comparisons do not have, by flag."""
-        return {
-            "--soft": self.soft,
-            "--predictions": self.predictions,
-            "--embed": self.embed or None,
-        }
+        embed = self.embed or None
+        return {"--soft": self.soft, "--predictions": self.predictions, "--embed": embed}
+
+    @property
+    def task_format(self) -> TaskFormat | None:
+        """The format of ``--assign``; None where it is not given."""
+        if self.assign is not None:
+            from annotruth.io.tasks import task_format
+
+            return task_format(self.assign, self.assign_format)
+        if self.assign_format is not None:
+            raise InputError("--assign-format needs --assign FILE")
+        return None
 
     def check(
         self,
         inputs: Paths,
         also: Paths | None = None,
         *,
+        tables: Iterable[str] = named_files.TABLES,
         several_questions: bool = False,
     ) -> None:
         """Refuse outputs that would replace an input, another output or somebody else's file.
 
-        Parameters
-        ----------
-        inputs
-            The paths that the command reads, by argument or flag.
-        also
-            Further paths that it writes.
-        several_questions
-            Whether the fits of several questions are saved.
+        ``inputs``, ``also``: the paths that the command reads, and further ones that it writes.
+        ``tables``: the names of tables in the folder of ``--out``.
+        ``several_questions``: whether the fits of several questions are saved.
         """
         from annotruth.io.writers import check_suffix, format_of
 
         self._check_flags()
-        for path, check in (
-            (self.soft, check_suffix),
-            (self.keep, format_of),
-            (self.preferences, format_of),
-        ):
+        if self.soft is not None:
+            check_suffix(self.soft)
+        for path in (self.keep, self.preferences):
             if path is not None:
-                check(path)
-        check_predictions(self.predictions, self.label_studio)
-        named_files.check_outputs(inputs, {**(also or {}), **self.paths()})
-        check_out(self.out, force=self.force)
+                format_of(path)
+        files = self.files()
+        written: dict[str, Sequence[str | Path | None]] = {
+            "--out": named_files.table_files(self.out, self.format_, tables),
+            "--save": named_files.saved_files(self.save),
+            **{flag: [path] for flag, path in files.items()},
+        }
+        named_files.check_outputs(inputs, {**(also or {}), **written})
+        named_files.check_out(self.out, force=self.force)
         saved: OutputKind = "questions" if several_questions else "fit"
         check_existing("--save", self.save, saved, force=self.force)
-        check_existing("--report", self.report, "page", force=self.force)
-        check_existing("--soft", self.soft, "file", force=self.force)
-        check_existing("--keep", self.keep, "file", force=self.force)
-        check_existing("--predictions", self.predictions, "file", force=self.force)
-        check_existing("--preferences", self.preferences, "file", force=self.force)
+        for flag, path in files.items():
+            kind: OutputKind = "page" if flag == "--report" else "file"
+            check_existing(flag, path, kind, force=self.force)
 
     def _check_flags(self) -> None:
-        """Refuse flags that change nothing because what they are for is not written."""
+        """Refuse flags that change nothing, or names that a platform does not have."""
+        _ = self.task_format
         if self.soft_readout is not None and self.soft is None:
             raise InputError("--soft-readout needs --soft FILE")
         if self.embed and self.report is None:
             raise InputError("--embed needs --report FILE")
         one_file = named_files.is_table_file(self.out)
-        if self.format_ is not FormatChoice.csv and (self.out is None or one_file):
+        if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(
-                f"--format {self.format_.value} is for the tables of --out DIR, and the name of a file "
+                f"--format {self.format_} is for the tables of --out DIR, and the name of a file "
                 "says its format: leave it out, or name a folder"
             )
         written = [self.soft, Path(self.out) if self.out is not None and one_file else None]
         as_csv = [path for path in written if path is not None and path.suffix.lower() == ".csv"]
-        in_folder = self.out is not None and not one_file and self.format_ is FormatChoice.csv
+        in_folder = self.out is not None and not one_file and self.format_ == "csv"
         if self.safe_cells and not as_csv and not in_folder:
             raise InputError(
                 "--safe-cells is for CSV files of --out and --soft: name one, or leave it out"
             )
+        if self.predictions is not None:
+            from annotruth.io.tasks import LabelControl, check_predictions_path
+
+            check_predictions_path(self.predictions)
+            LabelControl.parse(values.parse_pairs(self.label_studio, "--label-studio"))
+        elif self.label_studio is not None:
+            raise InputError("--label-studio needs --predictions FILE")
 
     def write(
         self,
@@ -211,23 +200,21 @@ class Outputs:
         from annotruth.io.writers import format_of, write_table
 
         written = Written([], [])
-        if fit.kind != "labels":
+        further: dict[str, Any] = {"arguments": arguments}
+        if fit.kind == "labels":
+            further |= {"changes": changes, "embed": self.embed}
+        else:
             refuse_embedding(self.embed)
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
-            write_out(
-                fit.tables(),
-                self.out,
-                self.format_.value,
-                extra=extra,
-                safe_cells=self.safe_cells,
-            )
+            safe = self.safe_cells
+            write_out(fit.tables(), self.out, self.format_, extra=extra, safe_cells=safe)
             written.lines.append(f"results written to {self.out}")
         if self.soft is not None:
             progress.start("writing soft labels")
             with _noted("soft", "soft labels", self.soft, written):
-                self._write_soft_labels(fit)
+                self._write_soft_labels(fit, self.soft)
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
@@ -241,9 +228,6 @@ class Outputs:
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            further: dict[str, Any] = {"arguments": arguments}
-            if fit.kind == "labels":
-                further |= {"changes": changes, "embed": self.embed}
             fit.report(self.report, source=source, truth=truth, command=typed_command(), **further)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
@@ -252,36 +236,47 @@ class Outputs:
             written.lines.append(f"fit saved to {self.save}")
         return written
 
-    def _write_soft_labels(self, fit: AnyFit) -> None:
+    def write_advice(self, advice: Advice | PairAdvice, assigned: pa.Table | None) -> list[Path]:
+        """Write what is asked for of advice; return the paths.
+
+        ``assigned`` is the table of assignments, if they are asked for.
+        """
+        from annotruth.io import tasks, writers
+
+        of_labels = cast("Advice", advice) if hasattr(advice, "of_items") else None
+        if self.out is not None:
+            extra = {} if of_labels is None else {"fit.json": of_labels.fit.to_json()}
+            write_out(advice.tables(), self.out, extra=extra, safe_cells=True)
+        if self.keep is not None:
+            verdicts = advice.of_annotators.table(advice.fit)
+            writers.write_table(verdicts, self.keep, writers.format_of(self.keep), safe_cells=True)
+        if self.assign is not None:
+            format = writers.format_of(self.assign) if of_labels is None else self.task_format
+            if of_labels is None or format in ("csv", "parquet"):
+                kind = cast("TableFormat", format)
+                writers.write_table(assigned, self.assign, kind, safe_cells=True)
+            else:
+                tasks.write_tasks(of_labels.tasks(), self.assign, cast("TaskFormat", format))
+        if self.predictions is not None and of_labels is not None:
+            write_predictions(of_labels.fit, self.predictions, self.label_studio)
+        named = (self.out, self.keep, self.assign, self.predictions)
+        return [Path(path) for path in named if path is not None]
+
+    def _write_soft_labels(self, fit: AnyFit, path: Path) -> None:
         from annotruth.io.writers import format_of, write_soft_labels, write_table
 
-        assert self.soft is not None
-        readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
         if is_questions(fit):
-            table = fit.distribution_table(readout)
-            write_table(table, self.soft, format_of(self.soft), safe_cells=self.safe_cells)
+            table = fit.distribution_table(self.soft_readout)
+            write_table(table, path, format_of(path), safe_cells=self.safe_cells)
             return
-        assert not is_questions(fit)
-        scale = fit.data.scale
-        targets, classes = fit.soft_label_table(readout), scale.set_labels or scale.categories
-        write_soft_labels(targets, classes, self.soft, safe_cells=self.safe_cells)
+        targets, scale = fit.soft_label_table(self.soft_readout), fit.data.scale
+        classes = scale.set_labels or scale.categories
+        write_soft_labels(targets, classes, path, safe_cells=self.safe_cells)
 
 
-RANK_OUTPUTS = ("out", "save", "format_", "safe_cells", "report", "keep", "preferences", "force")
-"""The flags of a command that writes the results of comparisons."""
-
-
-def takes_outputs(
-    names: Iterable[str] = tuple(FLAGS), *, save: Any = SaveOption
-) -> Callable[[options.Command], options.Command]:
-    """Give a command the flags of `Outputs` in place of its parameter ``outputs``.
-
-    ``names`` are the flags it takes, and ``save`` is the type of the flag ``--save``, whose default
-    differs from command to command.
-    """
-    known = {**FLAGS, **RANK_FLAGS}
-    flags = {name: known[name] for name in names} | {"save": (save, None)}
-    return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
+def takes_outputs(flags: options.Flags = LABEL_OUTPUTS) -> Callable[[Any], options.Command]:
+    """Give a command the flags of `Outputs` in place of its parameter ``outputs``."""
+    return options.expands_parameter("outputs", flags, lambda given: Outputs(**given))
 
 
 def write_out(
@@ -302,23 +297,12 @@ def write_out(
         write_tables(tables, out, format=format, extra=extra, safe_cells=safe_cells)
 
 
-def check_predictions(path: Path | None, label_studio: str | None) -> None:
-    """Refuse a file name or a tag that Label Studio does not have."""
-    if path is not None:
-        from annotruth.io.tasks import LabelControl, check_predictions_path
-
-        check_predictions_path(path)
-        LabelControl.parse(options.parse_pairs(label_studio, "--label-studio"))
-    elif label_studio is not None:
-        raise InputError("--label-studio needs --predictions FILE")
-
-
 def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
     """Write the labels of a fit as predictions for Label Studio."""
     from annotruth.io import tasks
     from annotruth.models.base_fit import now
 
-    names = options.parse_pairs(label_studio, "--label-studio")
+    names = values.parse_pairs(label_studio, "--label-studio")
     day = (fit.fitted_at or now()).date()
     tasks.write_predictions(
         fit.tables()["items"],
@@ -385,7 +369,6 @@ def _of_labels(fit: AnyFit) -> Fit:
 
 def save_fit(fit: AnyFit, folder: Path, *, quiet: bool) -> None:
     """Save a fit; say so if another process is writing to the folder."""
-    from annotruth.app import console
     from annotruth.models.storage import locked
 
     with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):

@@ -16,10 +16,13 @@ from annotruth.engines import Session
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
-from annotruth.models.confusion import dawid_skene, one_coin
-from annotruth.models.confusion.dawid_skene import DawidSkeneParameters, DawidSkeneSteps
+from annotruth.models.confusion import dawid_skene
+from annotruth.models.confusion.dawid_skene import (
+    DawidSkeneParameters,
+    DawidSkeneSteps,
+    OneCoinParameters,
+)
 from annotruth.models.confusion.estimator import EStepTables, LatentClassSteps
-from annotruth.models.confusion.one_coin import OneCoinParameters
 from annotruth.models.em import Monitor
 from annotruth.observations import Labels
 
@@ -160,7 +163,7 @@ class _DawidSkeneModel(AllowsNoIterations, dawid_skene.DawidSkene):
 
 
 @dataclass(kw_only=True)
-class _OneCoinModel(AllowsNoIterations, one_coin.OneCoin):
+class _OneCoinModel(AllowsNoIterations, dawid_skene.OneCoin):
     """The one-coin model with crowd-kit's steps, in the order of the frame."""
 
     parameter_axes = None

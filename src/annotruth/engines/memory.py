@@ -190,8 +190,8 @@ class MemorySession:
         array: NDArray[Any] = values
         return array
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays.
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
+        """Run a kernel over ranges ``lo, hi`` of annotators, writing into the arrays.
 
         The ranges depend on the number of annotators alone.
         """
@@ -199,7 +199,7 @@ class MemorySession:
 
         def run(number: int) -> None:
             lo = number * _ANNOTATORS_PER_TASK
-            function(lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators), *arrays)
+            call_kernel(function, (lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators)), arrays)
 
         self._run_tasks(run, -(-n_annotators // _ANNOTATORS_PER_TASK))
 

@@ -169,8 +169,8 @@ class Session(Protocol):
     def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
         """Return an array that is where the engine computes in memory, in the labels' order."""
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays."""
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
+        """Run a kernel over ranges ``lo, hi`` of annotators, writing into the arrays."""
 
     def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
         """Return what a function computes of groups of annotators, or of ranges of each group.

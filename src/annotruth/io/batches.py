@@ -248,8 +248,8 @@ def read_delimited(
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 
-    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
-    null: NA may be an id. Unless ``in_batches``, all rows come in one table.
+    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an
+    empty cell is null: NA may be an id. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
 
@@ -299,17 +299,11 @@ def _faults_located(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int
         check_utf8(data)
         _check_rows(data, separator, width)
         raise
-    if _count_quotes(rows) % 2:
+    quote = ord('"')
+    counts = (np.frombuffer(part, dtype=np.uint8) == quote for part in partitions(rows))
+    if sum(int(np.count_nonzero(each)) for each in counts) % 2:
         # Arrow lets a quote that is never closed swallow the rest of the file.
         _check_rows(data, separator, width)
-
-
-def _count_quotes(rows: pa.Buffer) -> int:
-    quote = ord('"')
-    return sum(
-        int(np.count_nonzero(np.frombuffer(part, dtype=np.uint8) == quote))
-        for part in partitions(rows)
-    )
 
 
 def find_separator(data: pa.Buffer) -> str:

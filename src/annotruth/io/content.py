@@ -31,10 +31,9 @@ _COMPRESSION_BY_SUFFIX: Mapping[str, str] = {
     ".gz": "gzip",
     ".bz2": "bz2",
     ".xz": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
     ".lz4": "lz4",
     ".zip": "zip",
+    **dict.fromkeys((".zst", ".zstd"), "zstd"),
 }
 _KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"PAR1": "parquet",
@@ -43,20 +42,11 @@ _KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"\xff\xff\xff\xff": "arrow",  # the first bytes of a message of an Arrow stream
 }
 _KIND_BY_SUFFIX: Mapping[str, ContentKind] = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".tab": "text",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "text"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".sqlite", ".sqlite3"), "sqlite"),
     ".duckdb": "duckdb",
 }
 DATABASE_TITLE: Mapping[ContentKind, str] = {

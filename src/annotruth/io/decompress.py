@@ -18,21 +18,16 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError, OutputError, shorten
 from annotruth.observations.disk import Disk, format_size
 from annotruth.observations.frames import LABEL_ROLES
+from annotruth.observations.scale import is_text
 
 VALUE_BYTES = 24
 """What reading takes for each value, beside the value itself: offset, code and sorted code."""
 
 _READ_AT_ONCE = 1 << 24
+# What zipfile raises for damaged archives, beside its own error: its fields are not checked.
 _ZIP_DAMAGE = (
-    # What zipfile raises for damaged archives, beside its own error: its fields are not checked.
-    AttributeError,
-    IndexError,
-    KeyError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-    struct.error,
+    *(AttributeError, IndexError, KeyError, NotImplementedError, OverflowError, RuntimeError),
+    *(ValueError, struct.error),
 )
 
 
@@ -182,15 +177,7 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 def _is_binary(kind: pa.DataType) -> bool:
-    return any(
-        test(kind)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
-    )
+    return bool(is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 # Arrow's messages are flatbuffers: a table begins with the distance back to its vtable, which holds

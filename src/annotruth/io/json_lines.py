@@ -42,7 +42,12 @@ def read_json_lines(
             table = _read_fast(data)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             check_utf8(data)
-    if table is None or any(_overflowed(column) for column in table.columns):
+    # Large integers may have lost digits when they became doubles.
+    if table is None or any(
+        pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py()
+        for column in table.columns
+        if pa.types.is_floating(column.type)
+    ):
         check_object_size(data, limit)
         return _read_slowly(data, choose)
     return table.select(list(choose(table.column_names)))
@@ -139,13 +144,6 @@ def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
         # JSON has no dates: these are texts that Arrow took for dates.
         return _read_fast(data, pa.schema([(name, pa.string()) for name in dates]))
     return table
-
-
-def _overflowed(column: pa.ChunkedArray) -> bool:
-    """Return whether large integers may have lost digits when they became doubles."""
-    if not pa.types.is_floating(column.type):
-        return False
-    return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
 
 
 def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:

@@ -149,7 +149,10 @@ def _write(
         if format == "csv":
             _write_csv(table, path)
         elif format == "json":
-            write_json(_partitions(table, _ROWS_AT_ONCE), path)
+            parts = _partitions(table, _ROWS_AT_ONCE)
+            batches = (part.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for part in parts)
+            rows = (row for batch in chain.from_iterable(batches) for row in batch.to_pylist())
+            write_records(rows, path)
         elif isinstance(table, LazyTable):
             _write_parquet_partitions(table, path)
         else:
@@ -240,14 +243,6 @@ def _write_parquet_partitions(table: LazyTable, path: Path) -> None:
 
 _OBJECTS_AT_ONCE = 1 << 14  # rows turned into Python objects
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
-
-
-def write_json(partitions: Iterable[pa.Table], path: Path) -> None:
-    """Write a table, given in partitions, as a list of objects, one per line."""
-    batches = (table.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for table in partitions)
-    write_records(
-        (row for batch in chain.from_iterable(batches) for row in batch.to_pylist()), path
-    )
 
 
 def write_records(

@@ -37,11 +37,11 @@ from annotruth.models.registry import Capabilities, check_distributed, check_sup
 from annotruth.models.result import Fit
 from annotruth.models.warm_start import prepare_warm_start
 from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
+from annotruth.observations.append import append_labels
 from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
-    from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-    from annotruth.models.latent_classes import LatentClasses
+    from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 
 MAX_CANONICAL_LABELS = 50_000
 """Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
@@ -224,8 +224,6 @@ class Estimator(PandasResults, OptionsBase, ABC):
         if not hasattr(self, "_result"):
             return self.fit(new, gold=gold, progress=progress)
         previous = self._local_result()
-        from annotruth.observations.append import append_labels
-
         appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
         self.fit(appended.table, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))

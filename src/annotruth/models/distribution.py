@@ -194,14 +194,8 @@ def _mode(distribution: Distribution) -> NDArray[np.int32]:
 def mixed_confusion(p_class: Floats, confusion: Floats, annotator: Codes) -> Floats:
     """Return the probability of each label, averaged over the classes an item may have.
 
-    Parameters
-    ----------
-    p_class
-        The probability of each class of the item, one row per label to predict.
-    confusion
-        The annotators' confusion matrices, classes x annotators x categories.
-    annotator
-        The annotator of each label to predict.
+    ``p_class`` has one row and ``annotator`` one entry per label to predict; ``confusion`` is
+    classes x annotators x categories.
     """
     rows = np.zeros((len(annotator), confusion.shape[2]))
     # One class at a time, so that no array is larger than the result.

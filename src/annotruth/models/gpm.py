@@ -40,15 +40,7 @@ class GPMParameters(NamedTuple):
 
 
 class GPMSteps:
-    """GPM's EM over a session; theta stays in the session.
-
-    Parameters
-    ----------
-    labels, session
-        The labels, or their summary, and the session they are open in.
-    learned
-        Whether irregular behaviors are estimated.
-    """
+    """GPM's EM over a session; theta stays in the session. Behaviors are estimated if ``learned``."""
 
     objective_name = "Q"
 

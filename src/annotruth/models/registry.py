@@ -26,7 +26,7 @@ MODELS = {
     "gpm": ("annotruth.models.gpm", "GPM"),
     "robust-gpm": ("annotruth.models.robust_gpm.model", "RobustGPM"),
     "dawid-skene": ("annotruth.models.confusion.dawid_skene", "DawidSkene"),
-    "one-coin": ("annotruth.models.confusion.one_coin", "OneCoin"),
+    "one-coin": ("annotruth.models.confusion.dawid_skene", "OneCoin"),
     "ibcc": ("annotruth.models.confusion.bcc", "IBCC"),
     "ebcc": ("annotruth.models.confusion.bcc", "EBCC"),
     "bwa": ("annotruth.models.confusion.bwa", "BWA"),

@@ -29,17 +29,17 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
-from annotruth.models.fits.accessors import FitTables
+from annotruth.models.fits.accessors import FitTables, Kind, kind_of
 from annotruth.models.fits.further import FurtherResults
-from annotruth.models.fits.kinds import Kind, kind_of
 from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_of
+from annotruth.models.pairs import posterior
+from annotruth.models.pairs.posterior import Ranking, ScorePosterior
 from annotruth.observations import Comparisons, Labels
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from annotruth.engines import DistributedFrames
-    from annotruth.models.pairs.posterior import Ranking, ScorePosterior
 
     Data = TypeVar("Data", bound=Any, default=Labels)
 else:
@@ -328,11 +328,9 @@ class Fit(FitTables, Generic[Data]):
     @cached_property
     def ranking(self) -> Ranking:
         """The rank of each item within its part of the graph, with its 95% interval, and p_best."""
-        from annotruth.models.pairs.posterior import ranking_by_part, tied_ranking
-
         if self.verdict == "chance":
-            return tied_ranking(self.part)
-        return ranking_by_part(self.scores, self.part)
+            return posterior.tied_ranking(self.part)
+        return posterior.ranking_by_part(self.scores, self.part)
 
     @property
     def n_parts(self) -> int:

@@ -30,11 +30,7 @@ def prepare_warm_start(
 
     Labels that were appended to those of the fit are returned as they are. Of others, such as a
     later export of all labels, the items and annotators that the fit has are put first, and the
-    fit is restricted to them.
-
-    ``model``: The name of the model to be fitted, which the previous fit must be of.
-    ``previous``, ``labels``: The fit and the labels; they must have the same categories.
-    ``axes``: The axes of the model's parameters, as in `Estimator.parameter_axes`.
+    fit is restricted to them, by the axes of its parameters (`Estimator.parameter_axes`).
     """
     if previous.kind == "distributed" or isinstance(labels, DistributedLabels):
         raise InputError("warm_start is for labels on this machine: leave it out")

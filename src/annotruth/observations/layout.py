@@ -104,7 +104,9 @@ def arrange_with_policy(
     """
     none = np.empty(0, dtype=np.int64)
     layout = arrange(codes, size.n_items, size.n_categories)
-    if duplicates == "keep" or not has_repeats(layout, size.n_annotators):
+    cells = (layout.item_ptr, layout.cell_ptr, layout.annotator)
+    kernels = kernels_for(len(layout.row))
+    if duplicates == "keep" or not kernels.has_duplicates(*cells, size.n_annotators):
         return ArrangedRows(layout, none, none)
     repeats = find_repeats(codes, size.n_annotators)
     is_last = duplicates == "last"
@@ -150,14 +152,6 @@ def check_index(name: str, codes: NDArray[np.signedinteger[Any]], n: int, least:
     inside = not len(codes) or (codes.min() >= least and codes.max() < n)
     if not (whole and inside):
         raise ValueError(f"{name} has a code outside {least}..{n - 1}")
-
-
-def has_repeats(layout: Layout, n_annotators: int) -> bool:
-    """Return whether some annotator labelled an item more than once."""
-    kernels = kernels_for(len(layout.row))
-    return bool(
-        kernels.has_duplicates(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
-    )
 
 
 def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:

@@ -264,10 +264,11 @@ def _scale_of_listed(
     except (pa.ArrowException, OverflowError, UnicodeError):
         # Of mixed types, or integers beyond 64 bits.
         try:
-            given = make_column("categories", list(map(str, categories)))
+            texts = [str(category) for category in categories]
         except ValueError:  # of an integer of thousands of digits
             value = max((each for each in categories if isinstance(each, int)), key=abs)
             raise InputError(f"categories name {shown(value)}: list numbers or text") from None
+        given = make_column("categories", texts)
     if pa.types.is_nested(given.type):
         raise InputError(f"categories are {shown(categories)}: list numbers or text")
     if given.null_count:

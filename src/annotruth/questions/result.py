@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from annotruth.agreement import krippendorff_alpha, suitable_metrics
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, listed, shorten, shown, system_errors_reported
 from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
@@ -38,7 +39,6 @@ from annotruth.observations.frames import from_arrow
 from annotruth.observations.questions import concat_questions
 from annotruth.questions.reading import annotators_of
 from annotruth.questions.sharing import Sharing
-from annotruth.report.consensus import agreement_rows
 
 KIND = "questions"
 """The entry ``kind`` in the JSON of several questions."""
@@ -279,7 +279,7 @@ def _overview(fit: Fit) -> dict[str, Any]:
 
 def agreement_of(fit: Fit) -> float | None:
     """Return Krippendorff's alpha of all labels; None where it is not defined."""
-    alpha = next(iter(agreement_rows(fit)[0].values.values()))
+    alpha = krippendorff_alpha(fit.data, suitable_metrics(fit.data.scale)[0])
     return float(alpha) if np.isfinite(alpha) else None
 
 

@@ -1,16 +1,22 @@
-"""The page of a comparison: the finding, tables of models and of pairs of models, with charts."""
+"""The page of a comparison of models: the finding, models, pairs of models, and charts of both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from annotruth.kernels.arrays import Floats
+from annotruth.models.distribution import Z_95
+from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.comparison_charts import comparison_charts
+from annotruth.report.page import make_page, write_page
 from annotruth.report.render import (
     Fact,
     Facts,
@@ -22,8 +28,6 @@ from annotruth.report.render import (
     Small,
     SmallTable,
     Text,
-    make_page,
-    write_page,
 )
 
 _MEANING = Text(
@@ -34,6 +38,18 @@ _MEANING = Text(
     "those of one fit to all labels.",
     "quiet",
 )
+_COLUMNS = {  # the title, and whether it is for large screens only
+    "held_out": ("Held-out", True),
+    "behind": ("Behind", False),
+    "accuracy": ("Accuracy", False),
+    "f1_macro": ("F1", True),
+    "plcc": ("PLCC", True),
+    "srocc": ("SROCC", False),
+    "rmse": ("RMSE", True),
+    "spammers": ("Spammers", True),
+    "iterations": ("Iterations", True),
+    "seconds": ("Seconds", True),
+}
 
 
 def write_comparison(
@@ -60,27 +76,38 @@ def write_comparison(
     ``reports``: the name of the folder beside the page that holds the report of each model, if
       there is one.
     """
-    is_refused = models["refused"].is_valid()
-    fitted, refused = models.filter(models["refused"].is_null()), models.filter(is_refused)
+    fitted = models.filter(models["refused"].is_null())
+    refused = models.filter(models["refused"].is_valid()).to_pylist()
     charts = comparison_charts(fitted, pairs)
+
+    def figures(*wanted: str) -> list[Part]:
+        found = [charts[name] for name in wanted if name in charts]
+        return [SideBySide(found)] if found else []
+
+    model_parts = [*figures("held-out", "accuracy"), _model_table(fitted, reports), _MEANING]
+    reasons = Settings({row["model"]: row["refused"] for row in refused})
     page = make_page(
         kind="Comparison of models",
         heading=source or "Labels",
         subheading=labels,
         sections=[
             _finding_section(fitted, finding, recommended, chosen, why),
-            _model_section(fitted, charts, reports),
-            Section("truth", "Scores against the truth", _figures(charts, "correlation"), "Truth"),
+            Section("models", "Models", model_parts),
+            Section("truth", "Scores against the truth", figures("correlation"), "Truth"),
             Section(
                 "agreement",
                 "Agreement between models",
-                _figures(charts, "same-label", "score-correlation"),
+                figures("same-label", "score-correlation"),
                 "Agreement",
             ),
-            _refused_section(refused),
+            Section(
+                "refused",
+                "Models that do not suit these labels",
+                [reasons] if refused else [],
+                "Not compared",
+            ),
         ],
-        footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full. This page "
-        "works offline.",
+        footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full.",
     )
     write_page(page, path)
 
@@ -100,48 +127,31 @@ def _finding_section(
     measured = [row for row in rows if row["accuracy"] is not None]
     if measured:
         top = max(measured, key=lambda row: row["accuracy"])
-        listed.append(("Highest accuracy", top["model"], _with_interval(top)))
+        value, low, high = (top[f"accuracy{end}"] for end in ("", "_low", "_high"))
+        note = f"{value:.3f} (95% interval {low:.3f} to {high:.3f})"
+        listed.append(("Highest accuracy", top["model"], note))
     parts: list[Part] = [Text(f"{finding}.", "lead"), Facts(listed) if listed else ""]
     if why != finding:
         parts.append(Text(f"{why}.", "quiet"))
     return Section("finding", "Finding", parts)
 
 
-def _figures(charts: Mapping[str, Chart], *wanted: str) -> list[Part]:
-    """Return those of some charts that there are, side by side."""
-    found = [charts[name] for name in wanted if name in charts]
-    return [SideBySide(found)] if found else []
-
-
-def _model_section(fitted: pa.Table, charts: Mapping[str, Chart], reports: str | None) -> Section:
-    figures = _figures(charts, "held-out", "accuracy")
-    return Section("models", "Models", [*figures, _model_table(fitted, reports), _MEANING])
-
-
 def _model_table(fitted: pa.Table, reports: str | None) -> SmallTable:
     """Return the table of models; a phone shows only the columns that matter most."""
     has_accuracy = fitted["accuracy"].null_count < len(fitted)
-    columns: dict[str, tuple[str, bool]] = {  # the title, and whether it is for large screens only
-        "held_out": ("Held-out", True),
-        "behind": ("Behind", False),
-        "accuracy": ("Accuracy", False),
-        "f1_macro": ("F1", True),
-        "plcc": ("PLCC", True),
-        "srocc": ("SROCC", has_accuracy),
-        "rmse": ("RMSE", True),
-        "spammers": ("Spammers", True),
-        "iterations": ("Iterations", True),
-        "seconds": ("Seconds", True),
-    }
-    shown = {k: v for k, v in columns.items() if fitted[k].null_count < len(fitted)}
-    header = ["Model", *(title for title, _ in shown.values())]
+    shown = [name for name in _COLUMNS if fitted[name].null_count < len(fitted)]
+    header = ["Model", *(_COLUMNS[name][0] for name in shown)]
     rows = [[row["model"], *(_cell(name, row) for name in shown)] for row in fitted.to_pylist()]
     if reports is not None:
         header.append("Report")
         for row in rows:
             address = f"{quote(reports, safe='')}/{quote(row[0], safe='')}.html"
             row.append(Link("open", address=address))
-    minor = [k for k, (_, large) in enumerate(shown.values(), start=1) if large]
+    minor = [
+        k
+        for k, name in enumerate(shown, start=1)
+        if _COLUMNS[name][1] or (name == "srocc" and has_accuracy)
+    ]
     return SmallTable(header, rows, "models", minor, left=[len(shown) + 1])
 
 
@@ -151,7 +161,11 @@ def _cell(name: str, row: Mapping[str, Any]) -> Part:
     if value is None:
         return ""
     if name == "behind":
-        return _behind(value, row["behind_error"])
+        error = row["behind_error"]
+        exact = f"{value:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
+        if value == 0.0:
+            return "best"
+        return [f"{value / error:.1f} ", Small(exact)] if error else Small(exact)
     if name == "accuracy":
         ends = f"{row['accuracy_low']:.3f} to {row['accuracy_high']:.3f}"
         return [f"{value:.3f} ", Small(ends)]
@@ -162,21 +176,133 @@ def _cell(name: str, row: Mapping[str, Any]) -> Part:
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _behind(behind: float, error: float | None) -> Part:
-    if behind == 0.0:
-        return "best"
-    exact = f"{behind:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
-    return [f"{behind / error:.1f} ", Small(exact)] if error else Small(exact)
+def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
+    """Return the charts that the tables have data for, by name."""
+    charts = [
+        _held_out_chart(fitted),
+        _accuracy_chart(fitted),
+        _correlation_chart(fitted),
+        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
+        _pair_chart(
+            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
+        ),
+    ]
+    return {chart.name: chart for chart in charts if chart is not None}
 
 
-def _with_interval(row: Mapping[str, Any]) -> str:
-    return (
-        f"{row['accuracy']:.3f} (95% interval {row['accuracy_low']:.3f} to "
-        f"{row['accuracy_high']:.3f})"
+def _held_out_chart(fitted: pa.Table) -> Chart | None:
+    behind, error = (_numbers(fitted[name]) for name in ("behind", "behind_error"))
+    some = ~np.isnan(behind)
+    if some.sum() < 2:
+        return None
+    value, half = 0.0 - behind[some], Z_95 * error[some]
+    low, high = value - half, value + half
+    ends = np.concatenate([value, low[~np.isnan(low)], high[~np.isnan(high)]])
+    margin = 0.04 * (float(np.ptp(ends)) or 1.0)
+    return _interval_chart(
+        "held-out",
+        "Prediction of held-out labels",
+        "Mean log-probability per label, minus that of the best model: further right is better. Lines "
+        "are 95% intervals of the difference on the same labels: a model whose line does not reach 0 "
+        "predicts worse than the best one.",
+        (_names_of(fitted, some), value, low, high),
+        (float(ends.min()) - margin, float(ends.max()) + margin),
+        "difference in mean log-probability",
+        limit=0.0,
     )
 
 
-def _refused_section(refused: pa.Table) -> Section:
-    reasons = {row["model"]: row["refused"] for row in refused.to_pylist()}
-    parts = [Settings(reasons)] if reasons else []
-    return Section("refused", "Models that do not suit these labels", parts, "Not compared")
+def _accuracy_chart(fitted: pa.Table) -> Chart | None:
+    value, low, high = (_numbers(fitted[f"accuracy{end}"]) for end in ("", "_low", "_high"))
+    some = ~np.isnan(value)
+    if not some.any():
+        return None
+    return _interval_chart(
+        "accuracy",
+        "Accuracy",
+        "Share of items with the right label, of those whose truth is known. Lines are 95% "
+        "intervals; the items are the same for all models, so overlapping lines may still differ "
+        "significantly.",
+        (_names_of(fitted, some), value[some], low[some], high[some]),
+        (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
+        "accuracy",
+    )
+
+
+def _interval_chart(
+    name: str,
+    title: str,
+    caption: str,
+    rows: tuple[list[str], Floats, Floats, Floats],
+    domain: tuple[float, float],
+    axis: str,
+    limit: float | None = None,
+) -> Chart:
+    """Return a chart of a value with its interval per model."""
+    names, value, low, high = rows
+    flagged = [False] * len(names)
+    intervals = shapes.Intervals(
+        names, value, low, high, flagged, domain, axis, limit=limit, digits=4
+    )
+    columns = {"model": names, name.replace("-", "_"): value.tolist()}
+    return Chart(
+        name=name,
+        title=title,
+        caption=caption,
+        data=columns | {"low": low.tolist(), "high": high.tolist()},
+        draw=partial(shapes.interval_rows, intervals),
+    )
+
+
+def _correlation_chart(fitted: pa.Table) -> Chart | None:
+    """Return a chart of both correlations per model on one line, the first in grey."""
+    measures = {name.upper(): _numbers(fitted[name]) for name in ("srocc", "plcc")}
+    some = ~np.isnan(np.array(list(measures.values()))).all(axis=0)
+    if not some.any():
+        return None
+    names, title = _names_of(fitted, some), "Correlation of scores with the truth"
+    series = [(label, values[some]) for label, values in measures.items()]
+    lowest = min(float(np.nanmin(values)) for _, values in series if not np.isnan(values).all())
+    domain = (min(0.0, lowest), 1.0)
+    return Chart(
+        name="correlation",
+        title=title,
+        caption="1 is best.",
+        data={"model": names} | {label: values.tolist() for label, values in series},
+        draw=lambda width: shapes.dumbbells(names, series, domain, width, title.lower()),
+    )
+
+
+def _pair_chart(
+    name: str, column: str, title: str, fitted: pa.Table, pairs: pa.Table
+) -> Chart | None:
+    """Return a heat map of a measure of each pair of models that have it."""
+    rows = [row for row in pairs.to_pylist() if row[column] is not None]
+    with_value = {row[key] for row in rows for key in ("model", "other")}
+    names = [model for model in fitted["model"].to_pylist() if model in with_value]
+    if not names:
+        return None
+    index = {model: k for k, model in enumerate(names)}
+    share = np.full((len(names), len(names)), np.nan)
+    tips = [["" for _ in names] for _ in names]
+    for row in rows:
+        j, i = sorted((index[row["model"]], index[row["other"]]))
+        share[i, j] = row[column]
+        tips[i][j] = f"{names[i]} and {names[j]}: {row[column]:.4f}"
+    columns = {key: pairs[key].to_pylist() for key in ("model", "other")}
+    return Chart(
+        name=name,
+        title=title,
+        caption="In hundredths, rounded down; = is 1. A stronger color is closer. Each square "
+        "compares the model at the right of its row with the model above its column.",
+        data={**columns, column: _numbers(pairs[column]).tolist()},
+        draw=lambda width: shapes.pair_triangle(names, share, width, tips),
+    )
+
+
+def _names_of(fitted: pa.Table, some: NDArray[np.bool_]) -> list[str]:
+    return [name for name, kept in zip(fitted["model"].to_pylist(), some, strict=True) if kept]
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    return np.array([np.nan if v is None else v for v in column.to_pylist()], dtype=np.float64)

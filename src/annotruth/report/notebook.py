@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from markupsafe import Markup
 
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.changes import Changes
 from annotruth.analyses.advice.plan import Plan
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.models.result import Fit
+from annotruth.models.pairs.summary import annotator_lines, leader_line, notices
+from annotruth.models.result import Fit, RankFit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, chart_style
-from annotruth.report.charts.comparison_charts import comparison_charts
-from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.sections import LOWEST
+from annotruth.report.charts.rank_charts import RankCharts
+from annotruth.report.comparison import comparison_charts
+from annotruth.report.labels import LOWEST
+from annotruth.report.rank_verdict import rank_verdict
+from annotruth.report.render import renderer
 from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import verdict_of
 
@@ -37,6 +41,8 @@ _COLUMNS = (
     *("annotator", "item", "n_labels", "label", "expectation", "confidence"),
     *("accuracy", "reliability", "verdict", "behavior"),
 )
+_RANK_COLUMNS = ("item", "n_comparisons", "score", "low", "high", "rank", "rank_low", "rank_high")
+_VOTER_COLUMNS = ("annotator", "n_comparisons", "reliability", "behavior")
 _CHART_WIDTH = 300.0
 
 # Colors that have contrast on white and on black; the others are shades of the text's color.
@@ -94,6 +100,20 @@ def _advice(fit: Fit) -> Advice | None:
         return advise(fit)
     except AnnotruthError:
         return None
+
+
+def rank_block(fit: RankFit) -> str:
+    """Return the block of a fit of comparisons: can it be trusted, who leads, items, annotators."""
+    trust, people = rank_verdict(fit).trust, fit.annotator_table()
+    lines = [*notices(fit), leader_line(fit), *annotator_lines(fit)]
+    tables = {"Items, best first": fit.item_table().select(_RANK_COLUMNS)}
+    if fit.reliability is not None:
+        known = [name for name in _VOTER_COLUMNS if name in people.column_names]
+        tables["Annotators, least reliable first"] = people.sort_by("reliability").select(known)
+    chart = RankCharts(fit).ranking() if fit.data.n_items <= 20 else None
+    title = f"{fit.model} on {fit.data.describe()}"
+    lead = f"Can this ranking be trusted? {trust.word}. {trust.sentence}"
+    return block(title, lead, lines, tables, chart)
 
 
 def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels: str) -> str:
@@ -176,18 +196,18 @@ def block(
     max_rows: int = MAX_ROWS,
 ) -> str:
     """Return a block: a lead, lines, the first rows of tables, and a chart without colors."""
-    parts = [
-        f"<div><h4>{escaped(name)}</h4>{_table(table, max_rows)}</div>"
-        for name, table in tables.items()
-        if len(table)
-    ]
-    if chart is not None:
-        parts.append(f"<div><h4>{escaped(chart.title)}</h4>{chart.inline(_CHART_WIDTH)}</div>")
-    quiet = "".join(f"{escaped(line)}<br>" for line in lines)
-    return (
-        f'<div class="annotruth"><style>{_style()}</style>'
-        f'<p class="at-lead">{escaped(lead)}</p><p class="at-quiet">{escaped(title)}<br>{quiet}</p>'
-        f'<div class="at-parts">{"".join(parts)}</div></div>'
+    return renderer().page(
+        "notebook.html",
+        title=title,
+        lead=lead,
+        lines=lines,
+        tables=tables,
+        chart=chart,
+        chart_width=_CHART_WIDTH,
+        max_rows=max_rows,
+        style=_style(),
+        heads=_heads,
+        cell=_cell,
     )
 
 
@@ -198,28 +218,16 @@ def _style() -> str:
     return f".annotruth {{ {' '.join(_COLORS.split())} }}{rules}{charts}"
 
 
-def _table(table: pa.Table, max_rows: int) -> str:
-    heads = "".join(
-        f"<th{_alignment(table, name)}>{escaped(name)}</th>" for name in table.column_names
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td{_alignment(table, name)}>{_cell(row[name])}</td>" for name in row)
-        + "</tr>"
-        for row in table.slice(0, max_rows).to_pylist()
-    )
-    more = len(table) - max_rows
-    note = f'<p class="at-quiet">{more:,} more</p>' if more > 0 else ""
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{note}"
-
-
-def _alignment(table: pa.Table, name: str) -> str:
-    kind = table.schema.field(name).type
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return ' class="at-number"' if is_number else ""
+def _heads(table: pa.Table) -> list[tuple[str, Markup]]:
+    """Return the columns of a table with their attributes: numbers end at the right."""
+    is_number = [
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in table.schema.types
+    ]
+    css = [Markup(' class="at-number"') if right else Markup("") for right in is_number]
+    return list(zip(table.column_names, css, strict=True))
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return escaped(f"{value:.3f}" if isinstance(value, float) else shorten(str(value)))
+    return f"{value:.3f}" if isinstance(value, float) else shorten(str(value))

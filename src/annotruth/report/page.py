@@ -1,4 +1,4 @@
-"""The report of a fit: one HTML file.
+"""Pages: the report of a fit of any kind, and how a page is put together, as one HTML file.
 
 Texts and charts stand in the page; the rows of tables are compressed JSON, which the page's script
 unpacks and shows one screen at a time.
@@ -6,322 +6,207 @@ unpacks and shows one screen at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gzip
+import importlib
+import json
+import math
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.errors import counted, shorten
+from annotruth.io.atomic import atomic_write
 from annotruth.models import base_fit
-from annotruth.models.result import Fit
-from annotruth.report import sections
-from annotruth.report.charts.chart import Chart, category_colors, color_indices
-from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.consensus import Consensus, ItemVotes, category_bins
-from annotruth.report.render import (
-    Beside,
-    Chips,
-    Fact,
-    Facts,
-    Heading,
-    Part,
-    Section,
-    Settings,
-    SideBySide,
-    Status,
-    Text,
-    as_sentence,
-    charts_and_tables,
-    make_page,
-    pack,
-    plain_json,
-    write_page,
-)
-from annotruth.report.tables import (
-    PageTable,
-    annotator_rows,
-    annotator_table,
-    doubtful_labels,
-    item_rows,
-    item_table,
-)
-from annotruth.report.verdict import verdict_of
+from annotruth.report.charts.chart import CLASS_COLORS, THEMES, Chart, chart_style, color_rules
+from annotruth.report.render import DataTable, Section, renderer
 
-if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.report.content import ItemContent
-    from annotruth.report.truth import TruthFindings
-
-MAX_BYTES = 5_500_000
-"""How much of the file tables and labels may take; of too many items, the most difficult stay."""
-
-_LEAST_SHARE = 0.2  # of that, for labels
-
-_MAX_CELLS = 8
+_SCRIPTS = ("data.js", "table.js", "detail.js", "theme.js", "main.js")
+_MODULES = {"labels": "labels", "comparisons": "rankings", "sets": "sets", "questions": "questions"}
+"""The module that has a function ``content`` with what is in the report of each kind of fit."""
 
 
-def write_report(
-    fit: Fit,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    truth: Any = None,
-    command: str | None = None,
-    arguments: str | None = None,
-    embed: bool = False,
-    changes: Changes | None = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReportContent:
+    """What is in the report of a fit, as `make_page` takes it."""
+
+    kind: str
+    heading: str  # where the name of the labels is not given
+    described: str  # what was read
+    notice: str
+    sections: Sequence[Section]
+    footer: str
+    data: str = ""
+    colors: Sequence[str] = CLASS_COLORS
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_report(fit: Any, path: str | Path, *, embed: bool = False, **options: Any) -> None:
     """Write the report of a fit, as `report_page` makes it; ``embed`` puts files into it."""
-    page = report_page(
-        fit,
-        source=source,
-        truth=truth,
-        command=command,
-        arguments=arguments,
-        embed=Path(path).parent if embed else None,
-        changes=changes,
-    )
-    write_page(page, path)
+    if embed:
+        options["embed"] = Path(path).parent
+    write_page(report_page(fit, **options), path)
 
 
 def report_page(
-    fit: Fit,
+    fit: Any,
     *,
     source: str | None = None,
-    truth: Any = None,
     command: str | None = None,
-    arguments: str | None = None,
-    changes: Changes | None = None,
     day: date | None = None,
-    embed: Path | None = None,
-    max_bytes: int = MAX_BYTES,
+    **options: Any,
 ) -> str:
     """Return the report of a fit, as HTML.
 
     ``source``: the name of the labels, such as their file.
-    ``truth``: the truths of some or all items, as `annotruth.evaluate` takes them.
     ``command``: the command that makes the report, for its heading.
-    ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
-      screen.
-    ``changes``: what is different from the fit before.
     ``day``: the date in the heading; today if not given.
-    ``embed``: the folder of files to put into the page: items' images, audio and video by path.
-    ``max_bytes``: how much of the file tables may take.
+    ``options``: those of the function ``content`` for this kind of fit, among them
+      ``truth``, the truths of some or all items, as `annotruth.evaluate` takes them.
     """
-    against = against_truth(fit, truth)
-    consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
-    bins = category_bins(fit.data, _MAX_CELLS)
-    fit_charts = FitCharts(fit)
-    charts = sections.charts_of(fit_charts, fit)
-    measured = against.measured if against else None
-    verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], measured)
-    annotators = annotator_table(fit, consensus, advice, bins)
-    before = [
-        sections.verdict_section(fit, advice, verdict, arguments=arguments or "LABELS"),
-        *_since_last_fit(fit, changes),
-        *([against.section] if against else []),
-        sections.annotator_section(fit, charts, annotators, advice),
-    ]
-    after = [
-        sections.label_section(fit, doubtful_labels(fit, consensus, advice)),
-        *_further_sections(fit),
-        sections.agreement_section(charts, fit_charts.agreement_rows),
-        _appendix(fit, charts),
-    ]
-    data: dict[str, Any] = {
-        "categories": scale.names,
-        "colors": color_indices(scale),
-        "bins": bins.names,
-    }
-    data |= charts_and_tables([*before, *after], charts.values())
-    packed = _pack(fit, consensus, advice, data, max_bytes, embed)
-    items = sections.item_section(fit, charts, packed.items, advice, packed.n_opened)
-    return make_page(
-        kind="Annotation report",
-        heading=source or "Labels",
-        subheading=subheading(fit.model, fit.data.describe(), day),
-        command=command or "",
-        notice=convergence_notice(fit),
-        sections=[*before, items, *after],
-        data=packed.data,
-        sources=packed.sources,
-        footer="Numbers in the tables are rounded; `annotruth fit --out DIR` writes them in full. "
-        "This page works offline.",
-        colors=category_colors(scale),
-    )
-
-
-def subheading(model: str, described: str, day: date | None = None) -> str:
-    """Return the line under the heading of a report: the model, the date, and what was read."""
+    module = importlib.import_module(f"annotruth.report.{_MODULES[fit.kind]}")
+    content = module.content(fit, **options)
     day = day or base_fit.now().date()
-    return f"{model} · {day.day} {day:%B %Y} · {described}"
-
-
-class PackedTables(NamedTuple):
-    """The rows of the tables and the labels, packed."""
-
-    data: str  # the tables, the labels and embedded files, one per line
-    items: PageTable  # the table of items
-    n_opened: int  # of how many items the page has the labels
-    # what the page may load, by directive of its Content-Security-Policy
-    sources: Mapping[str, str]
-
-
-def _pack(
-    fit: Fit,
-    consensus: Consensus,
-    advice: Advice,
-    data: Mapping[str, Any],
-    max_bytes: int,
-    embed: Path | None,
-) -> PackedTables:
-    """Return the data of the page.
-
-    What is too much is left out: first the labels of the least difficult items, then these items.
-    """
-    votes, people, content = ItemVotes(fit), annotator_rows(fit, consensus), _content(fit)
-    max_rows = n_opened = fit.data.n_items
-    while True:
-        rows = item_rows(consensus, max_rows)
-        items = item_table(fit, consensus, advice, max_rows)
-        if content is not None:
-            items.columns[1:1] = content.columns(rows)
-        packed = pack({**data, "tables": {**data["tables"], "items": vars(items)}})
-        room = max_bytes - len(packed)
-        labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
-        while len(labels) > room >= max_bytes * _LEAST_SHARE and n_opened > 1:
-            n_opened = max(int(0.95 * n_opened * room / len(labels)), 1)
-            labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
-        if len(labels) <= room or n_opened <= 1:
-            break
-        max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
-        n_opened = min(n_opened, max_rows)
-    files = {} if content is None or embed is None else content.embedded(rows, embed)
-    sources = {} if content is None else content.sources(rows, files)
-    parts = [packed, labels, *([plain_json(files)] if files else [])]
-    return PackedTables("\n".join(parts), items, n_opened, sources)
-
-
-def _content(fit: Fit) -> ItemContent | None:
-    """Return what the items are; None if the labels came without."""
-    if not fit.data.covariates.items:
-        return None
-    from annotruth.report.content import ItemContent  # most reports do not need it
-
-    return ItemContent(fit.data.covariates.items)
-
-
-def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:
-    """Return how the fit does against known truths, from outside or given to it; None without."""
-    if truth is None and not (fit.data.known >= 0).any():
-        return None
-    from annotruth.report.truth import compare_with_truth  # most reports do not need it
-
-    return compare_with_truth(fit, truth)
-
-
-def _since_last_fit(fit: Fit, changes: Changes | None) -> list[Section]:
-    """Return the section on what is different from the fit before; nothing if there is none."""
-    if fit.earlier_fits is None:
-        return []
-    from annotruth.report.history import compare_with_last_fit  # only after an update
-
-    return [compare_with_last_fit(fit, changes)]
-
-
-def _further_sections(fit: Fit) -> list[Section]:
-    """Return the sections on further results, where the fit has such."""
-    if not fit.further:
-        return []
-    from annotruth.report.further import make_sections  # most reports do not need it
-
-    return make_sections(fit)
-
-
-def convergence_notice(fit: Fit[Any]) -> str:
-    """Return the warning at the top of the report; empty if there is none."""
-    if fit.converged or not fit.n_iter:
-        return ""
-    return (
-        f"Not converged after {counted(fit.n_iter, 'iteration')}: the numbers on this page may "
-        "still change. Raise max_iter, or tol."
+    return make_page(
+        kind=content.kind,
+        heading=source or content.heading,
+        subheading=f"{fit.model} · {day.day} {day:%B %Y} · {content.described}",
+        command=command or "",
+        notice=content.notice,
+        sections=content.sections,
+        footer=content.footer,
+        data=content.data,
+        colors=content.colors,
+        sources=content.sources,
     )
 
 
-def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
-    """Return what was read and how the fit ended."""
-    parts = [*_what_was_read(fit, charts), *how_it_ended(fit, charts, "label")]
-    return Section("appendix", "Appendix", parts)
+def charts_and_tables(
+    sections: Iterable[Section], charts: Iterable[Chart] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return the numbers behind the charts and the tables of sections, and behind further charts."""
+    sections = list(sections)
+    drawn = [*charts, *(chart for each in sections for chart in each.find(Chart))]
+    tables = [table for each in sections for table in each.find(DataTable)]
+    return {
+        "charts": {chart.name: rounded(chart) for chart in drawn},
+        "tables": {each.name: vars(each.table) for each in tables if each.table is not None},
+    }
 
 
-def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[Part]:
-    """Return what was read and what was dropped."""
-    data, reason = fit.data, fit.data.scale.reason
-    known = int((data.known >= 0).sum())
-    rows: list[Fact] = [
-        ("Labels", f"{data.n_labels:,}", ""),
-        ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "label")),
-        ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "label")),
-        ("Categories", f"{data.n_categories:,}", _scale(fit)),
-        (
-            "Rows dropped",
-            f"{data.n_dropped:,}" if data.n_dropped else "none",
-            "rows without a label",
-        ),
-    ]
-    if data.n_repeated:
-        rows.append(("Repeated rows", f"{data.n_repeated:,}", "identical to an earlier row"))
-    if known:
-        rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
-    if data.classifier is not None:
-        from annotruth.models.evidence.classifier import (
-            judge_classifier,  # most reports do not need it
-        )
+def make_page(
+    *,
+    kind: str,
+    heading: str,
+    subheading: str,
+    sections: Iterable[Section],
+    footer: str,
+    data: str = "",
+    command: str = "",
+    notice: str = "",
+    colors: Sequence[str] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return a page with its style and script in it, which allows no others.
 
-        finding = judge_classifier(fit)
-        rows.append(("Classifier", f"{finding.n_items:,} items", finding.describe()))
-    return [
-        Heading("What was read"),
-        Facts(rows),
-        Chips(data.scale.names, color_indices(data.scale)),
-        Text(as_sentence(reason), "quiet") if reason else "",
-        SideBySide([charts["categories"], charts["workload"]]),
-    ]
-
-
-def how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list[Part]:
-    """Return how the fit ended; ``unit`` is a label or a comparison."""
-    if not fit.n_iter:
-        status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")
-    else:
-        rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
-        tone, word = ("good", "Converged") if fit.converged else ("bad", "Not converged")
-        status = Status(tone, word, rest)
-    parts: list[Part] = [status]
-    if fit.log_likelihood is not None:
-        per_label = fit.log_likelihood / fit.data.n_labels
-        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per {unit}."
-        parts.append(Text(text, "quiet"))
-    parts.append(Settings({"model": fit.model, **fit.settings}))
-    if "history" in charts:
-        parts = [SideBySide([charts["history"], Beside(parts)])]
-    return [Heading("How the fit ended"), *parts]
+    ``kind``, ``heading``, ``subheading``: what the page is, such as "Annotation report"; its
+      heading and the line under it.
+    ``sections``: its sections; those without parts are left out.
+    ``footer``: the text at the end; what stands between backticks is shown as code, here and in
+      ``notice``.
+    ``data``: the numbers behind the page, as `pack` returns them; those of the sections if not
+      given.
+    ``command``: the command that makes the page, shown under the heading.
+    ``notice``: a warning under the heading; none if empty.
+    ``colors``: the colors of the categories.
+    ``sources``: what the page may load, by directive of its Content-Security-Policy.
+    """
+    style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
+    shown = [section for section in sections if section.parts]
+    return renderer().page(
+        "page.html",
+        policy=_policy(style, script, sources),
+        kind=kind,
+        heading=heading,
+        under=subheading,
+        command=command,
+        notice=notice,
+        sections=shown,
+        footer=f"Made by annotruth {version('annotruth')}. {footer} This page works offline.",
+        style=style,
+        data=data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
+        script=script,
+    )
 
 
-def range_of(counts: NDArray[Any], unit: str) -> str:
-    """Return the least, largest and median count of units."""
-    low, high = int(counts.min()), int(counts.max())
-    if low == high:
-        return f"{counted(low, unit)} each"
-    return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
+def write_page(content: str, path: str | Path) -> None:
+    """Write a page, completely or not at all."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
 
 
-def _scale(fit: Fit) -> str:
-    scale = fit.data.scale
-    if not scale.is_ordinal:
-        return "nominal: without an order"
-    return f"ordinal: {shorten(scale.names[0])} lowest, {shorten(scale.names[-1])} highest"
+def rounded(chart: Chart) -> dict[str, Any]:
+    """Return the numbers behind a chart in six digits; nan is null."""
+    return {
+        key: [
+            (float(f"{v:.6g}") if math.isfinite(v) else None) if isinstance(v, float) else v
+            for v in column
+        ]
+        for key, column in chart.data.items()
+    }
+
+
+def pack(data: Any) -> str:
+    """Return JSON, compressed and in letters that are safe in HTML; the same data, the same text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
+    return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
+
+
+def plain_json(data: Any) -> str:
+    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def page_style(colors: Sequence[str]) -> str:
+    """Return the style sheet of pages in both themes, with the colors of categories."""
+    light, dark = (
+        "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
+        for theme in ("light", "dark")
+    )
+    themes = (
+        f":root{{{light}color-scheme:light}}\n"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
+        f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
+        f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
+    )
+    rules = "\n".join(color_rules(colors))
+    return f"{themes}{asset('page.css')}{chart_style()}{rules}\n"
+
+
+def script_of(scripts: Iterable[str]) -> str:
+    """Return scripts as one, whose names other scripts do not see."""
+    return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
+
+
+def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
+    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
+    style_hash, script_hash = (
+        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
+    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
+    return (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        f"{loaded}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def asset(name: str) -> str:
+    """Return a style sheet, script or template of pages."""
+    return files("annotruth.report").joinpath("assets", name).read_text("utf-8")

@@ -7,32 +7,19 @@ labels never become markup; only what templates and drawings write is HTML.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
-from importlib.metadata import version
-from importlib.resources import files
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from annotruth.errors import shorten
-from annotruth.io.atomic import atomic_write
+from annotruth.errors import counted, shorten
 from annotruth.report.charts.chart import (
     NARROW_WIDTH,
-    THEMES,
-    Chart,
-    chart_style,
-    color_rules,
 )
 from annotruth.report.charts.drawing import without_control
 from annotruth.report.tables import PageTable
@@ -43,13 +30,12 @@ Part: TypeAlias = Any
 Fact: TypeAlias = tuple[str, object, str]
 """A name, a large value, and a note on it."""
 
+Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
+"""What a small table shows of a row."""
+
 _SPACES = re.compile(r"\s+")
 _CODE = re.compile("`([^`]+)`")
 _MAX_CHIPS = 16
-_SCRIPTS = (
-    *("data.js", "marks.js", "table.js", "item.js", "detail.js", "ranking.js", "charts.js"),
-    *("tips.js", "theme.js", "main.js"),
-)
 
 
 @dataclass(frozen=True)
@@ -339,127 +325,30 @@ def as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def charts_and_tables(
-    sections: Iterable[Section], charts: Iterable[Chart] = ()
-) -> dict[str, dict[str, Any]]:
-    """Return the numbers behind the charts and the tables of sections, and behind further charts."""
-    sections = list(sections)
-    drawn = [*charts, *(chart for each in sections for chart in each.find(Chart))]
-    tables = [table for each in sections for table in each.find(DataTable)]
-    return {
-        "charts": {chart.name: rounded(chart) for chart in drawn},
-        "tables": {each.name: vars(each.table) for each in tables if each.table is not None},
-    }
+def number(key: str, template: str, missing: str = "-") -> Cell:
+    """Return a cell of a row's number; ``missing`` where there is none."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        value = row[key]
+        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+        return missing if unknown else template.format(value)
+
+    return cell
 
 
-def make_page(
-    *,
-    kind: str,
-    heading: str,
-    subheading: str,
-    sections: Iterable[Section],
-    footer: str,
-    data: str = "",
-    command: str = "",
-    notice: str = "",
-    colors: Sequence[str] = (),
-    sources: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Return a page with its style and script in it, which allows no others.
-
-    ``kind``, ``heading``, ``subheading``: what the page is, such as "Annotation report"; its
-      heading and the line under it.
-    ``sections``: its sections; those without parts are left out.
-    ``footer``: the text at the end; what stands between backticks is shown as code, here and in
-      ``notice``.
-    ``data``: the numbers behind the page, as `pack` returns them; those of the sections if not
-      given.
-    ``command``: the command that makes the page, shown under the heading.
-    ``notice``: a warning under the heading; none if empty.
-    ``colors``: the colors of the categories.
-    ``sources``: what the page may load, by directive of its Content-Security-Policy.
-    """
-    style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
-    shown = [section for section in sections if section.parts]
-    return renderer().page(
-        "page.html",
-        policy=_policy(style, script, sources),
-        kind=kind,
-        heading=heading,
-        under=subheading,
-        command=command,
-        notice=notice,
-        sections=shown,
-        footer=f"Made by annotruth {version('annotruth')}. {footer}",
-        style=style,
-        data=data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
-        script=script,
-    )
+def records_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Cell]) -> SmallTable:
+    """Return rows as a small table; ``columns``: the cell of a row by heading."""
+    return SmallTable(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
 
 
-def write_page(content: str, path: str | Path) -> None:
-    """Write a page, completely or not at all."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
-
-
-def rounded(chart: Chart) -> dict[str, Any]:
-    """Return the numbers behind a chart in six digits; nan is null."""
-    return {
-        key: [
-            (float(f"{v:.6g}") if math.isfinite(v) else None) if isinstance(v, float) else v
-            for v in column
-        ]
-        for key, column in chart.data.items()
-    }
-
-
-def pack(data: Any) -> str:
-    """Return JSON, compressed and in letters that are safe in HTML; the same data, the same text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
-    return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
-
-
-def plain_json(data: Any) -> str:
-    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def page_style(colors: Sequence[str]) -> str:
-    """Return the style sheet of pages in both themes, with the colors of categories."""
-    light, dark = (
-        "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
-        for theme in ("light", "dark")
-    )
-    themes = (
-        f":root{{{light}color-scheme:light}}\n"
-        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
-        f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
-        f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
-    )
-    rules = "\n".join(color_rules(colors))
-    return f"{themes}{asset('page.css')}{chart_style()}{rules}\n"
-
-
-def script_of(scripts: Iterable[str]) -> str:
-    """Return scripts as one, whose names other scripts do not see."""
-    return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
-
-
-def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
-    style_hash, script_hash = (
-        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
-    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
-    return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        f"{loaded}; base-uri 'none'; form-action 'none'"
-    )
-
-
-def asset(name: str) -> str:
-    """Return a style sheet, script or template of pages."""
-    return files("annotruth.report").joinpath("assets", name).read_text("utf-8")
+def first_rows(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Cell],
+    most: int,
+    unit: str,
+    see: str = "",
+    style: str = "quiet",
+) -> list[Part]:
+    """Return the first rows as a small table, and how many more there are."""
+    table, more = records_table(rows[:most], columns), len(rows) - most
+    return [table, Text(f"And {counted(more, unit)}{see}.", style)] if more > 0 else [table]

@@ -1,73 +1,101 @@
-"""The sections of the report: the first screen, and the evidence for it."""
+"""Parts that the reports of all kinds of fits have: the first screen, annotators, how the fit ended."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.annotators import ASK_FROM, has_flags, verdict_rules, why_void
-from annotruth.analyses.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import NO_VERDICT, READOUTS, SPAMMER_BELOW
-from annotruth.models.fits.notes import DISPUTED_RULE
+from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
-from annotruth.report.charts.chart import Chart, drawable
-from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.consensus import AgreementRow
-from annotruth.report.headings import ACCURACY_TIPS
+from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
     Answer,
     Beside,
     CodeText,
+    Conclusion,
     CountLine,
     DataTable,
     Fact,
     Facts,
     FirstScreen,
     Heading,
-    Link,
     NamedRows,
     NameList,
     Part,
     Section,
+    Settings,
     SideBySide,
-    SmallTable,
-    Strong,
+    Status,
     Text,
-    as_sentence,
 )
-from annotruth.report.tables import DoubtfulLabels, PageTable, leading_estimate
-from annotruth.report.verdict import ReportVerdict, Trust
+from annotruth.report.tables import PageTable
 
-_N_DROPPED, _N_ITEMS = 4, 4
-LOWEST = {"accuracy": "least accurate", "reliability": "least reliable", "matches": "first"}
+DASH = "\N{EN DASH}"
+N_NAMED = 4
+"""How many rows of a table the first screen names."""
+
 _MAX_LETTERS = 48  # of a list of names
 
 
-def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
-    """Return the charts of the report that the model has data for, by name."""
-    annotators = getattr(plot, leading_estimate(fit))
-    wanted = (
-        *(plot.categories, plot.workload, plot.history, annotators),
-        *(plot.items, plot.scores, plot.agreement),
-    )
-    return drawable(wanted)
+Tone: TypeAlias = Literal["good", "fair", "bad"]
+
+WORDS: tuple[tuple[str, Tone], ...] = (
+    ("Yes", "good"),
+    ("Mostly", "fair"),
+    ("Partly", "bad"),
+    ("No", "bad"),
+)
+"""What is said to "can these labels be trusted?", best first, and the tones."""
 
 
-def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, arguments: str) -> Section:
-    """Return the first screen; ``arguments`` are those of ``annotruth next``."""
-    blocks = (
-        _people(fit, advice, verdict),
-        _items(fit, advice, verdict),
-        _cost(fit, verdict, arguments),
+@dataclass(frozen=True)
+class Trust:
+    """Whether labels can be trusted."""
+
+    # the answer, such as "Mostly", and how it is shown
+    word: str
+    tone: Tone
+    sentence: str  # what the answer follows from, with the number
+    rule: str  # which numbers give which answers
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """The answer as a part of a page."""
+        return Conclusion(self.word, self.tone, self.sentence)
+
+
+def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
+    """Return an answer by its place among `WORDS`."""
+    word, tone = WORDS[rank]
+    return Trust(word, tone, sentence, rule)
+
+
+def steps_text(limits: Iterable[str]) -> str:
+    """Write which limits give which answers."""
+    words = [word.lower() for word, _ in WORDS]
+    steps = [f"{word} {limit}" for word, limit in zip(words, limits, strict=False)]
+    return f"{', '.join(steps)}, else {words[-1]}"
+
+
+def chance_trust(units: str, results: str, rule: str) -> Trust:
+    """Return the answer for labels or votes that agree no better than chance."""
+    sentence = (
+        f"{units.capitalize()} {CHANCE}, so {results} and reliabilities below say next to nothing. "
+        f"Check the task and its instructions before you buy more {units}."
     )
-    question = "Can these labels be trusted?"
-    return first_screen(question, verdict.trust, _trust_facts(fit, verdict), blocks, _rules(fit))
+    return Trust("No better than chance", "bad", sentence, rule)
+
+
+def chance_rule(model: str, units: str) -> str:
+    """Return how a model finds out whether labels or votes agree better than chance."""
+    return f"The chance test of {model} compares the {units} with {units} drawn at random."
 
 
 def first_screen(
@@ -82,118 +110,68 @@ def first_screen(
     return Section("verdict", "", [screen], link="Verdict")
 
 
-def annotator_section(
-    fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice
-) -> Section:
-    """Return how accurate or reliable annotators are."""
-    estimate = leading_estimate(fit)
-    if fit.reliability is None:
-        lead = (
-            f"{fit.model} gives no reliability. Below is how often each annotator's labels are the "
-            "recovered ones, which their own labels helped to recover."
-        )
-    elif fit.withholds_figures:
-        lead = as_sentence(fit.notice())
-    else:
-        lead = f"The median {estimate} is {np.median(getattr(fit, estimate)):.2f}."
-    if estimate == "accuracy" and not fit.withholds_figures:
-        lead += (
-            f" Accuracy is the {ACCURACY_TIPS[fit.readout]}; reliability is the probability that a "
-            "label is serious."
-        )
-    verdicts = verdict_counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
-    parts = [
-        Text(lead, "lead"),
-        SideBySide([charts[estimate], verdicts]),
-        rows_left_out(table, "annotators", LOWEST[estimate]),
-        DataTable("annotators", "Annotators", table),
-    ]
-    return Section("annotators", "Annotators", parts, long=True)
+def above_chance(same: float, by_chance: float, agree: str, unknown: str) -> Fact:
+    """Return how much more often two responses are the same than by chance.
 
-
-def item_section(
-    fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice, n_opened: int
-) -> Section:
-    """Return the items' labels and how certain they are.
-
-    ``n_opened`` is of how many items the page has who said what.
+    ``agree``: what two responses are; ``unknown``: what is said where nothing can be compared.
     """
-    lead = ""
-    if fit.withholds_figures:
-        lead = as_sentence(fit.notice())
-    elif fit.distribution is not None:
-        n = int(np.count_nonzero(fit.distribution.confidence() > 0.9))
-        of = "probability" if fit.readout == "right" else "of opinion"
-        lead = (
-            f"{n:,} of {fit.data.n_items:,} items have a top label above 90% {of}. Distributions "
-            f"and confidence are {READOUTS[fit.readout]}."
-        )
-    if n_disputed := _n_disputed(fit):
-        lead += f" {counted(n_disputed, 'label is', 'labels are')} disputed: {DISPUTED_RULE}."
-    if fit.expectation is not None and not fit.withholds_figures:
-        low, middle, high = np.quantile(fit.expectation, [0.0, 0.5, 1.0])
-        lead += f" Scores range from {low:.2f} to {high:.2f}, with a median of {middle:.2f}."
-    counts = verdict_counts("Status", advice.of_items.count(), ITEM_STATUS)
-    parts = [
-        Text(lead, "lead"),
-        SideBySide([charts["items"], counts]),
-        charts.get("scores", ""),
-        rows_left_out(table, "items", "most difficult"),
-        _labels_left_out(table, n_opened),
-        DataTable("items", "Items", table),
+    if math.isnan(same):
+        return "Above chance", DASH, unknown
+    note = f"{agree} {percent(same)} of the time; by chance {percent(by_chance)}"
+    return "Above chance", f"{100 * (same - by_chance):+.0f} points", note
+
+
+def verdicts_besides_keep(counts: Mapping[str, int], unit: str) -> str:
+    """Return how many annotators have a verdict other than keep, in words."""
+    few = f"too few {unit}"
+    texts = {"drop": "to drop", "unsure": "unsure", few: f"with {few} to tell"}
+    return ", ".join(f"{counts[word]:,} {text}" for word, text in texts.items() if counts[word])
+
+
+def whom_to_act_on(
+    ids: Any,
+    words: NDArray[Any],
+    *,
+    order: Codes,
+    share: Callable[[Codes], str],
+    about: Callable[[int], str],
+    nobody: str,
+    unit: str,
+) -> list[Part]:
+    """Return the lines on annotators to drop, unsure ones, and those with too few labels or votes.
+
+    ``words``: the verdicts; ``order``: all annotators, those to be named first.
+    ``share``, ``about``: what is said of all annotators to drop, and of each.
+    """
+    dropped = order[words[order] == "drop"]
+    named = [(short_id(ids, s), about(s)) for s in dropped[:N_NAMED].tolist()]
+    unsure = np.flatnonzero(words == "unsure")
+    few = f"too few {unit}"
+    to_drop = f"to drop, with {share(dropped)} of the {unit}"
+    return [
+        count_line("annotators|verdict|drop", len(dropped), to_drop, NamedRows(named)) or nobody,
+        count_line(
+            "annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)
+        ),
+        count_line(f"annotators|verdict|{few}", int(np.sum(words == few)), f"with {few} to tell"),
     ]
-    return Section("items", "Items", parts, long=True)
 
 
-def label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> Section:
-    """Return the labels that are probably not serious, by person."""
-    if doubtful is None:
-        text = (
-            f"{fit.model} does not say which labels are serious: gpm, robust-gpm and "
-            "ordinal-mixture do."
-        )
-        return Section("labels", "Doubtful labels", [Text(text)])
-    n = doubtful.n_labels
-    lead = (
-        f"{n:,} of {fit.data.n_labels:,} labels ({n / fit.data.n_labels:.1%}) are probably not "
-        f"serious: p serious is below {SPAMMER_BELOW}."
-    )
-    if doubtful.n_dropped:
-        lead += (
-            f" {doubtful.n_dropped_labels:,} of them are by "
-            f"{counted(doubtful.n_dropped, 'annotator')} with verdict drop: these labels go with "
-            "their annotators and are left out below."
-        )
-    parts: list[Part] = [Text(lead, "lead")]
-    if doubtful.table.total:
-        lowest = LOWEST[leading_estimate(fit)]
-        parts.append(rows_left_out(doubtful.table, "annotators with doubtful labels", lowest))
-        parts.append(DataTable("labels", "Doubtful labels by person", doubtful.table))
-    return Section("labels", "Doubtful labels", parts, long=True)
-
-
-def agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]) -> Section:
-    """Return how far annotators agree, with and without doubtful labels."""
-    lines = [
-        ["labels", *(f"{row.n_labels:,}" for row in rows)],
-        *([name, *(_coefficient(row.values[name]) for row in rows)] for name in rows[0].values),
-    ]
-    meaning = (
-        "Krippendorff's alpha and Fleiss' kappa: 1 is full agreement, 0 is agreement by chance; an "
-        "alpha of 0.8 and more is commonly taken as good, from 0.67 as tolerable. Low agreement is "
-        "not an error where opinions differ."
-    )
-    parts: list[Part] = [SmallTable(["", *(row.name for row in rows)], lines)]
-    if len(rows) > 1:
-        after = (
-            "Weighted: a pair of labels counts by the product of their p serious; kappa has no "
-            "weights. Labels far from the others are the ones called doubtful, so part of the "
-            "increase comes by construction."
-        )
-        parts.append(Text(after, "quiet"))
-    if "agreement" in charts:
-        parts = [SideBySide([Beside(parts), charts["agreement"]])]
-    return Section("agreement", "Agreement", [Text(meaning), *parts])
+def annotator_section(
+    lead: Text,
+    chart: Chart | None,
+    counts: Mapping[str, int],
+    rules: Mapping[str, str],
+    table: DataTable,
+    lowest: str,
+    command: str = "fit",
+) -> Section:
+    """Return how accurate or reliable annotators are; of models that do not say so, their table."""
+    parts: list[Part] = [lead]
+    if chart is not None:
+        parts.append(SideBySide([chart, verdict_counts("Verdicts", counts, rules)]))
+        parts.append(rows_left_out(table.table, "annotators", lowest, command))
+    return Section("annotators", "Annotators", [*parts, table], long=True)
 
 
 def verdict_counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> Beside:
@@ -206,9 +184,9 @@ def verdict_counts(title: str, counts: Mapping[str, int], rules: Mapping[str, st
     return Beside([Heading(title), Facts(rows)])
 
 
-def rows_left_out(table: PageTable, what: str, which: str, command: str = "fit") -> Part:
+def rows_left_out(table: PageTable | None, what: str, which: str, command: str = "fit") -> Part:
     """Return a note that rows were left out, if any were; ``command`` writes all of them."""
-    if table.rows == table.total:
+    if table is None or table.rows == table.total:
         return ""
     text = (
         f"This page holds the {table.rows:,} {which} of {table.total:,} {what}; "
@@ -217,177 +195,56 @@ def rows_left_out(table: PageTable, what: str, which: str, command: str = "fit")
     return Text([text, CodeText(f"annotruth {command} --out DIR"), " writes all of them."], "note")
 
 
-def _labels_left_out(table: PageTable, n_opened: int) -> Part:
-    """Return a note that the page does not say who said what of some items, if so."""
-    if n_opened >= table.rows:
+def convergence_notice(fit: Fit[Any]) -> str:
+    """Return the warning at the top of the report; empty if there is none."""
+    if fit.converged or not fit.n_iter:
         return ""
-    text = (
-        f"Who said what is in this page for the {n_opened:,} most difficult of these items; the "
-        "other labels are left out to keep it small."
+    return (
+        f"Not converged after {counted(fit.n_iter, 'iteration')}: the numbers on this page may "
+        "still change. Raise max_iter, or tol."
     )
-    return Text(text, "note")
 
 
-def _coefficient(value: float) -> str:
-    return "\N{EN DASH}" if math.isnan(value) else f"{value:.3f}"
+def appendix(
+    rows: Iterable[Fact], fit: Fit[Any], charts: Mapping[str, Chart], unit: str,
+    read: Sequence[Part] = (),
+) -> Section:  # fmt: skip
+    """Return what was read and how the fit ended; ``unit`` is a label, a comparison or an answer."""
+    read_as = getattr(fit.data, "read_as", "")
+    said = [Text(f"Read as: {read_as}.", "quiet")] if read_as and not read else read
+    parts = [Heading("What was read"), Facts(list(rows)), *said]
+    return Section("appendix", "Appendix", [*parts, *_how_it_ended(fit, charts, unit)])
 
 
-def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[Fact]:
-    dash = "\N{EN DASH}"
-    alpha = dash if math.isnan(verdict.alpha) else f"{verdict.alpha:.2f}"
-    above, equal = dash, "no item has two labels"
-    if not math.isnan(verdict.same):
-        above = f"{100 * (verdict.same - verdict.same_by_chance):+.0f} points"
-        equal = (
-            f"two labels of an item are equal {_percent(verdict.same)} of the time; by chance "
-            f"{_percent(verdict.same_by_chance)}"
-        )
-    counts = verdict.annotators
-    rest = [
-        f"{counts[word]:,} {text}"
-        for word, text in (("drop", "to drop"), ("unsure", "unsure"), ("too few labels", "with too few labels to tell"))
-        if counts[word]
-    ]  # fmt: skip
-    keep = dash if fit.withholds_figures else f"{counts['keep']:,} of {fit.data.n_annotators:,}"
-    return [
-        ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
-        ("Above chance", above, equal),
-        ("Annotators to keep" if fit.reliability is None or has_flags(fit) else "Reliable annotators",
-         keep, "not known" if fit.is_void else ", ".join(rest)),
-        ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
-         f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average"),
-    ]  # fmt: skip
+def _how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list[Part]:
+    if not fit.n_iter:
+        status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")
+    else:
+        rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
+        tone, word = ("good", "Converged") if fit.converged else ("bad", "Not converged")
+        status = Status(tone, word, rest)
+    parts: list[Part] = [status]
+    if fit.log_likelihood is not None:
+        per_label = fit.log_likelihood / fit.data.n_labels
+        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per {unit}."
+        parts.append(Text(text, "quiet"))
+    parts.append(Settings({"model": fit.model, **fit.settings}))
+    if "history" in charts:
+        parts = [SideBySide([charts["history"], Beside(parts)])]
+    return [Heading("How the fit ended"), *parts]
 
 
-def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
-    if fit.is_void:
-        return Answer("Whom to act on?", [f"Nobody to drop or to ask: {why_void(fit)}."])
-    people, counts = advice.of_annotators, verdict.annotators
-    dropped = np.flatnonzero(people.verdict == "drop")
-    if (name := leading_estimate(fit)) != "matches":
-        dropped = dropped[np.argsort(getattr(fit, name)[dropped], kind="stable")]
-    unsure = np.flatnonzero(people.verdict == "unsure")
-    order = np.argsort(-people.information, kind="stable")
-    ask = order[people.ask[order]]
-    ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
-    about = [(short_id(ids, s), _about(fit, s)) for s in dropped[:_N_DROPPED].tolist()]
-    share = f"{_percent(n_labels[dropped].sum() / fit.data.n_labels)} of the labels"
-    lines = [
-        count_line("annotators|verdict|drop", len(dropped), f"to drop, with {share}", NamedRows(about))
-        or f"Nobody to drop{_why_nobody(fit, counts['keep'])}.",
-        count_line("annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)),
-        count_line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
-    ]  # fmt: skip
-    if "dependent_annotators" in fit.further:
-        lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
-    if verdict.n_add:
-        who = name_list(ids, ask)
-        lines.append(count_line("annotators|ask|yes", len(ask), "to ask for more, best first", who))
-    return Answer("Whom to act on?", lines)
+def rows_dropped(n: int, why: str) -> Fact:
+    """Return how many rows of the data were dropped."""
+    return "Rows dropped", f"{n:,}" if n else "none", why
 
 
-def _matching_pairs(n_pairs: int) -> Part:
-    """Return how many pairs of annotators depend on one another, with a link to them; empty if 0."""
-    if not n_pairs:
-        return ""
-    pairs = f" {'pair' if n_pairs == 1 else 'pairs'} of annotators whose "
-    link = Link("labels match", "dependent_annotators")
-    return [Strong(f"{n_pairs:,}"), pairs, link, " more often than their items explain"]
-
-
-def _why_nobody(fit: Fit, n_reliable: int) -> str:
-    """Return why nobody has the verdict drop."""
-    if NO_VERDICT in (fit.behavior or ()):
-        sides = "it is open which of two sides is right"
-        return f": {sides if fit.verdict == 'camps' else 'there are no verdicts on people'}"
-    if has_flags(fit):
-        return ": nobody is flagged as careless or consistently wrong"
-    if "drop" in verdict_rules(fit):
-        everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
-        return everybody if n_reliable == fit.data.n_annotators else ""
-    return f": {fit.model} cannot tell spam from mistakes"
-
-
-def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
-    items, counts = advice.of_items, verdict.items
-    if fit.is_void:
-        return Answer("Which items to relabel?", ["Not known."])
-    by_gain = np.argsort(-items.gain, kind="stable")
-    needed = by_gain[items.needs_labels[by_gain]][:_N_ITEMS].tolist()
-    rows = [(short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed]
-    texts = {
-        "divided": "divided: more labels would not decide them",
-        "needs no more labels": f"{_need(counts['needs no more labels'])} no more labels",
-        "known truth": "with known truth",
-    }
-    need = f"of {fit.data.n_items:,} {_need(counts['needs labels'])} labels"
-    need += ", first those that gain most" if counts["needs labels"] > 1 else ""
-    lines = [
-        count_line("items|status|needs labels", counts["needs labels"], need, NamedRows(rows))
-        or "None: no item needs more labels."
-    ]
-    lines += [
-        count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()
-    ]
-    lines.append(count_line("items|disputed|yes", _n_disputed(fit), f"disputed: {DISPUTED_RULE}"))
-    return Answer("Which items to relabel?", lines)
-
-
-def _n_disputed(fit: Fit) -> int:
-    return 0 if fit.disputed is None else int(np.count_nonzero(fit.disputed))
-
-
-def _need(count: int) -> str:
-    return "needs" if count == 1 else "need"
-
-
-def _cost(fit: Fit, verdict: ReportVerdict, arguments: str) -> Answer:
-    question = "What would it cost?"
-    if fit.is_void:
-        return Answer(
-            question, ["Nothing yet: check the task and its instructions before you buy labels."]
-        )
-    if not verdict.n_add:
-        return Answer(question, ["Nothing."])
-    whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
-    if verdict.n_ask > 1:
-        each = math.ceil(verdict.n_add / verdict.n_ask)
-        whom = f"{counted(verdict.n_ask, 'annotator')}, about {each:,} each"
-    labels = "label" if verdict.n_add == 1 else "labels"
-    more = f"{_percent(verdict.share_added)} more than the {fit.data.n_labels:,} so far"
-    first = ""
-    if verdict.n_first:
-        first = (
-            f"; a quarter of them ({verdict.n_first:,}), where they gain most, "
-            f"{_percent(verdict.removed_first)}"
-        )
-    they = "It" if verdict.n_add == 1 else "They"
-    removed = Strong(_percent(verdict.removed))
-    lines = [
-        [Strong(f"{verdict.n_add:,}"), f" {labels} in this round, {more}; from {whom}"],
-        [f"{they} would remove about ", removed, f" of the uncertainty{first}"],
-        ["Next: ", next_command(arguments)],
-    ]
-    return Answer(question, lines)
-
-
-def _rules(fit: Fit) -> list[tuple[str, str]]:
-    """Return the rules behind the first screen."""
-    gain = (
-        "An item needs labels if one more label is expected to lower its squared Hellinger "
-        f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
-        "round. Uncertainty is the sum of these distances."
-    )
-    ask = (
-        "Annotators are asked for more labels unless they are dropped or their labels have low "
-        f"information: less than {ASK_FROM:g} of the best tenth's."
-    )
-    return [
-        *((f"Annotators: {word}", rule) for word, rule in verdict_rules(fit).items()),
-        ("Annotators: ask", ask),
-        *((f"Items: {status}", rule) for status, rule in ITEM_STATUS.items()),
-        ("Labels to add", gain),
-    ]
+def range_of(counts: NDArray[Any], unit: str) -> str:
+    """Return the least, largest and median count of units."""
+    low, high = int(counts.min()), int(counts.max())
+    if low == high:
+        return f"{counted(low, unit)} each"
+    return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
 
 
 def next_command(arguments: str) -> CodeText:
@@ -416,13 +273,6 @@ def short_id(ids: Any, place: int) -> str:
     return shorten(str(ids[place].as_py()), 40)
 
 
-def _about(fit: Fit, annotator: int) -> str:
-    """Return each annotator's behavior and accuracy or reliability."""
-    known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
-    if (name := leading_estimate(fit)) != "matches":
-        known.append(f"{name} {getattr(fit, name)[annotator]:.2f}")
-    return ", ".join(known)
-
-
-def _percent(share: float) -> str:
-    return "\N{EN DASH}" if math.isnan(share) else f"{share:.0%}"
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return DASH if math.isnan(share) else f"{share:.0%}"

@@ -7,7 +7,7 @@ cell is drawn, and texts are stored once, as codes into ``names``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -39,17 +39,8 @@ _RANKS = (
 # Columns that only a row's dialog and CSV files show.
 _HIDDEN = {
     *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
-    *(
-        "accuracy_low",
-        "accuracy_high",
-        "p_spammer",
-        "evidence",
-        "agreement",
-        "p_leads",
-        "may_lead",
-        "bias_std",
-        "inconsistency_std",
-    ),
+    *("accuracy_low", "accuracy_high", "p_spammer", "evidence", "agreement", "p_leads"),
+    *("may_lead", "bias_std", "inconsistency_std"),
 }
 _INTERVALS = {
     "accuracy": ("accuracy_low", "accuracy_high"),
@@ -75,6 +66,28 @@ class PageTable:
     descending: bool = False
     opens: list[int] | None = None
     opens_in: str = "annotators"
+
+
+@dataclass(frozen=True)
+class TableStyle:
+    """How tables of another kind than labels are shown: headings, and where columns stand."""
+
+    headings: Mapping[str, tuple[str, str]]  # the heading and the tip of a column
+    first: Sequence[str]  # the columns that a small screen shows first
+    hidden: frozenset[str]  # those that only dialogs and CSV files show
+    shares: frozenset[str]  # numbers that are shown in percent
+
+    def apply(self, columns: list[PageColumn]) -> list[PageColumn]:
+        """Return columns in this style."""
+        for column in columns:
+            key = column["key"]
+            if key in self.headings:
+                column["title"], column["help"] = self.headings[key]
+            if key in self.shares and column["kind"] == "number":
+                column["kind"] = "share"
+            column["hidden"] = key in self.hidden
+            column["rank"] = self.first.index(key) if key in self.first else len(self.first)
+        return columns
 
 
 def leading_estimate(fit: Fit) -> str:
@@ -110,10 +123,8 @@ def annotator_table(
         if column["key"] == "accuracy":
             column["help"] = ACCURACY_TIPS[fit.readout]
         if column["key"] == "reliability" and fit.accuracy is not None:
-            column |= {
-                "kind": "number",
-                "rank": _RANKS.index("matches"),
-            }  # the dialog has its interval
+            # The dialog has its interval.
+            column |= {"kind": "number", "rank": _RANKS.index("matches")}
     confusion = {
         **_heading("confusion"),
         "kind": "matrix",
@@ -319,10 +330,8 @@ def _heading(name: str) -> PageColumn:
     for start, sentence in THRESHOLD_HEADINGS.items():
         if name.startswith(start):
             threshold = name.removeprefix(start)
-            title, tip = (
-                f"{title.partition(' ')[0]} {threshold}",
-                sentence.format(threshold, threshold),
-            )
+            title = f"{title.partition(' ')[0]} {threshold}"
+            tip = sentence.format(threshold, threshold)
     rank = _RANKS.index(name) if name in _RANKS else len(_RANKS)
     hidden = name in _HIDDEN or name.startswith(tuple(THRESHOLD_HEADINGS))
     return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": hidden}

@@ -7,29 +7,26 @@ they are left out, and annotators are measured on them instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth import metrics
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import counted, shorten
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
-from annotruth.kernels.arrays import Codes
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.baselines import MajorityVote
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.truth_charts import (
-    calibration_chart,
-    confusion_chart,
-    gold_chart,
-    score_chart,
-)
+from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_axis
+from annotruth.report.charts.shapes import matrix_chart, scatter_chart
 from annotruth.report.consensus import category_bins
 from annotruth.report.render import (
     Beside,
@@ -49,13 +46,14 @@ from annotruth.selection.evaluate import compute_metrics
 
 _MAX_CELLS = 10
 _MAX_ROWS = 12
+_N_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class TruthFindings:
     """How a fit does against known truths."""
 
-    section: Section  # the section of the report
+    section: Section  # the section of the report; without known truths it is empty
     # the accuracy of the items; None where no item could be measured
     measured: MeasuredAccuracy | None
 
@@ -74,25 +72,19 @@ def compare_with_truth(fit: Fit, truth: Any) -> TruthFindings:
             matched = match_truth(load_table(truth), fit.data, role="truth")
             given = fit.data.known[matched.item] >= 0
             if given.any():
-                parts.append(_left_out(int(given.sum()), len(given)))
-                matched = _some(matched, np.flatnonzero(~given))
+                text = (
+                    f"Left out: {counted(int(given.sum()), 'truth')} of {len(given):,} that the fit was "
+                    "given as gold; measuring the fit on them would be circular."
+                )
+                parts.append(Text(text, "note"))
+                kept = np.flatnonzero(~given)
+                values = matched.values.take(as_arrow(kept))
+                matched = replace(matched, item=matched.item[kept], values=values)
             if len(matched.item):
                 measured = _measure(fit, matched, parts)
     if (fit.data.known >= 0).any():
         parts += _measure_annotators(fit)
     return TruthFindings(Section("truth", "Against the truth", parts, long=True), measured)
-
-
-def _left_out(n_given: int, n: int) -> Text:
-    text = (
-        f"Left out: {counted(n_given, 'truth')} of {n:,} that the fit was given as gold; measuring "
-        "the fit on them would be circular."
-    )
-    return Text(text, "note")
-
-
-def _some(truth: MatchedTruth, places: Codes) -> MatchedTruth:
-    return replace(truth, item=truth.item[places], values=truth.values.take(as_arrow(places)))
 
 
 def _measure(fit: Fit, truth: MatchedTruth, parts: list[Part]) -> MeasuredAccuracy:
@@ -105,14 +97,26 @@ def _measure(fit: Fit, truth: MatchedTruth, parts: list[Part]) -> MeasuredAccura
     shown: list[Part] = []
     if "accuracy" in by_fit and fit.label is not None and fit.distribution is not None:
         true, recovered = truth.categories(), fit.label[truth.item]
-        shown.append(confusion_chart(category_bins(data, _MAX_CELLS), true, recovered))
+        bins = category_bins(data, _MAX_CELLS)
+        place = bins.of[true] * len(bins) + bins.of[recovered]
+        shown.append(
+            matrix_chart(
+                "confusion",
+                "Confusion matrix",
+                "Items by their true label (rows) and their recovered label (columns). A stronger color is "
+                "a larger share of the row.",
+                bins.names,
+                np.bincount(place, minlength=len(bins) ** 2).reshape(len(bins), len(bins)),
+                ("true", "recovered", "items"),
+                ("true ↓", "recovered →"),
+            )
+        )
         if fit.readout == "right":
             confidence, right = fit.distribution.confidence()[truth.item], true == recovered
-            error = metrics.calibration_error(confidence, right)
-            shown.append(calibration_chart(confidence, right, error))
+            shown.append(_calibration_chart(confidence, right))
     if "plcc" in by_fit and fit.expectation is not None:
         names = [shorten(str(one)) for one in data.items.take(as_arrow(truth.item)).to_pylist()]
-        shown.append(score_chart(names, truth.scores(), fit.expectation[truth.item]))
+        shown.append(_score_chart(names, truth.scores(), fit.expectation[truth.item]))
     worst = Beside(_worst(fit, truth, labels="accuracy" in by_fit))
     parts.append(SideBySide([*shown, worst]))
     if "accuracy" not in by_fit:
@@ -129,31 +133,16 @@ def _figures(by_fit: Mapping[str, float], by_votes: Mapping[str, float], n: int)
     """Return the metrics, those of the votes beside them."""
     rows: list[Fact] = []
     if "accuracy" in by_fit:
-        for name, share in (
-            ("Accuracy", by_fit["accuracy"]),
-            ("Majority vote", by_votes["accuracy"]),
-        ):
-            low, high = metrics.accuracy_interval(share * n, n)
-            rows.append(
-                (
-                    name,
-                    f"{share:.1%}",
-                    f"of {n:,}; 95% interval {low:.1%} to {high:.1%}",
-                )
-            )
-        rows.append(
-            ("F1, macro", f"{by_fit['f1_macro']:.3f}", f"majority vote {by_votes['f1_macro']:.3f}")
-        )
-    titles = {"plcc": "PLCC", "srocc": "SROCC", "rmse": "RMSE"}
-    rows += [
-        (
-            title,
-            _number(by_fit[name]),
-            f"mean of the labels {_number(by_votes[name])}",
-        )
-        for name, title in titles.items()
-        if name in by_fit
-    ]
+        for name, by in (("Accuracy", by_fit), ("Majority vote", by_votes)):
+            low, high = metrics.accuracy_interval(by["accuracy"] * n, n)
+            note = f"of {n:,}; 95% interval {low:.1%} to {high:.1%}"
+            rows.append((name, f"{by['accuracy']:.1%}", note))
+        note = f"majority vote {by_votes['f1_macro']:.3f}"
+        rows.append(("F1, macro", f"{by_fit['f1_macro']:.3f}", note))
+    for name in ("plcc", "srocc", "rmse"):
+        if name in by_fit:
+            note = f"mean of the labels {_number(by_votes[name])}"
+            rows.append((name.upper(), _number(by_fit[name]), note))
     return rows
 
 
@@ -183,13 +172,10 @@ def _worst(fit: Fit, truth: MatchedTruth, *, labels: bool) -> list[Part]:
         title = "Largest errors first"
     if not cells:
         return [Text("No item is wrong.")]
-    rows: list[list[str | Opener]] = [
-        [
-            _opens("items", data.items[int(truth.item[k])].as_py()),
-            *row,
-            _given(fit, int(truth.item[k])),
-        ]
-        for k, row in zip(order[:_MAX_ROWS].tolist(), cells, strict=True)
+    items = truth.item[order[:_MAX_ROWS]].tolist()
+    rows = [
+        [_opens("items", data.items[item].as_py()), *row, _given(fit, item)]
+        for item, row in zip(items, cells, strict=True)
     ]
     return [Heading(f"Worst items: {title}"), SmallTable(header, rows)]
 
@@ -221,31 +207,25 @@ def _measure_annotators(fit: Fit) -> list[Part]:
         f"{right.mean():.1%} of these labels are right. The fit's accuracy on gold items would be "
         "circular, because it was given their truths; so this measures annotators."
     )
+    ids = data.annotators.take(as_arrow(who)).to_pylist()
+    verdict, share = verdicts(fit)[0][who], n_right[who] / n[who]
+    columns: dict[str, Sequence[Part]] = {
+        "Annotator": [_opens("annotators", ids[k]) for k in order],
+        "Gold labels": [f"{n[who[k]]:,}" for k in order],
+        "Right": [f"{share[k]:.0%}" for k in order],
+        "95% interval": [f"{low[k]:.0%} to {high[k]:.0%}" for k in order],
+    }
+    chart = None
     if estimate != "matches":
         text += f" {estimate.capitalize()} is estimated from all items, gold and others."
-    chart = None
-    header = ["Annotator", "Gold labels", "Right", "95% interval", "Verdict"]
-    if estimate != "matches":
-        header.insert(4, estimate.capitalize())
+        value = getattr(fit, estimate)[who]
+        columns[estimate.capitalize()] = [f"{value[k]:.2f}" for k in order]
         if len(who) > 1:
-            names = [shorten(str(data.annotators[int(s)].as_py())) for s in who]
-            share = n_right[who] / n[who]
-            chart = gold_chart(names, estimate, getattr(fit, estimate)[who], share, n[who])
-    verdict = verdicts(fit)[0]
-    rows: list[list[str | Opener]] = []
-    for k in order.tolist():
-        s = int(who[k])
-        row: list[str | Opener] = [
-            _opens("annotators", data.annotators[s].as_py()),
-            f"{n[s]:,}",
-            f"{n_right[s] / n[s]:.0%}",
-            f"{low[k]:.0%} to {high[k]:.0%}",
-            str(verdict[s]),
-        ]
-        if estimate != "matches":
-            row.insert(4, f"{getattr(fit, estimate)[s]:.2f}")
-        rows.append(row)
-    parts: list[Part] = [SmallTable(header, rows)]
+            names = [shorten(str(one)) for one in ids]
+            chart = _gold_chart(names, estimate, value, share, n[who])
+    columns["Verdict"] = [str(verdict[k]) for k in order]
+    rows = list(zip(*columns.values(), strict=True))
+    parts: list[Part] = [SmallTable(list(columns), rows)]
     if len(who) > len(rows):
         parts.append(Text(f"The {len(rows)} lowest of {len(who):,}.", "quiet"))
     beside = Beside(parts)
@@ -259,3 +239,85 @@ def _opens(table: str, one: object) -> Opener:
 
 def _number(value: float) -> str:
     return "\N{EN DASH}" if math.isnan(value) else f"{value:.3f}"
+
+
+def _calibration_chart(confidence: Floats, right: NDArray[np.bool_]) -> Chart:
+    """Return how often labels of about the same confidence are right: a reliability diagram."""
+    place = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
+    counts = np.bincount(place, minlength=_N_BINS)
+    some = np.flatnonzero(counts)
+    n, n_right = counts[some], np.bincount(place, right, _N_BINS)[some]
+    expected, share = np.bincount(place, confidence, _N_BINS)[some] / n, n_right / n
+    low, high = metrics.accuracy_interval(n_right, n)
+    data = {
+        "from": (some / _N_BINS).tolist(),
+        "to": ((some + 1) / _N_BINS).tolist(),
+        "items": n.tolist(),
+        "confidence": expected.tolist(),
+        "right": share.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+    }
+    tips = [
+        f"confidence {e:.0%} on average, {s:.0%} right (95% interval {a:.0%} to {b:.0%}), {m:,} items"
+        for e, s, a, b, m in zip(expected, share, low, high, n, strict=True)
+    ]
+
+    def draw(width: float) -> Drawing:
+        drawing = Drawing(width, 320)
+        left, right_end, top, bottom = 46.0, width - 16, 24.0, 276.0
+        x, y = Axis(0.0, 1.0, left, right_end), Axis(0.0, 1.0, bottom, top)
+        draw_y_axis(drawing, y, left, right_end, title="share right")
+        draw_x_axis(drawing, x, top, bottom, title="confidence")
+        drawing.line(x(0.0), y(0.0), x(1.0), y(1.0), "at-limit")
+        for k, tip in enumerate(tips):
+            with drawing.group(tip):
+                a, b = x(data["from"][k]) + 1, x(data["to"][k]) - 1
+                drawing.rect(a, y(share[k]), b - a, bottom - y(share[k]), "at-bar")
+                drawing.line(x(expected[k]), y(low[k]), x(expected[k]), y(high[k]), "at-range")
+                drawing.circle(x(expected[k]), y(share[k]), 4, "at-mark")
+                drawing.text((a + b) / 2, bottom - 4, f"{n[k]:,}", "at-tick", "middle")
+        return drawing
+
+    return Chart(
+        name="calibration",
+        title="Calibration",
+        caption="How often labels of about the same confidence are right, with 95% intervals and "
+        "numbers of items; calibrated confidence is on the dashed line. The calibration error, the "
+        f"mean distance from it, is {metrics.calibration_error(confidence, right):.3f}.",
+        data=data,
+        draw=draw,
+    )
+
+
+def _score_chart(names: Sequence[str], true: Floats, recovered: Floats) -> Chart:
+    """Return the recovered scores against the true ones."""
+    return scatter_chart(
+        "true-scores",
+        "Scores against the truth",
+        "One dot per item; recovered without error on the dashed line.",
+        {"item": names, "true": true.tolist(), "recovered": recovered.tolist()},
+        [
+            f"{name}: true {t:.2f}, recovered {r:.2f}"
+            for name, t, r in zip(names, true, recovered, strict=True)
+        ],
+        ("true score", "recovered score"),
+        diagonal=True,
+    )
+
+
+def _gold_chart(
+    names: Sequence[str], estimate: str, value: Floats, share: Floats, n: Codes
+) -> Chart:
+    """Return how often annotators are right on gold items, against their accuracy or reliability."""
+    return scatter_chart(
+        "gold",
+        f"Right on gold items, by {estimate}",
+        "One dot per annotator with labels on gold items.",
+        {"annotator": names, estimate: value.tolist(), "right": share.tolist()},
+        [
+            f"{name}: {s:.0%} of {m:,} gold labels right, {estimate} {v:.2f}"
+            for name, s, m, v in zip(names, share, n, value, strict=True)
+        ],
+        (estimate, "share right on gold items"),
+    )

@@ -1,33 +1,60 @@
-"""What the report says first: can the labels be trusted, whom to act on, what to relabel."""
+"""The first screen of the report: can the labels be trusted, whom to act on, what to relabel."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.agreement import pair_agreement
 from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
-from annotruth.models.fits.notes import CHANCE, CHANCE_BELOW, NOTE_RULES
+from annotruth.analyses.advice.annotators import ASK_FROM, has_flags, verdict_rules, why_void
+from annotruth.analyses.advice.items import (
+    ITEM_STATUS,
+    LEAST_GAIN,
+    MAX_PER_ROUND,
+    share_out,
+    share_removed,
+)
+from annotruth.errors import counted, shorten
+from annotruth.models.base_fit import NO_VERDICT
+from annotruth.models.fits.notes import CHANCE_BELOW, DISPUTED_RULE, NOTE_RULES
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
-from annotruth.report.consensus import AgreementRow
-from annotruth.report.render import Conclusion, as_sentence
-
-Tone: TypeAlias = Literal["good", "fair", "bad"]
-
-WORDS: tuple[tuple[str, Tone], ...] = (
-    ("Yes", "good"),
-    ("Mostly", "fair"),
-    ("Partly", "bad"),
-    ("No", "bad"),
+from annotruth.report.consensus import AgreementRow, agreement_rows
+from annotruth.report.render import (
+    Answer,
+    Fact,
+    Link,
+    NamedRows,
+    Part,
+    Section,
+    Strong,
+    as_sentence,
 )
-"""What is said to "can these labels be trusted?", best first, and the tones."""
+from annotruth.report.sections import (
+    DASH,
+    N_NAMED,
+    Trust,
+    above_chance,
+    chance_rule,
+    chance_trust,
+    count_line,
+    first_screen,
+    name_list,
+    next_command,
+    percent,
+    ranked_trust,
+    short_id,
+    steps_text,
+    verdicts_besides_keep,
+    whom_to_act_on,
+)
+from annotruth.report.tables import leading_estimate
 
 RIGHT_FROM = (0.9, 0.75, 0.5)
 """The expected shares of right labels from which the answer is Yes, Mostly, Partly."""
@@ -53,22 +80,6 @@ class MeasuredAccuracy(NamedTuple):
     def decides(self) -> bool:
         """Whether it is measured well enough to replace what the model expects."""
         return self.accuracy is not None and self.n_items >= MEASURED_FROM
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Whether labels can be trusted."""
-
-    # the answer, such as "Mostly", and how it is shown
-    word: str
-    tone: Tone
-    sentence: str  # what the answer follows from, with the number
-    rule: str  # which numbers give which answers
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """The answer as a part of a page."""
-        return Conclusion(self.word, self.tone, self.sentence)
 
 
 @dataclass(frozen=True)
@@ -107,8 +118,6 @@ def verdict_of(
     truths.
     """
     if agreement is None:
-        from annotruth.report.consensus import agreement_rows
-
         agreement = agreement_rows(fit)[0]
     name, alpha = next(iter(agreement.values.items()))
     same, same_by_chance = pair_agreement(fit.data)
@@ -175,20 +184,6 @@ def _no_answer(fit: Fit, advice: Advice) -> Trust | None:
     return None
 
 
-def chance_trust(units: str, results: str, rule: str) -> Trust:
-    """Return the answer for labels or votes that agree no better than chance."""
-    sentence = (
-        f"{units.capitalize()} {CHANCE}, so {results} and reliabilities below say next to nothing. "
-        f"Check the task and its instructions before you buy more {units}."
-    )
-    return Trust("No better than chance", "bad", sentence, rule)
-
-
-def chance_rule(model: str, units: str) -> str:
-    """Return how a model finds out whether labels or votes agree better than chance."""
-    return f"The chance test of {model} compares the {units} with {units} drawn at random."
-
-
 def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Trust:
     """Return the answer by the error of the items whose truth was not given."""
     unknown = fit.data.known < 0
@@ -229,19 +224,6 @@ def _about(share: float) -> str:
     return "More than 99%" if share >= 0.995 else f"About {share:.0%}"
 
 
-def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
-    """Return an answer by its place among `WORDS`."""
-    word, tone = WORDS[rank]
-    return Trust(word, tone, sentence, rule)
-
-
-def steps_text(limits: Iterable[str]) -> str:
-    """Write which limits give which answers."""
-    words = [word.lower() for word, _ in WORDS]
-    steps = [f"{word} {limit}" for word, limit in zip(words, limits, strict=False)]
-    return f"{', '.join(steps)}, else {words[-1]}"
-
-
 def _half_width(fit: Fit, which: NDArray[np.bool_]) -> float:
     """Return the mean half-width of the scores' intervals; nan where there are none."""
     ends = [fit.item_columns.get(end) for end in ("score_low", "score_high")]
@@ -250,3 +232,182 @@ def _half_width(fit: Fit, which: NDArray[np.bool_]) -> float:
     low, high = (np.asarray(end, dtype=np.float64)[which] for end in ends)
     known = ~np.isnan(high - low)
     return float((high - low)[known].mean() / 2.0) if known.any() else math.nan
+
+
+def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, arguments: str) -> Section:
+    """Return the first screen; ``arguments`` are those of ``annotruth next``."""
+    kept = DASH
+    if not fit.withholds_figures:
+        kept = f"{verdict.annotators['keep']:,} of {fit.data.n_annotators:,}"
+    alpha = DASH if math.isnan(verdict.alpha) else f"{verdict.alpha:.2f}"
+    facts: list[Fact] = [
+        (
+            "Agreement",
+            alpha,
+            f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement",
+        ),
+        above_chance(
+            verdict.same,
+            verdict.same_by_chance,
+            "two labels of an item are equal",
+            "no item has two labels",
+        ),
+        (
+            "Annotators to keep"
+            if fit.reliability is None or has_flags(fit)
+            else "Reliable annotators",
+            kept,
+            "not known" if fit.is_void else verdicts_besides_keep(verdict.annotators, "labels"),
+        ),
+        (
+            "Labels per item",
+            f"{fit.data.n_labels / fit.data.n_items:.1f}",
+            f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average",
+        ),
+    ]
+    blocks = (
+        _people(fit, advice, verdict),
+        _items(fit, advice, verdict),
+        _cost(fit, verdict, arguments),
+    )
+    return first_screen("Can these labels be trusted?", verdict.trust, facts, blocks, _rules(fit))
+
+
+def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
+    question, people = "Whom to act on?", advice.of_annotators
+    if fit.is_void:
+        return Answer(question, [f"Nobody to drop or to ask: {why_void(fit)}."])
+    ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
+    order, estimate = np.arange(len(ids)), leading_estimate(fit)
+    if estimate != "matches":
+        order = np.argsort(getattr(fit, estimate), kind="stable")
+    lines = whom_to_act_on(
+        ids,
+        people.verdict,
+        order=order,
+        share=lambda who: percent(n_labels[who].sum() / fit.data.n_labels),
+        about=lambda s: _about_annotator(fit, s),
+        nobody=f"Nobody to drop{_why_nobody(fit, verdict.annotators['keep'])}.",
+        unit="labels",
+    )
+    if "dependent_annotators" in fit.further:
+        lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
+    if verdict.n_add:
+        best = np.argsort(-people.information, kind="stable")
+        ask = best[people.ask[best]]
+        who = name_list(ids, ask)
+        lines.append(count_line("annotators|ask|yes", len(ask), "to ask for more, best first", who))
+    return Answer(question, lines)
+
+
+def _about_annotator(fit: Fit, annotator: int) -> str:
+    """Return each annotator's behavior and accuracy or reliability."""
+    known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
+    if (name := leading_estimate(fit)) != "matches":
+        known.append(f"{name} {getattr(fit, name)[annotator]:.2f}")
+    return ", ".join(known)
+
+
+def _matching_pairs(n_pairs: int) -> Part:
+    """Return how many pairs of annotators depend on one another, with a link to them; empty if 0."""
+    if not n_pairs:
+        return ""
+    pairs = f" {'pair' if n_pairs == 1 else 'pairs'} of annotators whose "
+    link = Link("labels match", "dependent_annotators")
+    return [Strong(f"{n_pairs:,}"), pairs, link, " more often than their items explain"]
+
+
+def _why_nobody(fit: Fit, n_reliable: int) -> str:
+    """Return why nobody has the verdict drop."""
+    if NO_VERDICT in (fit.behavior or ()):
+        sides = "it is open which of two sides is right"
+        return f": {sides if fit.verdict == 'camps' else 'there are no verdicts on people'}"
+    if has_flags(fit):
+        return ": nobody is flagged as careless or consistently wrong"
+    if "drop" in verdict_rules(fit):
+        everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
+        return everybody if n_reliable == fit.data.n_annotators else ""
+    return f": {fit.model} cannot tell spam from mistakes"
+
+
+def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
+    items, counts = advice.of_items, verdict.items
+    if fit.is_void:
+        return Answer("Which items to relabel?", ["Not known."])
+    by_gain = np.argsort(-items.gain, kind="stable")
+    needed = by_gain[items.needs_labels[by_gain]][:N_NAMED].tolist()
+    rows = [(short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed]
+    texts = {
+        "divided": "divided: more labels would not decide them",
+        "needs no more labels": f"{_need(counts['needs no more labels'])} no more labels",
+        "known truth": "with known truth",
+    }
+    need = f"of {fit.data.n_items:,} {_need(counts['needs labels'])} labels"
+    need += ", first those that gain most" if counts["needs labels"] > 1 else ""
+    lines = [
+        count_line("items|status|needs labels", counts["needs labels"], need, NamedRows(rows))
+        or "None: no item needs more labels."
+    ]
+    lines += [
+        count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()
+    ]
+    lines.append(count_line("items|disputed|yes", n_disputed(fit), f"disputed: {DISPUTED_RULE}"))
+    return Answer("Which items to relabel?", lines)
+
+
+def n_disputed(fit: Fit) -> int:
+    """Return how many items have a label that few support."""
+    return 0 if fit.disputed is None else int(np.count_nonzero(fit.disputed))
+
+
+def _need(count: int) -> str:
+    return "needs" if count == 1 else "need"
+
+
+def _cost(fit: Fit, verdict: ReportVerdict, arguments: str) -> Answer:
+    question = "What would it cost?"
+    if fit.is_void:
+        return Answer(
+            question, ["Nothing yet: check the task and its instructions before you buy labels."]
+        )
+    if not verdict.n_add:
+        return Answer(question, ["Nothing."])
+    whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
+    if verdict.n_ask > 1:
+        each = math.ceil(verdict.n_add / verdict.n_ask)
+        whom = f"{counted(verdict.n_ask, 'annotator')}, about {each:,} each"
+    labels = "label" if verdict.n_add == 1 else "labels"
+    more = f"{percent(verdict.share_added)} more than the {fit.data.n_labels:,} so far"
+    first = ""
+    if verdict.n_first:
+        first = (
+            f"; a quarter of them ({verdict.n_first:,}), where they gain most, "
+            f"{percent(verdict.removed_first)}"
+        )
+    they = "It" if verdict.n_add == 1 else "They"
+    removed = Strong(percent(verdict.removed))
+    lines = [
+        [Strong(f"{verdict.n_add:,}"), f" {labels} in this round, {more}; from {whom}"],
+        [f"{they} would remove about ", removed, f" of the uncertainty{first}"],
+        ["Next: ", next_command(arguments)],
+    ]
+    return Answer(question, lines)
+
+
+def _rules(fit: Fit) -> list[tuple[str, str]]:
+    """Return the rules behind the first screen."""
+    gain = (
+        "An item needs labels if one more label is expected to lower its squared Hellinger "
+        f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
+        "round. Uncertainty is the sum of these distances."
+    )
+    ask = (
+        "Annotators are asked for more labels unless they are dropped or their labels have low "
+        f"information: less than {ASK_FROM:g} of the best tenth's."
+    )
+    return [
+        *((f"Annotators: {word}", rule) for word, rule in verdict_rules(fit).items()),
+        ("Annotators: ask", ask),
+        *((f"Items: {status}", rule) for status, rule in ITEM_STATUS.items()),
+        ("Labels to add", gain),
+    ]

@@ -16,7 +16,8 @@ PREFIX = "ANNOTRUTH_SERVE_"
 
 MEGABYTE = 1 << 20
 
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+_BOOLS = dict.fromkeys(("1", "true", "yes", "on"), True)
+_BOOLS |= dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,18 +114,8 @@ def _written(value: Any) -> str:
 def _parsed(variable: str, text: str, kind: str) -> Any:
     try:
         return _PARSERS[kind](text)
-    except ValueError:
+    except (KeyError, ValueError):
         raise InputError(f"{variable} is {shown(text)}: give {_EXPECTED[kind]}") from None
-
-
-def _parse_bool(text: str) -> bool:
-    if text.lower() not in (*_TRUE, *_FALSE):
-        raise ValueError(text)
-    return text.lower() in _TRUE
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in re.split(r"[,\s]+", text) if name)
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
@@ -132,7 +123,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "Path": Path,
     "int": int,
     "float": float,
-    "bool": _parse_bool,
-    "tuple[str, ...]": _parse_names,
+    "bool": lambda text: _BOOLS[text.lower()],
+    "tuple[str, ...]": lambda text: tuple(re.findall(r"[^,\s]+", text)),
 }
 _EXPECTED = {"int": "a whole number", "float": "a number", "bool": "1 or 0"}

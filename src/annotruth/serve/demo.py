@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
+import httpx2
 import numpy as np
 
 from annotruth import simulate
 from annotruth.kernels.arrays import Floats
 from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.start import run_service
+from annotruth.serve.start import address_of, run_service
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.projects import create_project, get_project
 from annotruth.serve.store.rows import utc_now
@@ -57,7 +55,6 @@ _SHARPNESS = 6  # to which opinions are raised: most reviews have one right clas
 _LABELS_BEFORE = 2  # per item
 _HOURS_BEFORE = 30  # of work before the demo began, so that charts have a past
 _SECONDS_BETWEEN = 0.25  # two labels of the live team, on average
-_BATCH = 200
 
 
 class TeamMember(NamedTuple):
@@ -125,11 +122,10 @@ class SimulatedTeam:
 
     def contents(self) -> list[dict[str, Any]]:
         """Return what the items are: a sentence that fits what serious people say."""
+        top = self.shares.argmax(axis=1)
         return [
-            {"item": item, "content": {"text": _TEXTS[_CATEGORIES[code]][n % 2]}}
-            for n, (item, code) in enumerate(
-                zip(self.items, self.shares.argmax(axis=1), strict=True)
-            )
+            {"item": item, "content": {"text": _TEXTS[_CATEGORIES[top[n]]][n % 2]}}
+            for n, item in enumerate(self.items)
         ]
 
 
@@ -146,32 +142,6 @@ def _given(
     }
 
 
-class DemoClient:
-    """A client of the service's API, in the role of a labelling tool."""
-
-    def __init__(self, host: str, port: int, token: str) -> None:
-        self._connection = http.client.HTTPConnection(host, port, timeout=10.0)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-
-    def path(self, project: str, what: str) -> str:
-        """Return the address of something of a project."""
-        return f"/api/v1/projects/{quote(project)}/{what}"
-
-    def request(self, method: str, path: str, content: Any = None) -> Any:
-        """Return the server's reply; raises OSError if there is none, or it is an error."""
-        body = None if content is None else json.dumps(content)
-        try:
-            self._connection.request(method, path, body, self._headers)
-            response = self._connection.getresponse()
-            text = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise OSError(str(error)) from None
-        if response.status >= 400:
-            raise OSError(f"{method} {path}: {response.status} {text[:200]!r}")
-        return json.loads(text) if text else None
-
-
 def run_demo(config: ServeConfig, say: Callable[[str], None], *, seed: int = 1) -> int:
     """Run the service with two projects in which a simulated team works; return the exit code."""
     quiet = replace(config, log_requests=False)  # the team's would hide the link
@@ -180,47 +150,49 @@ def run_demo(config: ServeConfig, say: Callable[[str], None], *, seed: int = 1) 
 
 def work(config: ServeConfig, stop: threading.Event, seed: int) -> None:
     """Label and compare items of the demo's projects until it is stopped."""
-    client = DemoClient(config.host, config.port, create_projects(config))
     random = np.random.default_rng(seed)
     team = SimulatedTeam.of_seed(seed)
-    steps = _steps(client, team, random)
-    while not stop.wait(float(random.exponential(_SECONDS_BETWEEN))):
-        try:
-            next(steps)
-        except OSError as error:  # the server restarts, or refuses: the team tries again
-            _LOGGER.info("the simulated team waits: %s", error)
-            steps = _live_steps(client, team, random, iter(()))
-            stop.wait(1.0)
+    headers = {"Authorization": f"Bearer {create_projects(config)}"}
+    url = f"{address_of(config)}/api/v1/projects"
+    with httpx2.Client(base_url=url, headers=headers, timeout=10.0, trust_env=False) as client:
+        steps = _steps(client, team, random)
+        while not stop.wait(float(random.exponential(_SECONDS_BETWEEN))):
+            try:
+                next(steps)
+            except httpx2.HTTPError as error:  # the server restarts, or refuses: try again
+                _LOGGER.info("the simulated team waits: %s", error)
+                steps = _live_steps(client, team, random, iter(()))
+                stop.wait(1.0)
 
 
 def create_projects(config: ServeConfig) -> str:
     """Create the projects of the demo, where they are missing; return a token to write to them."""
-    database = Database.open(config.database)
-    try:
-        now = utc_now()
-        with database.begin() as connection:
-            if get_project(connection, LABELS) is None:
-                create_project(connection, LABELS, "labels", _SETTINGS, now)
-                create_project(connection, COMPARISONS, "comparisons", {}, now)
-            return create_token(connection, "simulated team", "write", now)[1]
-    finally:
-        database.dispose()
+    now = utc_now()
+    with Database.open(config.database) as database, database.begin() as connection:
+        if get_project(connection, LABELS) is None:
+            create_project(connection, LABELS, "labels", _SETTINGS, now)
+            create_project(connection, COMPARISONS, "comparisons", {}, now)
+        return create_token(connection, "simulated team", "write", now)[1]
 
 
-def _steps(client: DemoClient, team: SimulatedTeam, random: np.random.Generator) -> Iterator[None]:
+def _post(client: httpx2.Client, project: str, what: str, rows: Any) -> None:
+    client.post(f"/{project}/{what}", json=rows).raise_for_status()
+
+
+def _steps(
+    client: httpx2.Client, team: SimulatedTeam, random: np.random.Generator
+) -> Iterator[None]:
     """Send the past at once, then work live, one label or comparison per step."""
-    for batch in _batches(team.past_labels(datetime.now(UTC), random)):
-        client.request("POST", client.path(LABELS, "labels"), batch)
     votes = _votes()
     half = len(votes) // 2
-    client.request("POST", client.path(COMPARISONS, "comparisons"), votes[:half])
-    for batch in _batches(team.contents()):
-        client.request("POST", client.path(LABELS, "items"), batch)
+    _post(client, LABELS, "labels", team.past_labels(datetime.now(UTC), random))
+    _post(client, COMPARISONS, "comparisons", votes[:half])
+    _post(client, LABELS, "items", team.contents())
     yield from _live_steps(client, team, random, iter(votes[half:]))
 
 
 def _live_steps(
-    client: DemoClient,
+    client: httpx2.Client,
     team: SimulatedTeam,
     random: np.random.Generator,
     votes: Iterator[dict[str, Any]],
@@ -230,15 +202,15 @@ def _live_steps(
     members = [turned if each.name == turned.name else each for each in team.members]
     while True:
         member = members[int(random.integers(len(members)))]
-        query = f"next?annotator={quote(member.name)}"
-        item = client.request("GET", client.path(LABELS, query)).get("item")
+        task = client.get(f"/{LABELS}/next", params={"annotator": member.name})
+        item = task.raise_for_status().json().get("item")
         if item is not None:
             label = team.label(member, item, random)
             given = _given(item, member, label, datetime.now(UTC), random)
-            client.request("POST", client.path(LABELS, "labels"), given)
+            _post(client, LABELS, "labels", given)
         yield
         if random.random() < 0.5 and (vote := next(votes, None)) is not None:
-            client.request("POST", client.path(COMPARISONS, "comparisons"), vote)
+            _post(client, COMPARISONS, "comparisons", vote)
             yield
 
 
@@ -259,7 +231,3 @@ def _votes() -> list[dict[str, Any]]:
         }
         for k in order
     ]
-
-
-def _batches(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH))

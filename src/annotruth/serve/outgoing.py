@@ -10,7 +10,7 @@ import ipaddress
 import json
 import socket
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -82,18 +82,14 @@ class PlatformError(AnnotruthError):
     """A platform does not answer, or refuses a request."""
 
 
-class TokenAuth(httpx2.Auth):
-    """Authentication by a token that does not change, such as ``Token 0123``."""
+def token_auth(header: str) -> httpx2.Auth:
+    """Return the authentication by a token that does not change, such as ``Token 0123``."""
 
-    def __init__(self, header: str) -> None:
-        self._header = header
+    def add(request: httpx2.Request) -> httpx2.Request:
+        request.headers["Authorization"] = header
+        return request
 
-    def auth_flow(
-        self, request: httpx2.Request
-    ) -> Generator[httpx2.Request, httpx2.Response, None]:
-        """Add the header to a request."""
-        request.headers["Authorization"] = self._header
-        yield request
+    return httpx2.FunctionAuth(add)
 
 
 class CheckedTransport(httpx2.BaseTransport):

@@ -18,7 +18,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import FrameType
 from typing import Any
 
 from annotruth.errors import InputError, shorten, system_errors_reported
@@ -40,7 +39,13 @@ _ORPHAN_SECONDS = 8.0  # for a process to end by itself after its supervisor
 _BAD_INPUT = 2  # the exit code of an error that starting again does not correct
 
 _ACTOR = "first start"  # in the audit log
+_SHOWN_ONCE = "This link is shown once. `annotruth serve token create` makes further tokens."
 _CHECK_SECONDS = 0.1
+_NEXT_STEPS = {
+    errno.EADDRINUSE: "stop the other program, or give another --port",
+    errno.EACCES: "give a --port from 1024",
+    None: "give --host an address of this machine, such as 127.0.0.1",
+}
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 
 
@@ -67,33 +72,24 @@ class Child:
         refused = self.process is not None and self.process.poll() == _BAD_INPUT
         return refused and self._n_starts == 1 and time.monotonic() - self._started < _LONG_LIFE
 
-    def start(self, environment: Mapping[str, str], descriptors: Sequence[int]) -> None:
-        """Start the process, which inherits the descriptors."""
-        # In a group of its own, so that Ctrl-C reaches the supervisor only, which ends all in order.
-        self.process = subprocess.Popen(
-            self.command, env=environment, pass_fds=descriptors, start_new_session=True
-        )
-        self._started = time.monotonic()
-        self._n_starts += 1
-
     def restart_if_dead(self, environment: Mapping[str, str], descriptors: Sequence[int]) -> None:
-        """Start the process again if it died and the wait is over."""
+        """Start the process, with the descriptors; again if it died and the wait is over."""
         if self.is_running:
             return
         now = time.monotonic()
         if self.process is not None and not self._start_at:
             if now - self._started > _LONG_LIFE:
                 self._wait = _FIRST_WAIT
-            _LOGGER.error(
-                "the %s ended with status %s: starting it again in %.1f s",
-                self.name,
-                self.process.returncode,
-                self._wait,
-            )
+            line = "the %s ended with status %s: starting it again in %.1f s"
+            _LOGGER.error(line, self.name, self.process.returncode, self._wait)
             self._start_at, self._wait = now + self._wait, min(2.0 * self._wait, _LONGEST_WAIT)
         if now >= self._start_at:
-            self._start_at = 0.0
-            self.start(environment, descriptors)
+            self._start_at, self._started = 0.0, now
+            self._n_starts += 1
+            # In a group of its own, so that Ctrl-C reaches the supervisor only, which ends all in order.
+            self.process = subprocess.Popen(
+                self.command, env=environment, pass_fds=descriptors, start_new_session=True
+            )
 
     def end(self) -> None:
         """End the process: ask it to, and after some seconds kill it."""
@@ -121,7 +117,12 @@ def supervise(
 ) -> int:
     """Run processes until the supervisor is asked to end by SIGINT, SIGTERM or ``stop``."""
     stop = stop or threading.Event()
-    previous = _stop_on_signals(stop)
+    previous: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # others cannot handle signals
+        previous = {
+            number: signal.signal(number, lambda *_: stop.set())
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
     reader, writer = os.pipe()
     variables = {**environment, PARENT_VARIABLE: str(reader)}
     children = [Child(name, command) for name, command in commands.items()]
@@ -177,47 +178,30 @@ def serve_commands() -> dict[str, list[str]]:
     }
 
 
-def _stop_on_signals(stop: threading.Event) -> dict[int, Any]:
-    """Set an event at SIGINT and SIGTERM; return the handlers before. Only in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    return {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-
-
 def prepare(config: ServeConfig) -> str:
     """Create or upgrade the database; return the first token, or nothing if there are tokens.
 
     A server that others can reach gets no token by itself: it is refused until one was created.
     """
+    token_missing = InputError(
+        f"listening on {config.host} needs a token first: run `annotruth serve token create NAME "
+        "--scope admin` with the same --data-dir or --database"
+    )
     file = file_of(config.database)
     if not config.is_loopback and file is not None and not file.exists():
-        raise _token_missing(config)
+        raise token_missing
     with system_errors_reported(config.data_dir):
         config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    database = Database.open(config.database)
-    try:
+    with Database.open(config.database) as database:
         database.upgrade()
         now = utc_now()
         with database.begin() as connection:
             if any(token.is_valid(now) for token in list_tokens(connection)):
                 return ""
             if not config.is_loopback:
-                raise _token_missing(config)
+                raise token_missing
             admin = Administration(connection, _ACTOR, now)
             return admin.create_token(None, "first login", "admin", expires=None)[1]
-    finally:
-        database.dispose()
-
-
-def _token_missing(config: ServeConfig) -> InputError:
-    return InputError(
-        f"listening on {config.host} needs a token first: run `annotruth serve token create NAME "
-        "--scope admin` with the same --data-dir or --database"
-    )
 
 
 def check_address(config: ServeConfig) -> int:
@@ -234,19 +218,10 @@ def check_address(config: ServeConfig) -> int:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise InputError(
                 f"cannot listen on {shorten(config.host)}, port {config.port}: {reason}; "
-                f"{_next_step(error)}"
+                f"{_NEXT_STEPS.get(getattr(error, 'errno', None), _NEXT_STEPS[None])}"
             ) from None
         port: int = probe.getsockname()[1]
         return port
-
-
-def _next_step(error: Exception) -> str:
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        return "stop the other program, or give another --port"
-    if number == errno.EACCES:
-        return "give a --port from 1024"
-    return "give --host an address of this machine, such as 127.0.0.1"
 
 
 def address_of(config: ServeConfig) -> str:
@@ -271,7 +246,8 @@ def run_service(
         if not wait_for_server(config, stop):
             return
         try:
-            say(_announcement(config, token))
+            login = f"log in as administrator: {address_of(config)}/login#{token}\n" + _SHOWN_ONCE
+            say(login if token else f"listening on {address_of(config)}: log in with a token")
         except OSError as error:  # stdout is closed, or its disk is full
             failures.append(error)
             stop.set()
@@ -284,30 +260,12 @@ def run_service(
     code = supervise(serve_commands(), environment, stop=stop)
     if failures:
         if token:
-            _revoke(config, token)
+            # Nobody has seen it; the next start makes another one.
+            with Database.open(config.database) as database, database.begin() as connection:
+                admin = Administration(connection, _ACTOR, utc_now())
+                admin.revoke_token(None, token_id_of(token))
         raise failures[0]
     return code
-
-
-def _announcement(config: ServeConfig, token: str) -> str:
-    """Return where the server listens; with the first token, the link that logs in."""
-    if not token:
-        return f"listening on {address_of(config)}: log in with a token"
-    return (
-        f"log in as administrator: {address_of(config)}/login#{token}\n"
-        "This link is shown once. `annotruth serve token create` makes further tokens."
-    )
-
-
-def _revoke(config: ServeConfig, token: str) -> None:
-    """Revoke the first token, which nobody has seen, so that the next start makes another one."""
-    database = Database.open(config.database)
-    try:
-        with database.begin() as connection:
-            admin = Administration(connection, _ACTOR, utc_now())
-            admin.revoke_token(None, token_id_of(token))
-    finally:
-        database.dispose()
 
 
 def wait_for_server(config: ServeConfig, stop: threading.Event) -> bool:

@@ -13,7 +13,7 @@ from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SETS as SETS_MODEL
 from annotruth.models.base_fit import table_of
-from annotruth.models.fits.kinds import Kind
+from annotruth.models.fits.accessors import Kind
 from annotruth.models.fits.notes import ONE_ANNOTATOR_LINE, ONE_LABEL_LINE, Note
 from annotruth.models.fits.tables import annotator_line, annotator_rows, row_lines
 from annotruth.models.result import Fit

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import tempfile
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.engines.gpu.card_array import CardArray, CardNumPy
 
-from annotruth.engines.gpu.device import cuda_source
+from annotruth.engines.gpu.device import CUDADevice, cuda_source
 
 COMPILER = shutil.which("g++")
 _SHIM = (Path(__file__).parent / "host.cuh").read_text("utf-8")
@@ -123,3 +125,19 @@ def compiled(family: str, defines: tuple[str, ...]) -> ctypes.CDLL:
         options = ["-pthread", "-Wno-unknown-pragmas", *(f"-D{name}" for name in defines)]
         subprocess.run([*command, *options], input=source.encode(), check=True)
         return ctypes.CDLL(str(path))  # it stays loaded when its file is gone
+
+
+def host_device(**options: Any) -> HostDevice:
+    """Return a device on the processor; skip the test without a compiler."""
+    if COMPILER is None:
+        pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
+    return HostDevice(**options)
+
+
+def device_of(kind: str, **options: Any) -> Any:
+    """Return a card if the kind is "card", or a device on the processor; skip the test without one."""
+    if kind != "card":
+        return host_device(**options)
+    if importlib.util.find_spec("cupy") is None:
+        pytest.skip("CuPy is missing: install it to test on a card")
+    return CUDADevice()

@@ -3,18 +3,16 @@
 On a machine with a card, the same tests also run there.
 """
 
-import importlib.util
 import warnings
 
 import numpy as np
 import pytest
 from tests.contract.tables import SMALLEST
-from tests.engines.gpu.host_device import COMPILER, HostDevice
+from tests.engines.gpu.host_device import device_of
 from tests.fuzz.crowds import change_of_crowd
 
 import annotruth as at
 from annotruth.engines.gpu import GPUEngine
-from annotruth.engines.gpu.device import CUDADevice
 from annotruth.models.registry import get_model
 
 MODELS = ("gpm", "dawid-skene", "robust-gpm")
@@ -23,13 +21,7 @@ pytestmark = pytest.mark.parametrize("model", MODELS)
 
 @pytest.fixture(params=["host", "card"])
 def engine(request):
-    if request.param == "card":
-        if importlib.util.find_spec("cupy") is None:
-            pytest.skip("CuPy is missing: install it to test on a card")
-        return GPUEngine(CUDADevice())
-    if COMPILER is None:
-        pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
-    return GPUEngine(HostDevice(threads=1, shared_bytes=1 << 16))
+    return GPUEngine(device_of(request.param, threads=1, shared_bytes=1 << 16))
 
 
 @pytest.fixture(scope="module")

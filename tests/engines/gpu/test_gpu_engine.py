@@ -10,30 +10,19 @@ import numpy as np
 import pytest
 from benchmarks.gpu.crowds import make_labels
 from tests.engines.gpu.card_array import CardArray, CardNumPy
-from tests.engines.gpu.host_device import COMPILER, HostDevice
+from tests.engines.gpu.host_device import device_of, host_device
 
 import annotruth as at
 from annotruth.engines.gpu import GPUEngine, label_arrays
-from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
 from annotruth.models.confusion.dawid_skene import DawidSkeneSteps
 from annotruth.observations import Labels, Scale
 
 
-def host_device(**options):
-    if COMPILER is None:
-        pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
-    return HostDevice(**options)
-
-
 @pytest.fixture(params=["host", "host with more shared memory", "card"])
 def device(request):
-    if request.param == "card":
-        if importlib.util.find_spec("cupy") is None:
-            pytest.skip("CuPy is missing: install it to test on a card")
-        return CUDADevice()
     # Shared memory for 8 of the annotators, or for all.
-    return host_device(shared_bytes=64 if request.param == "host" else 1 << 16)
+    return device_of(request.param, shared_bytes=64 if request.param == "host" else 1 << 16)
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """RobustGPM's passes where opinions differ, as CUDA kernels, against their NumPy twins."""
 
-import importlib.util
 from contextlib import closing
 
 import numpy as np
 import pytest
-from tests.engines.gpu.test_gpu_engine import host_device
+from tests.engines.gpu.host_device import device_of, host_device
 
 import annotruth as at
 from annotruth.engines import Input, Pass, Sum, get_engine
 from annotruth.engines.gpu import GPUEngine, latent_classes
-from annotruth.engines.gpu.device import CUDADevice
 from annotruth.models.robust_gpm.opinion_model import OpinionModel
 from annotruth.observations import Labels, Scale
 
@@ -35,15 +33,8 @@ def labels():
 
 @pytest.fixture(params=["host", "host with warps", "card"])
 def session(request, labels):
-    return GPUEngine(device_of(request.param)).open(labels)
-
-
-def device_of(name):
-    if name != "card":
-        return host_device(threads=4 if name == "host with warps" else 1)
-    if importlib.util.find_spec("cupy") is None:
-        pytest.skip("CuPy is missing: install it to test on a card")
-    return CUDADevice()
+    threads = 4 if request.param == "host with warps" else 1
+    return GPUEngine(device_of(request.param, threads=threads)).open(labels)
 
 
 def random_shares(*shape, seed=0):
@@ -131,7 +122,7 @@ def test_fits_equal_the_reference(n_categories, device):
         n_items=40, n_annotators=9, n_categories=n_categories, labels_per_item=5, seed=2
     )
     reference = fit_opinions(crowd.labels, get_engine("reference"))
-    fit = fit_opinions(crowd.labels, GPUEngine(device_of(device)))
+    fit = fit_opinions(crowd.labels, GPUEngine(device_of(device, threads=1)))
     assert fit.n_iter == reference.n_iter
     np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-6)
     for name in ("reliability", "low", "high", "p_serious"):

@@ -3,36 +3,23 @@
 On a machine with a card, the same tests also run there.
 """
 
-import importlib.util
-
 import numpy as np
 import pytest
-from tests.engines.gpu.host_device import COMPILER, HostDevice
+from tests.engines.gpu.host_device import device_of, host_device
 from tests.models.pairs.crowds import comparisons
 
 import annotruth as at
 from annotruth.engines import Pass, Sum, get_engine
 from annotruth.engines.gpu import GPUEngine, pairs
-from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
 
 # Everything is in double precision; sums are integers, whose units are fine.
 SAME = {"rtol": 1e-9, "atol": 1e-9}
 
 
-def host_device(**options):
-    if COMPILER is None:
-        pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
-    return HostDevice(**options)
-
-
 @pytest.fixture(params=["host", "card"])
 def device(request):
-    if request.param == "host":
-        return host_device()
-    if importlib.util.find_spec("cupy") is None:
-        pytest.skip("CuPy is missing: install it to test on a card")
-    return CUDADevice()
+    return device_of(request.param)
 
 
 def make_votes(*, ties=False, covariates=False, n_annotators=8, n_votes=400, seed=0):

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.engines.gpu.test_gpu_engine import device, fits, host_device  # noqa: F401
+from tests.engines.gpu.host_device import host_device
+from tests.engines.gpu.test_gpu_engine import device, fits  # noqa: F401
 
 import annotruth as at
 from annotruth.engines import get_engine
@@ -69,7 +70,7 @@ def test_a_step_equals_the_twins(labels, sessions, candidate, held):
         np.testing.assert_allclose(
             gpu.session.to_host(found.confusion), expected.confusion, atol=1e-6
         )
-        np.testing.assert_allclose(found.state_prior, expected.state_prior, atol=1e-6)
+        np.testing.assert_allclose(found.prior, expected.prior, atol=1e-6)
         (found, one), (expected, other) = gpu.step(found), reference.step(expected)
         assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-6)
 

@@ -1,16 +1,13 @@
 """Labels larger than a card: fits are identical to the last bit however the items are divided."""
 
-import importlib.util
-
 import numpy as np
 import pyarrow.parquet
 import pytest
-from tests.engines.gpu.host_device import COMPILER, HostDevice
+from tests.engines.gpu.host_device import COMPILER, HostDevice, device_of
 
 import annotruth as at
 from annotruth.engines.gpu import GPUEngine, session, streaming
 from annotruth.engines.gpu import device as card
-from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
 from annotruth.models import base
 
@@ -30,11 +27,7 @@ def small_device():
 
 @pytest.fixture(params=["host", "card"])
 def device(request):
-    if request.param == "card":
-        if importlib.util.find_spec("cupy") is None:
-            pytest.skip("CuPy is missing: install it to test on a card")
-        return CUDADevice()
-    return small_device()
+    return device_of(request.param, n_processors=1, threads=1)
 
 
 def crowd(n_categories):

@@ -30,12 +30,13 @@ def prompt_crowd(
     n_random: int = 0,
     tie_rate: float = 0.6,
     pair_tie_sd: float = 0.0,
+    cell_tie_sd: float = 0.0,
     own_contexts: bool = False,
     seed: int = 0,
 ) -> PromptCrowd:
     """Draw votes: scores differ by prompt with a standard deviation of ``spread``.
 
-    The first ``n_random`` annotators vote at random. With ``own_contexts``, nobody shares a prompt.
+    The first ``n_random`` annotators vote at random. Log tie rates differ by pair, and by pair and prompt. With ``own_contexts``, nobody shares a prompt.
     """
     rng = np.random.default_rng(seed)
     theta = rng.normal(0.0, 0.7, n_items)
@@ -53,7 +54,11 @@ def prompt_crowd(
     sharpness = np.exp(rng.normal(0.0, 0.2, n_annotators))
     sharpness[:n_random] = 0.0
     d = sharpness[annotator] * (by_context[context, left] - by_context[context, right])
-    odds = np.stack([np.exp(d / 2), np.exp(-d / 2), tie_rate * similar[left, right]], axis=1)
+    ties = tie_rate * similar[left, right]
+    if cell_tie_sd:
+        of_cell = np.exp(rng.normal(0.0, cell_tie_sd, (n_contexts, n_items, n_items)))
+        ties *= of_cell[context, np.minimum(left, right), np.maximum(left, right)]
+    odds = np.stack([np.exp(d / 2), np.exp(-d / 2), ties], axis=1)
     chosen = rng.random(n)[:, np.newaxis] * odds.sum(axis=1, keepdims=True)
     outcome = (chosen > np.cumsum(odds, axis=1)).sum(axis=1)
     data = Comparisons.from_codes(

@@ -11,6 +11,7 @@ import annotruth as at
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import RandomVotes, _ScoreRatios, judge_comparisons
+from annotruth.models.pairs.pair_gpm.starts import sample_votes
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.models.pairs.summary import CHANCE_RANKING
 from annotruth.observations import TIE, Comparisons
@@ -115,10 +116,11 @@ def test_too_few_votes_have_no_verdict():
     assert judge(votes_of_chance(n_items=800, n_votes=150)) is None
 
 
+@pytest.mark.parametrize("n_groups", [1, 2])
 @pytest.mark.parametrize("outcome", [0, 2], ids=["always left", "all ties"])
-def test_the_same_outcome_everywhere_has_no_verdict(outcome):
+def test_the_same_outcome_everywhere_has_no_verdict(outcome, n_groups):
     data = votes_of_chance()
-    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome))) is None
+    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome)), n_groups) is None
 
 
 def test_sides_that_are_the_items_have_no_verdict():
@@ -168,7 +170,7 @@ def fit() -> at.Fit:
     return at.rank(votes_of_chance(own_shares=True, ties=0.2))
 
 
-def test_a_ranking_of_chance_says_next_to_nothing(fit):
+def test_a_ranking_of_chance_says_so_and_next_to_nothing_else(fit):
     assert fit.verdict == "chance"
     assert fit.converged
     items = fit.item_table().to_pydict()
@@ -179,17 +181,10 @@ def test_a_ranking_of_chance_says_next_to_nothing(fit):
     assert np.median(fit.reliability) <= 0.3
     assert np.median(fit.high - fit.low) > 0.7
     assert (fit.low < 0.1).all()
-
-
-def test_a_ranking_of_chance_says_so_first(fit):
     assert fit.summary().startswith(f"WARNING: {CHANCE_RANKING}\npair-gpm on ")
     assert CHANCE in CHANCE_RANKING
     assert fit.to_dict()["verdict"] == "chance"
-
-
-def test_nobody_is_dropped_by_chance(fit):
-    verdicts = fit.verdict_table().to_pydict()
-    assert "drop" not in verdicts["verdict"]
+    assert "drop" not in fit.verdict_table()["verdict"].to_pylist()
     assert set(fit.annotator_table()["evidence"].to_pylist()) == {f"comparisons {CHANCE}"}
 
 
@@ -242,12 +237,6 @@ def test_opposite_tastes_are_informative_with_two_groups():
         assert judge(data, 2) == judge(winners_left(data), 2) == "informative"
 
 
-@pytest.mark.parametrize("outcome", [0, 2], ids=["always left", "all ties"])
-def test_the_same_outcome_everywhere_has_no_verdict_with_groups(outcome):
-    data = votes_of_chance()
-    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome)), 2) is None
-
-
 def test_a_ranking_of_chance_has_no_taste_groups_in_its_summary(tmp_path):
     fit = at.rank(votes_of_chance(), n_groups=2)
     assert fit.verdict == "chance"
@@ -296,8 +285,6 @@ def test_the_verdict_does_not_depend_on_names_and_rows(sides_known):
 
 
 def test_the_sample_of_many_votes_does_not_depend_on_rows():
-    from annotruth.models.pairs.pair_gpm.starts import sample_votes
-
     data = votes_of_chance(n_items=5, n_annotators=4, n_votes=3000)
     table = data.to_arrow()
     other = Comparisons.of(table.take(np.random.default_rng(1).permutation(3000)))
@@ -311,13 +298,13 @@ def test_the_sample_of_many_votes_does_not_depend_on_rows():
 
 
 def test_parts_of_chance_are_ranked_apart():
-    data = votes_of_chance(n_items=4, n_votes=400)
-    further = replace(data, left=data.left + 4, right=data.right + 4)
+    data = votes_of_chance(n_items=4, n_votes=600)
+    shift = 4 * (np.arange(600) % 3 == 0)
     both = Comparisons.from_codes(
-        np.concatenate([data.left, further.left[:200]]),
-        np.concatenate([data.right, further.right[:200]]),
-        np.concatenate([data.annotator_of_comparison(), data.annotator_of_comparison()[:200]]),
-        np.concatenate([data.outcome, data.outcome[200:]]),
+        data.left + shift,
+        data.right + shift,
+        data.annotator_of_comparison(),
+        data.outcome,
         items=range(8),
         annotators=range(10),
     )

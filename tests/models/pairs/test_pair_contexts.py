@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +11,17 @@ import pytest
 from tests.models.pairs.prompts import prompt_crowd
 
 import annotruth as at
+from annotruth.models.pairs.beside import PLAIN_SCORES, contradictions
+from annotruth.models.pairs.pair_gpm import estimation
 from annotruth.models.pairs.pair_gpm.estimation import MARGINAL, estimate, start_estimate
 from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.starts import better_estimate, trimmed_start
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
-from annotruth.models.pairs.sanity import PLAIN_SCORES, contradictions
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
-from annotruth.report.pairs.verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_verdict
 
 
 def spread_of(fit: at.Fit) -> float:
@@ -125,6 +127,34 @@ def test_honest_voters_are_not_accused_whatever_prompts_and_ties_do() -> None:
     assert accused == 0
 
 
+def test_ties_of_a_pair_on_a_prompt_are_learned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = prompt_crowd(n_items=4, n_contexts=12, spread=0.5, cell_tie_sd=1.5, seed=5).comparisons
+    held_out = np.random.default_rng(0).random(data.n_comparisons) < 0.2
+    rows, annotator = np.flatnonzero(held_out), data.annotator_of_comparison()
+    assert data.context is not None
+    new = (data.left[rows], data.right[rows], annotator[rows], {}, data.context[rows])
+
+    def fit_and_score() -> tuple[at.RankFit, float]:
+        model = PairGPM().fit(data.subset(~held_out))
+        p = model.predict_proba(*new)
+        return model.result_, float(np.log(p[np.arange(len(rows)), data.outcome[rows]]).mean())
+
+    fit, log_p = fit_and_score()
+    assert fit.n_spammers == 0
+    fit.save(tmp_path / "fit")
+    again = PairGPM().load_fit(at.load(tmp_path / "fit")).predict_proba(*new)
+    np.testing.assert_allclose(again, PairGPM().load_fit(fit).predict_proba(*new), atol=1e-12)
+    short = replace(fit, parameters={**fit.parameters, "cell_tie": fit.parameters["cell_tie"][1:]})
+    with pytest.raises(at.InputError, match="has no cell_tie of"):
+        PairGPM().load_fit(short).predict_proba(*new)
+    monkeypatch.setattr(estimation, "_CELL_TIE_VARIANCES", (0.0,))
+    without, log_p_without = fit_and_score()
+    assert "cell_tie" not in without.parameters
+    assert log_p > log_p_without + 0.02
+
+
 def test_random_voters_are_found_by_others_votes_on_the_same_prompts() -> None:
     made = prompt_crowd(n_random=4, n_annotators=24, n_votes=80)
     fit = at.rank(made.comparisons)
@@ -141,28 +171,6 @@ def test_whose_prompts_nobody_shares_are_unknown() -> None:
     assert not fit.spammer.any()
     cannot = np.array(fit.behavior) == NOT_SHARED
     assert np.isnan(np.asarray(fit.annotator_columns["accuracy"])[cannot]).all()
-
-
-def test_shuffled_rows_change_nothing() -> None:
-    data = prompt_crowd(seed=3).comparisons.to_arrow()
-    rows = np.random.default_rng(0).permutation(data.num_rows)
-    one, other = (at.rank(each) for each in (data, data.take(pa.array(rows))))
-    of_one, of_other = (
-        dict(zip(f.data.items.to_pylist(), f.scores.mean, strict=True)) for f in (one, other)
-    )
-    for item, score in of_one.items():
-        assert score == pytest.approx(of_other[item], abs=1e-9)
-
-
-def test_swapped_sides_mirror_the_side_bias_and_nothing_else() -> None:
-    data = prompt_crowd(seed=4).comparisons
-    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
-    swapped = replace(data, left=data.right, right=data.left, outcome=outcome)
-    one, other = at.rank(data), at.rank(swapped)
-    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
-    np.testing.assert_allclose(one.scores.sd, other.scores.sd, atol=1e-9)
-    np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
-    assert one.side_bias[0] == pytest.approx(-other.side_bias[0], abs=1e-9)
 
 
 def ranked() -> Comparisons:

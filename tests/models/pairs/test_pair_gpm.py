@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
 from annotruth.errors import InputError
@@ -15,16 +14,6 @@ from annotruth.models.pairs.pair_gpm.starts import _distinct, sample_votes
 from annotruth.models.pairs.pair_gpm.votes import _distinct_pairs
 from annotruth.models.pairs.result import TOO_FEW_VOTES
 from annotruth.observations import Comparisons
-
-
-@pytest.mark.parametrize("n_contexts", [1, 20])
-def test_fits_of_both_engines_are_equal(n_contexts: int) -> None:
-    data = prompt_crowd(n_annotators=6, n_votes=25, n_contexts=n_contexts, seed=2).comparisons
-    one, other = (PairGPM(engine=each).fit(data).result_ for each in ("memory", "reference"))
-    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-9)
-    np.testing.assert_allclose(one.scores.covariance, other.scores.covariance, atol=1e-9)
-    np.testing.assert_allclose(one.reliability, other.reliability, atol=1e-9)
-    assert one.behavior == other.behavior
 
 
 @pytest.mark.parametrize(
@@ -73,12 +62,9 @@ def swapped(data: Comparisons) -> Comparisons:
 
 def test_swapping_sides_swaps_what_depends_on_them() -> None:
     made = simulate.comparers(n_items=8, n_annotators=20, behavior="always left", seed=4)
-    one = PairGPM().fit(made.comparisons).result_
-    other = PairGPM().fit(swapped(made.comparisons)).result_
-    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-6)
-    assert one.side_bias is not None
-    assert other.side_bias is not None
-    assert one.side_bias[0] == pytest.approx(-other.side_bias[0], abs=1e-6)
+    one, other = (
+        PairGPM().fit(each).result_ for each in (made.comparisons, swapped(made.comparisons))
+    )
     exchanged = {"always left": "always right", "always right": "always left"}
     assert [exchanged.get(name, name) for name in one.behavior or ()] == list(other.behavior or ())
 
@@ -111,14 +97,6 @@ def test_degenerate_votes_have_finite_results(outcome: list[int], annotator: lis
     assert np.isfinite(fit.scores.sd).all()
     assert fit.reliability is not None
     assert ((fit.reliability >= 0) & (fit.reliability <= 1)).all()
-
-
-def test_one_vote_is_too_few_to_tell() -> None:
-    data = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
-    fit = PairGPM().fit(data).result_
-    assert fit.behavior == [TOO_FEW_VOTES]
-    assert fit.spammer is not None
-    assert not fit.spammer.any()
 
 
 def test_taste_groups_are_found() -> None:
@@ -175,7 +153,7 @@ def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.Monkey
     """Annotators who are not in the sample do not count for the mean sharpness in it."""
     data = simulate.comparers(n_items=40, n_annotators=300, seed=1).comparisons
     sample = sample_votes(data, 1000, seed=0)
-    assert sample.counted_annotators() == (sample.comparisons_per_annotator > 0).sum() == 25
+    assert sample.n_annotators == (sample.comparisons_per_annotator > 0).sum() == 25
     small = PairGPM().fit(data).result_.parameters["precision"][0]
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 2000)
     monkeypatch.setattr("annotruth.models.pairs.pair_gpm.starts._SAMPLE", 1000)
@@ -200,12 +178,6 @@ def test_a_start_with_the_same_groups_under_other_numbers_is_not_tried_again():
     assert [member.tolist() for member in _distinct(starts)] == [[0, 1, 1], [0, 1, 0]]
 
 
-def test_a_negative_seed_is_refused() -> None:
-    votes = simulate.comparers(n_items=4, n_annotators=5, seed=1).comparisons
-    with pytest.raises(InputError, match="seed is -1: give a whole number from 0"):
-        PairGPM(seed=-1).fit(votes)
-
-
 def test_predictions_at_large_covariates_are_probabilities() -> None:
     made = simulate.comparers(n_items=4, n_annotators=4, comparisons_per_annotator=20, seed=0)
     lengths = np.random.default_rng(0).normal(size=80)
@@ -223,8 +195,13 @@ def test_nobody_is_accused_of_what_everybody_does() -> None:
     assert not PairGPM().fit(ties).result_.spammer.any()
 
 
-def test_a_negative_tolerance_and_no_comparisons_are_refused() -> None:
+def test_bad_options_and_no_comparisons_are_refused_and_one_is_too_few_to_tell() -> None:
     one = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    fit = PairGPM().fit(one).result_
+    assert fit.behavior == [TOO_FEW_VOTES]
+    assert not fit.spammer.any()
+    with pytest.raises(InputError, match="seed is -1: give a whole number from 0"):
+        PairGPM(seed=-1).fit(one)
     with pytest.raises(InputError, match="tol must be 0 or more, and finite, not -1"):
         PairGPM(tol=-1).fit(one)
     with pytest.raises(InputError, match="there are no comparisons: nothing to rank"):

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import httpx2
 import pytest
+from tests.serve.conftest import add_connection
 from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 
 import annotruth as at
@@ -12,13 +13,12 @@ from annotruth.serve.hooks.message import HookProject
 from annotruth.serve.hooks.polling import (
     POLL_EVERY,
     PREDICT_EVERY,
-    BackgroundPolling,
     is_poll_due,
     poll_due,
 )
 from annotruth.serve.store.events import append_events, current_labels
 from annotruth.serve.store.projects import add_snapshot, folder_name, keep_contact, snapshots_folder
-from annotruth.serve.store.rows import add, find, find_one, remove
+from annotruth.serve.store.rows import find, find_one, remove
 from annotruth.serve.store.tables import PlatformConnection, Snapshot
 
 
@@ -32,14 +32,7 @@ def linked(database, project):
     """A connection to Label Studio."""
     with database.begin() as connection:
         settings = {**SETTINGS, "predictions": True}
-        return add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="label-studio",
-            settings=settings,
-            secret="secret",
-        )
+        return add_connection(connection, project.id, "label-studio", settings, "secret")
 
 
 @pytest.fixture
@@ -130,23 +123,9 @@ def test_an_answer_of_another_form_does_not_stop_other_connections(
     twin.annotate(1, "Positive")
     with database.begin() as connection:
         settings = {**SETTINGS, "url": "https://cvat.example.org"}
-        other = add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="cvat",
-            settings=settings,
-            secret="secret",
-        )
+        other = add_connection(connection, project.id, "cvat", settings, "secret")
         remove(connection, PlatformConnection, project=project.id, id=linked.id)
-        again = add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="label-studio",
-            settings=SETTINGS,
-            secret="secret",
-        )
+        again = add_connection(connection, project.id, "label-studio", SETTINGS, "secret")
 
     def answer(request):
         if request.url.host != "cvat.example.org":
@@ -163,28 +142,18 @@ def test_an_answer_of_another_form_does_not_stop_other_connections(
     assert state(database, again).last_error == ""
 
 
-def test_polling_in_the_background(database, linked, twin, labels, tmp_path):
+def test_what_is_due_is_polled_once(database, linked, twin, labels, tmp_path):
     twin.annotate(1, "Positive")
-    polling = BackgroundPolling(database, tmp_path, transport=twin.transport())
-    polling()
-    polling.wait()
+    poll_due(database, tmp_path, transport=twin.transport())
     assert labels() == [("1", "Positive")]
     n_requests = len(twin.requests)
-    polling()  # nothing is due
-    polling.wait()
+    poll_due(database, tmp_path, transport=twin.transport())  # nothing is due
     assert len(twin.requests) == n_requests
 
 
 def test_connections_without_an_address_are_not_polled(database, project, poll, twin, now):
     with database.begin() as connection:
-        add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="label-studio",
-            settings={"question": "x"},
-            secret="secret",
-        )
+        add_connection(connection, project.id, "label-studio", {"question": "x"}, "secret")
     poll(now)
     assert twin.requests == []
 
@@ -247,14 +216,7 @@ def test_predictions_that_fail_are_reported_and_tried_again(
 
 def test_connections_are_stored(database, project, linked):
     with database.begin() as connection:
-        other = add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="argilla",
-            settings={},
-            secret="s",
-        )
+        other = add_connection(connection, project.id, "argilla", {}, "s")
         assert find(connection, PlatformConnection, project=project.id) == [linked, other]
         assert find(connection, PlatformConnection, project=project.id + 1) == []
         assert not remove(connection, PlatformConnection, project=project.id + 1, id=other.id)

@@ -11,6 +11,7 @@ import time
 
 import httpx2
 import pytest
+from tests.serve.conftest import add_connection
 from tests.serve.web_server import start_in_thread
 from tests.waiting import wait_until
 
@@ -28,7 +29,7 @@ from annotruth.serve.store.projects import (
     keep_contact,
     snapshots_folder,
 )
-from annotruth.serve.store.rows import add, find_one, utc_now
+from annotruth.serve.store.rows import find_one, utc_now
 from annotruth.serve.store.tables import PlatformConnection, Snapshot
 from annotruth.serve.web.app import make_app
 
@@ -130,13 +131,8 @@ class Team:
         settings = {"url": str(client.base_url), "project": self.number, **settings}
         with context.database.begin() as connection:
             self.project = create_project(connection, "films", "labels", {}, utc_now())
-            self.linked = add(
-                connection,
-                PlatformConnection,
-                project=self.project.id,
-                kind="label-studio",
-                settings=settings,
-                secret=new_secret(),
+            self.linked = add_connection(
+                connection, self.project.id, "label-studio", settings, new_secret()
             )
         webhook = {
             "url": f"{hooks_url}/hooks/{self.linked.id}",

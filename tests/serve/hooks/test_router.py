@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
 from starlette.testclient import TestClient
+from tests.serve.conftest import add_connection
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.message import new_secret, sign, sign_hex
@@ -16,7 +17,7 @@ from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.store.events import current_labels, last_seq
 from annotruth.serve.store.projects import change_settings, create_project
-from annotruth.serve.store.rows import add, find_one
+from annotruth.serve.store.rows import find_one
 from annotruth.serve.store.tables import PlatformConnection, gold
 from annotruth.serve.web.guard import add_handlers
 from annotruth.serve.web.parameters import ServeContext
@@ -50,14 +51,7 @@ def connect(context, now):
     def connect(kind="label-studio", project_kind="labels", **settings):
         with context.database.begin() as connection:
             project = create_project(connection, f"of-{kind}", project_kind, {}, now)
-            return project, add(
-                connection,
-                PlatformConnection,
-                project=project.id,
-                kind=kind,
-                settings=settings,
-                secret=SECRET,
-            )
+            return project, add_connection(connection, project.id, kind, settings, SECRET)
 
     return connect
 
@@ -217,14 +211,7 @@ def test_another_connections_secret_is_refused(client, context, connect, now):
     _, one = connect()
     with context.database.begin() as connection:
         project = create_project(connection, "another", "labels", {}, now)
-        other = add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="label-studio",
-            settings={},
-            secret=new_secret(),
-        )
+        other = add_connection(connection, project.id, "label-studio", {}, new_secret())
     headers = {"X-Annotruth-Secret": SECRET}
     assert post(client, one, {"action": "PING"}, headers).status_code == 200
     assert post(client, other, {"action": "PING"}, headers).status_code == 401

@@ -1,12 +1,15 @@
-"""Signatures of webhooks."""
+"""Signatures of messages, settings of connections, and requests to platforms."""
 
 import base64
 import hashlib
 import hmac
+import threading
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from annotruth.errors import InputError
 from annotruth.serve.hooks.message import (
     TOLERANCE,
     SignatureError,
@@ -18,6 +21,13 @@ from annotruth.serve.hooks.message import (
     verify_secret,
     verify_standard,
 )
+from annotruth.serve.hooks.platforms import (
+    can_poll,
+    check_settings,
+    parse_settings,
+    public_settings,
+)
+from annotruth.serve.outgoing import PlatformClient, PlatformError, PrivateAddressError, token_auth
 
 # The example of the specification of Standard Webhooks' libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -25,6 +35,8 @@ MESSAGE_ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 TIME = datetime.fromtimestamp(1614265330, UTC)
 BODY = b'{"test": 2432232314}'
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+API = {"url": "https://labels.example.org", "project": 3, "token": "s3cret"}
 
 
 def test_the_published_example():
@@ -130,3 +142,112 @@ def test_plain_secrets():
     for given, secret in (("abd", "abc"), ("", "abc"), ("", ""), ("ü", "abc")):
         with pytest.raises(SignatureError, match="secret is wrong or missing"):
             verify_secret(given, secret)
+
+
+def test_good_settings():
+    for kind, settings in (
+        ("label-studio", {}),
+        ("label-studio", {**API, "question": "sentiment", "predictions": True}),
+        ("argilla", {"dataset": "reviews"}),
+        ("cvat", API),
+        ("generic", {}),
+    ):
+        assert check_settings(kind, settings) == settings
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        ("doccano", {}, "there is no kind 'doccano'"),
+        ("potato", {"dataset": "x"}, "connections of potato have no setting 'dataset'"),
+        ("label-studio", {"url": API["url"]}, "has no project: polling needs url, project, token"),
+        ("label-studio", {"predictions": True}, "predictions need url, project, token"),
+        ("label-studio", {**API, "predictions": "yes"}, "give true or false"),
+        ("label-studio", {**API, "project": "3"}, "give the number"),
+        ("label-studio", {**API, "project": True}, "give the number"),
+        ("label-studio", {**API, "url": "file:///etc/passwd"}, "is not the address"),
+        ("label-studio", {"question": ""}, "give a text"),
+        ("label-studio", {"question": "a\nb"}, "give a text"),
+        ("label-studio", {"question": ["a"]}, "give a text"),
+    ],
+)
+def test_bad_settings(kind, settings, message):
+    with pytest.raises(InputError, match=message):
+        check_settings(kind, settings)
+
+
+def test_tokens_are_not_shown():
+    assert public_settings(API) == {**API, "token": "***"}
+    with pytest.raises(InputError) as caught:
+        check_settings("label-studio", {**API, "token": "s3cret\n"})
+    assert "s3cret" not in str(caught.value)
+
+
+def test_what_polling_needs():
+    assert can_poll(API)
+    assert not can_poll({"question": "x"})
+
+
+def test_settings_of_a_form():
+    form = {"kind": "label-studio", "csrf": "x", "question": " ", "dataset": "", "secret": ""}
+    assert parse_settings("label-studio", form) == {}
+    entered = {**form, **API, "project": " 3 ", "predictions": "true"}
+    assert parse_settings("label-studio", entered) == {**API, "predictions": True}
+    for wrong, message in (
+        ({"project": "three"}, "give the number"),
+        ({"project": "9" * 5000}, "give the number"),
+        ({"dataset": "reviews"}, "have no setting 'dataset'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_settings("label-studio", {**entered, **wrong})
+
+
+@pytest.fixture
+def server():
+    """A server on this machine that says by which name and token it was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            text = f'["{self.headers["Host"]}", "{self.headers["Authorization"]}"]'.encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"localhost:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def client(host, **options):
+    auth = token_auth("Token 0123")
+    return PlatformClient("Label Studio", f"http://{host}", auth, sleep=lambda _: None, **options)
+
+
+def test_the_name_of_the_host_is_kept(server):
+    with client(server, allow_private=True) as opened:
+        assert opened.get("/api") == [server, "Token 0123"]
+
+
+def test_private_addresses_are_refused(server):
+    with client(server) as opened, pytest.raises(PrivateAddressError, match="private address"):
+        opened.get("/api")
+
+
+def test_a_host_that_does_not_exist():
+    message = r"does not answer \(ConnectError\)"
+    with client("nowhere.invalid") as opened, pytest.raises(PlatformError, match=message):
+        opened.get("/api")
+
+
+def test_an_answer_that_is_too_large(server, monkeypatch):
+    monkeypatch.setattr("annotruth.serve.outgoing._MAX_ANSWER", 10)
+    opened = client(server, allow_private=True)
+    with opened, pytest.raises(PlatformError, match="is too large: /api"):
+        opened.get("/api")

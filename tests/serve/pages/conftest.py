@@ -7,7 +7,7 @@ import pytest
 import annotruth as at
 from annotruth.ranking import next_comparisons
 from annotruth.serve.pages.frame import Frame
-from annotruth.serve.pages.tables import LabelTables, RankTables
+from annotruth.serve.pages.tables import LabelSnapshotTables, RankTables
 from annotruth.serve.store.tables import Project, Snapshot
 
 HOSTILE = (
@@ -33,7 +33,7 @@ def tables():
         n_items=120, n_annotators=20, labels_per_item=6, spammer_share=0.2, seed=1
     )
     fit = at.fit(made.labels, "gpm")
-    return LabelTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(fit, at.next_labels(fit))
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def hostile_tables():
         for s in range(6)
     ]
     fit = at.fit(rows, "gpm")
-    return LabelTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(fit, at.next_labels(fit))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from annotruth.serve.pages.details import (
 from annotruth.serve.pages.frame import SCRIPT, Frame, login_page, static_file, static_path
 from annotruth.serve.pages.overview import overview_page, projects_page, thinned_snapshots
 from annotruth.serve.pages.settings import settings_page
-from annotruth.serve.pages.tables import ROWS_PER_PAGE, LabelTables, TableQuery, chosen_rows
+from annotruth.serve.pages.tables import ROWS_PER_PAGE, LabelSnapshotTables, TableQuery, chosen_rows
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
@@ -130,7 +130,7 @@ def test_pages_of_items_mark_disputed_labels(frame, tables):
     shares = np.eye(fit.data.n_categories)[4 * (1 - category)]
     wrong = replace(fit, distribution=Distribution.of_dense(shares))
     assert 0 < wrong.disputed.sum() < len(wrong.disputed)
-    changed = LabelTables(wrong, tables.advice)
+    changed = LabelSnapshotTables(wrong, tables.advice)
     page = lists.items_page(frame, changed, {"sort": "-disputed"})
     assert page.count(">disputed</span>") == min(ROWS_PER_PAGE, wrong.disputed.sum())
     for code in (wrong.disputed.argmax(), wrong.disputed.argmin()):
@@ -269,7 +269,7 @@ def flagging_tables():
         given = np.where(serious, truth, rng.integers(3, size=120))
         rows += [(f"item {e}", f"person {s}", "abc"[given[e]]) for e in range(0, 120, 2)]
     fit = at.fit(rows)
-    return LabelTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(fit, at.next_labels(fit))
 
 
 def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):

@@ -18,7 +18,7 @@ from annotruth.serve.store.events import (
     slots_changed_since,
 )
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.tables import Appended, Batch, LabelEvent, current_label
+from annotruth.serve.store.tables import AppendedEvents, Batch, LabelEvent, current_label
 
 EVENTS = [
     LabelEvent("film 1", "ann", "good", event_id="1"),
@@ -32,7 +32,7 @@ def test_events_are_stored_once(database, project, now):
         first = append_events(connection, project.id, "api", EVENTS, now)
         again = append_events(connection, project.id, "api", EVENTS, now)
         other = append_events(connection, project.id, "import", EVENTS[:1] * 2, now)
-    assert first == Appended(3, 0, last_seq=3)
+    assert first == AppendedEvents(3, 0, last_seq=3)
     assert again[:2] == (0, 3)
     assert other[:2] == (1, 1)
     with database.connect() as connection:

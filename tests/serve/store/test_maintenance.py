@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from sqlalchemy import select
+from tests.serve.conftest import add_connection, add_webhook
 
 import annotruth as at
 from annotruth.io.readers import read_labels
@@ -33,15 +34,13 @@ from annotruth.serve.store.projects import (
     snapshots_folder,
     take_lease,
 )
-from annotruth.serve.store.rows import add, add_all, find, metadata
+from annotruth.serve.store.rows import add_all, find, metadata
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
     AuditEntry,
     LabelEvent,
-    PlatformConnection,
     Snapshot,
-    Webhook,
     alert,
     audit,
     current_label,
@@ -152,14 +151,7 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
         add_all(connection, [row, row._replace(annotator="ann")])
         set_traits(connection, project.id, {ERASED: {"group": 1}, "ann": {}})
         take_lease(connection, project.id, "film 1", ERASED, now, now + DAY, places=1)
-        add(
-            connection,
-            Webhook,
-            project=project.id,
-            url="https://example.org",
-            kinds=["verdict"],
-            secret="whsec_x",
-        )
+        add_webhook(connection, project.id, "https://example.org", ["verdict"], "whsec_x")
         for subject, text, detail in [
             (ERASED, "", {}),
             ("film 1", f"Finished, last by {ERASED}.", {}),
@@ -168,14 +160,7 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
         ]:
             add_alert(connection, project.id, "verdict", subject, text, detail, created=now)
         log(connection, project.id, ERASED, "token created", {"for": ERASED, "n": 1}, now)
-        added = add(
-            connection,
-            PlatformConnection,
-            project=project.id,
-            kind="label-studio",
-            settings={},
-            secret="secret",
-        )
+        added = add_connection(connection, project.id, "label-studio", {}, "secret")
         changed = connection_table.update().where(connection_table.c.id == added.id)
         connection.execute(changed.values(cursor={"people": {ERASED: 3}}))
         folder = snapshots_folder(tmp_path) / str(project.id) / "1"

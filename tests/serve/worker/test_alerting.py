@@ -1,4 +1,4 @@
-"""Alerts: each once, and not again and again near a threshold."""
+"""What people are alerted to, each thing once, and whether agreement fell."""
 
 from dataclasses import replace
 
@@ -9,7 +9,14 @@ from tests.serve.worker.conftest import make_events
 
 import annotruth as at
 from annotruth.analyses.advice.advice import advise
-from annotruth.serve.worker.alerting import Alerted, find_alerts
+from annotruth.observations import Labels
+from annotruth.observations.scale import Scale
+from annotruth.serve.worker.alerting import (
+    AgreementState,
+    Alerted,
+    find_agreement_change,
+    find_alerts,
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +128,12 @@ def test_models_without_intervals_have_a_margin_too(plain):
 def test_items_are_reported_when_finished_and_only_then(fit):
     advice = advise(fit)
     first = find_alerts(fit, advice, seq_of(fit), Alerted())
-    reported = [i for each in first.alerts if each.kind == "finished" for i in each.detail["items"]]
+    reported = [i for each in first[1] if each.kind == "finished" for i in each.detail["items"]]
     needs = advice.of_items.needs_labels
     assert 0 < len(reported) < fit.data.n_items
     assert set(reported) == set(fit.data.items.filter(~needs).to_pylist())
-    again = find_alerts(fit, advice, seq_of(fit), first.alerted)
-    assert again.alerts == []
+    again = find_alerts(fit, advice, seq_of(fit), first[0])
+    assert again[1] == []
 
 
 def finished(fit, status, alerted):
@@ -153,7 +160,7 @@ def test_an_item_is_finished_again_only_after_labels_of_its_own(fit):
 
 def test_no_item_is_finished_as_long_as_all_labels_are_equal():
     fit = at.fit([("a", "x", "yes"), ("a", "y", "yes"), ("b", "x", "yes")], "robust-gpm")
-    assert find_alerts(fit, advise(fit), np.arange(3), Alerted()).alerts == []
+    assert find_alerts(fit, advise(fit), np.arange(3), Alerted())[1] == []
 
 
 def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
@@ -162,7 +169,7 @@ def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
     loaded = Alerted.load(tmp_path)
     assert loaded.verdicts == alerted.verdicts
     assert loaded.agreement == alerted.agreement
-    assert find_alerts(fit, advise(fit), seq_of(fit), loaded).alerts == []
+    assert find_alerts(fit, advise(fit), seq_of(fit), loaded)[1] == []
 
 
 def test_comparisons_have_alerts_of_verdicts_only():
@@ -172,4 +179,68 @@ def test_comparisons_have_alerts_of_verdicts_only():
     fit = at.rank(replace(data, **ids))
     alerted, alerts = find_alerts(fit, None, np.arange(360), Alerted())
     assert all(each.kind == "verdict" for each in alerts)
-    assert find_alerts(fit, None, np.arange(360), alerted).alerts == []
+    assert find_alerts(fit, None, np.arange(360), alerted)[1] == []
+
+
+def labels_in_order(seed, *, n_items=300, n_annotators=20, per_item=5, fall_at=None, shifts=False):
+    """Item, annotator and label codes of a crowd; from some label on, all are less accurate."""
+    rng = np.random.default_rng(seed)
+    accuracy = rng.beta(8.0, 3.0, n_annotators)
+    item = np.repeat(np.arange(n_items), per_item)
+    annotator = np.concatenate(
+        [rng.choice(n_annotators, per_item, replace=False) for _ in range(n_items)]
+    )
+    order = rng.permutation(len(item))
+    if shifts:  # the most accurate half works first
+        order = np.lexsort((order, accuracy[annotator] < np.median(accuracy)))
+    item, annotator = item[order], annotator[order]
+    right = accuracy[annotator]
+    if fall_at is not None:
+        right = right - 0.4 * (np.arange(len(item)) >= fall_at)
+    truth = rng.integers(4, size=n_items)[item]
+    label = np.where(rng.random(len(item)) < right, truth, rng.integers(4, size=len(item)))
+    return item, annotator, label
+
+
+def changes_found(codes, n_looks=25):
+    state, found = AgreementState(), []
+    for n in np.linspace(100, len(codes[0]), n_looks).astype(int):
+        item, annotator, label = (column[:n] for column in codes)
+        _, item = np.unique(item, return_inverse=True)
+        _, annotator = np.unique(annotator, return_inverse=True)
+        labels = Labels.from_codes(
+            item,
+            annotator,
+            label,
+            items=np.arange(item.max() + 1),
+            annotators=np.arange(annotator.max() + 1),
+            scale=Scale.nominal(list("abcd")),
+        )
+        state, change = find_agreement_change(labels, np.arange(1, n + 1), state)
+        if change is not None:
+            found.append((n, change))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fall_is_found_once(seed):
+    ((n, change),) = changes_found(labels_in_order(seed, fall_at=800))
+    assert 800 < n < 1300
+    assert change.fell
+    assert change.high < 0.0
+
+
+def test_chance_is_rarely_taken_for_a_change():
+    assert sum(bool(changes_found(labels_in_order(seed))) for seed in range(100, 130)) <= 3
+
+
+def test_a_change_of_shifts_is_no_change():
+    found = [changes_found(labels_in_order(seed, shifts=True)) for seed in range(200, 212)]
+    assert sum(any(change.fell for _, change in each) for each in found) <= 1
+
+
+def test_few_labels_are_not_compared():
+    labels = Labels.of([("a", "x", 1), ("a", "y", 2), ("b", "x", 1)])
+    state, change = find_agreement_change(labels, np.arange(3), AgreementState())
+    assert state == AgreementState()
+    assert change is None

@@ -7,12 +7,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from sqlalchemy import update
+from tests.serve.conftest import add_webhook
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import new_secret, standard_key, verify_standard
 from annotruth.serve.outgoing import check_url
 from annotruth.serve.store.projects import add_alert, due_deliveries
-from annotruth.serve.store.rows import add, find, find_one, utc_now
+from annotruth.serve.store.rows import find, find_one, utc_now
 from annotruth.serve.store.tables import Delivery, Webhook, delivery
 from annotruth.serve.worker.deliver import WAITS, SendingError, deliver_due, send
 
@@ -49,14 +50,7 @@ def alert(database, project, receiver):
     """Add a webhook and alerts."""
     secret = new_secret()
     with database.begin() as connection:
-        webhook = add(
-            connection,
-            Webhook,
-            project=project.id,
-            url=receiver.url,
-            kinds=["verdict"],
-            secret=secret,
-        )
+        webhook = add_webhook(connection, project.id, receiver.url, ["verdict"], secret)
 
     def add_alerts(n=1):
         for number in range(n):
@@ -141,14 +135,7 @@ def test_a_webhook_that_is_gone_is_switched_off(database, alert, receiver):
 def test_a_webhook_that_does_not_answer_keeps_no_other_waiting(database, alert, project, receiver):
     alert(120)  # more than are sent at once
     with database.begin() as connection:
-        other = add(
-            connection,
-            Webhook,
-            project=project.id,
-            url="https://example.org/b",
-            kinds=["verdict"],
-            secret="secret",
-        )
+        other = add_webhook(connection, project.id, "https://example.org/b", ["verdict"], "secret")
     alert(1)
     sent = []
 

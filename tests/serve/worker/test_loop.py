@@ -1,14 +1,21 @@
 """The loop goes on: errors of one project, a full disk, another worker, a database that goes away."""
 
 import errno
+import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
+from tests.serve.conftest import add_webhook
 from tests.serve.worker.conftest import make_events
 from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.result import Fit
+from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import append_events
 from annotruth.serve.store.projects import (
@@ -20,11 +27,13 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     set_gold,
 )
-from annotruth.serve.store.rows import add, find, utc_now
-from annotruth.serve.store.tables import Alert, LabelEvent, Webhook, alert
+from annotruth.serve.store.rows import find, utc_now
+from annotruth.serve.store.tables import Alert, LabelEvent, alert
 from annotruth.serve.worker import loop as loops
 from annotruth.serve.worker import project as projects
 from annotruth.serve.worker.loop import Loop, beat, only_worker, run
+
+COMMAND = [sys.executable, "-m", "annotruth.serve.worker.loop"]
 
 
 def state_of(database, project):
@@ -34,14 +43,7 @@ def state_of(database, project):
 
 def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, post, loop, now):
     with database.begin() as connection:
-        add(
-            connection,
-            Webhook,
-            project=project.id,
-            url="https://example.org",
-            kinds=["finished"],
-            secret="whsec_c2VjcmV0",
-        )
+        add_webhook(connection, project.id, "https://example.org", ["finished"], "whsec_c2VjcmV0")
     post(make_events(n_items=60, per_item=7, accuracy=0.9))
     loop.step()
     with database.connect() as connection:
@@ -224,7 +226,7 @@ def test_the_worker_goes_on_when_the_database_is_back(
     assert state_of(database, project)[1].version == 1
 
 
-def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path, monkeypatch):
+def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path):
     stop, calls = threading.Event(), []
 
     def fail():
@@ -234,7 +236,7 @@ def test_other_work_is_done_meanwhile_and_may_fail(database, project, tmp_path, 
         calls.append(1)
         stop.set()
 
-    run(database, tmp_path / "data", stop, [fail, call])
+    run(database, tmp_path / "data", stop, {fail: 0.01, call: 0.01})
     assert calls
     beat(database)
 
@@ -249,8 +251,7 @@ def test_the_heartbeat_is_that_of_all_projects(database, project, post, loop):
     assert after == before._replace(heartbeat=after.heartbeat)
 
 
-def test_a_function_that_takes_long_keeps_no_other_waiting(monkeypatch):
-    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.01)
+def test_a_function_that_takes_long_keeps_no_other_waiting():
     is_slow, is_called = threading.Event(), threading.Event()
 
     def slow():
@@ -261,12 +262,11 @@ def test_a_function_that_takes_long_keeps_no_other_waiting(monkeypatch):
         if is_slow.is_set():
             is_called.set()
 
-    with loops._called_every_second([slow, fast]):
+    with loops._called_again_and_again({slow: 0.01, fast: 0.01}):
         assert is_called.wait(MAX_SECONDS)
 
 
-def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch, caplog):
-    monkeypatch.setattr(loops, "_SECONDS_BETWEEN_CALLS", 0.001)
+def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(caplog):
     calls = []
 
     def fails():
@@ -274,6 +274,33 @@ def test_an_error_that_repeats_is_logged_once_until_a_call_succeeds(monkeypatch,
         if len(calls) != 3:
             raise InputError("the host is away")
 
-    with loops._called_every_second([fails]):
+    with loops._called_again_and_again({fails: 0.001}):
         wait_until(lambda: len(calls) >= 6, "six calls")
     assert [each.message for each in caplog.records] == ["the host is away"] * 2
+
+
+def test_missing_settings_are_said_in_one_line():
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ANNOTRUTH_SERVE_")}
+    ended = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "ANNOTRUTH_SERVE_DATABASE is not set" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_process_publishes_and_ends_when_asked(database, project, post, tmp_path):
+    post(make_events())
+    config = ServeConfig(database=str(database.engine.url), data_dir=Path(tmp_path) / "data")
+    process = subprocess.Popen(COMMAND, env={**os.environ, **config.to_environment()})
+    try:
+
+        def snapshot():
+            with database.connect() as connection:
+                return latest_snapshot(connection, project.id)
+
+        wait_until(snapshot, "a snapshot; the first fit may compile", seconds=5 * MAX_SECONDS)
+        assert snapshot().n_labels == 120
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(MAX_SECONDS) == 0
+    finally:
+        process.kill()
+        process.wait()

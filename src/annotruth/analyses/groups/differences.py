@@ -73,14 +73,14 @@ class Evidence(NamedTuple):
         labels = crowd.data
         if is_class_fit(crowd):
             classes = ClassState.from_fit(crowd)
-            prior, repeated = classes.parameters.state_prior, classes.repeated_label
+            prior, repeated = classes.parameters.prior, classes.repeated_label
             posterior = class_posterior(labels, classes)
             class_of = classes.choice.candidate.items(labels).class_of
             kernels = class_kernels(prior, class_of)
         else:
             opinions = OpinionState.from_fit(crowd)
             final = final_model(labels, opinions)
-            prior, repeated = opinions.parameters.class_prior, opinions.repeated_label
+            prior, repeated = opinions.parameters.prior, opinions.repeated_label
             posterior = final.posterior
             kernels = opinion_kernels(prior, final.items)
         weights = _if_serious(posterior.strategies, posterior.weights)

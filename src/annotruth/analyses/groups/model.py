@@ -223,7 +223,7 @@ def _fit_classes(
         parameters=state.to_arrays(),
         **results._asdict(),
         **annotator_results(
-            items, annotators, parameters.crowd.state_prior, state.repeated_label, people=people
+            items, annotators, parameters.crowd.prior, state.repeated_label, people=people
         ),
     )
     confusion = parameters.crowd.confusion
@@ -276,7 +276,7 @@ def _tempered_likelihood(
 
     The m labels of an item, whichever the group, count as :math:`m / (1 + (m - 1) \rho)`.
     """
-    confusion, prior = parameters.crowd.confusion, parameters.crowd.state_prior
+    confusion, prior = parameters.crowd.confusion, parameters.crowd.prior
     others = steps.messages(parameters, steps.pair_likelihood(confusion)).from_others()
     others = np.maximum(others, _MIN_PRIOR)
     independent = replace(state, choice=state.choice._replace(correlation=0.0))

@@ -73,10 +73,6 @@ class GroupSteps(ABC, Generic[P, S]):
         """Return P(label | state) of each annotator, annotators x categories x states."""
 
     @abstractmethod
-    def prior(self, crowd: P) -> Floats:
-        """Return the share of items in each state."""
-
-    @abstractmethod
     def kernels(self, prior: Floats) -> Floats:
         """Return the kernels between states."""
 
@@ -90,7 +86,7 @@ class GroupSteps(ABC, Generic[P, S]):
 
     def with_coupling(self, crowd: P) -> GroupParameters[P]:
         """Return parameters to start from, with a coupling that groups may agree by or not."""
-        n_kernels = len(self.kernels(self.prior(crowd)))
+        n_kernels = len(self.kernels(crowd.prior))
         return GroupParameters(crowd, Coupling.uniform(self.pairs.n_groups, n_kernels))
 
     def start(self) -> GroupParameters[P]:
@@ -108,7 +104,7 @@ class GroupSteps(ABC, Generic[P, S]):
 
     def new_coupling(self, old: GroupParameters[P], messages: Messages) -> Coupling:
         """Return the coupling after one EM step."""
-        kernels = self.kernels(self.prior(old.crowd))
+        kernels = self.kernels(old.crowd.prior)
         used = messages.kernel_counts(kernels, old.coupling.kernel_weights) + _PAIRS
         # An item that one group labelled says nothing about agreement.
         differing = messages.p_differing()[self.pairs.n_groups_of_item > 1]
@@ -145,7 +141,7 @@ class GroupSteps(ABC, Generic[P, S]):
 
     def messages(self, parameters: GroupParameters[P], pair_likelihood: Floats) -> Messages:
         """Return the messages, given the likelihood of each pair's labels."""
-        prior = self.prior(parameters.crowd)
+        prior = parameters.crowd.prior
         return Messages.of(
             self.pairs,
             parameters.coupling,
@@ -178,10 +174,6 @@ class OpinionGroupSteps(GroupSteps[OpinionParameters, OpinionSteps]):
         """Return P(label | shape) of each annotator: the geometric mean over strategies."""
         return self.steps.confusion(crowd)
 
-    def prior(self, crowd: OpinionParameters) -> Floats:
-        """Return the share of items in each shape."""
-        return crowd.class_prior
-
     def kernels(self, prior: Floats) -> Floats:
         """Return the kernels between shapes."""
         return opinion_kernels(prior, self.steps.items)
@@ -210,10 +202,6 @@ class ClassGroupSteps(GroupSteps[ClassParameters, ClassSteps]):
     def confusion(self, crowd: ClassParameters) -> Floats:
         """Return the annotators' confusion matrices."""
         return crowd.confusion
-
-    def prior(self, crowd: ClassParameters) -> Floats:
-        """Return the share of items in each state."""
-        return crowd.state_prior
 
     def kernels(self, prior: Floats) -> Floats:
         """Return the kernels between states."""

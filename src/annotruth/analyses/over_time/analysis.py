@@ -25,8 +25,8 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base import EMEstimator, Estimator
-from annotruth.models.evidence.label_evidence import LabelEvidence
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 

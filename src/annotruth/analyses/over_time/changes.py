@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from annotruth.analyses.over_time.sequences import Sequences, Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 
 EXPECTED_CHANGES = (1.0, 2.0, 4.0)
 """The expected numbers of changes of a changing annotator that are compared."""
@@ -66,7 +66,7 @@ class ChangeModel(NamedTuple):
         And the posterior of each sequence's level if it is constant, sequences x levels.
         """
         logs, constant = np.zeros((sequences.n, 2)), np.empty((sequences.n, len(self.levels)))
-        self._run(session, "likelihood", sequences, logs, constant)
+        self._run(session, "likelihood", sequences, log_likelihood=logs, constant=constant)
         return logs[:, 1] - logs[:, 0], constant
 
     def p_changing(self, log_bayes_factor: Floats) -> Floats:
@@ -84,20 +84,17 @@ class ChangeModel(NamedTuple):
             np.zeros(n_labels),
             np.zeros((n_labels, 2)),
         )
-        self._run(session, "smooth", sequences, p_changing, windows.begin, windows.end, *smoothed)
+        bounds = {"first_window": windows.begin, "last_window": windows.end}
+        results = smoothed._asdict()
+        self._run(session, "smooth", sequences, p_changing=p_changing, **bounds, **results)
         return smoothed
 
-    def _run(self, session: Session, kernel: str, sequences: Sequences, *arguments: Any) -> None:
-        session.run_over_annotators(
-            f"over_time.{kernel}",
-            sequences.n,
-            sequences.begin,
-            sequences.end,
-            sequences.serious,
-            sequences.irregular,
-            *self[:4],
-            *arguments,
-        )
+    def _run(self, session: Session, kernel: str, sequences: Sequences, **arrays: Any) -> None:
+        names = ("begin", "end", "serious", "irregular")
+        given = {name: getattr(sequences, name) for name in names}
+        model = {name: getattr(self, name) for name in ("levels", "start", "jump", "hazard")}
+        kernel = f"over_time.{kernel}"
+        session.run_over_annotators(kernel, sequences.n, **given, **model, **arrays)
 
 
 class Smoothed(NamedTuple):

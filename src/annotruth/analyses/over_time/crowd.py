@@ -26,7 +26,7 @@ from annotruth.analyses.over_time.sequences import Sample, is_number, sort_label
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
 N_BINS = 10

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import LabelEvidence
 from annotruth.observations import Labels
 
 _LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
@@ -101,7 +101,8 @@ def sort_labels(
     end = np.cumsum(n_labels[names])
     begin = end - n_labels[names]
     for key in keys:
-        session.run_over_annotators("over_time.sort_within", len(names), begin, end, key, order)
+        arrays = {"begin": begin, "end": end, "key": key, "order": order}
+        session.run_over_annotators("over_time.sort_within", len(names), **arrays)
     return SortedLabels(order, names, begin, end)
 
 
@@ -122,7 +123,7 @@ def to_floats(values: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
 class Sequences:
     """Labels sorted by annotator and, within one, in order of time; and sequences of them."""
 
-    # S and I of each label, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I of each label, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them
@@ -204,7 +205,7 @@ class Sample(NamedTuple):
     place: Codes  # the place of each label among the sorted labels
     sequence: Codes  # the number of its annotator, from 0
     position: Codes  # its position among the annotator's labels, from 0
-    # S and I, as in `annotruth.models.evidence.label_evidence.LabelEvidence`
+    # S and I, as in `annotruth.models.latent_classes.LabelEvidence`
     serious: Floats
     irregular: Floats
     # the annotator's reliability at the label without its own evidence: of a constant annotator,

@@ -19,7 +19,7 @@ from annotruth.analyses.over_time.crowd import HeldOutGain, Trend, find_trend
 from annotruth.analyses.over_time.sequences import Clock, Sample, Sequences, Windows
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
+from annotruth.models.latent_classes import LabelEvidence, PartedFit, Parts
 from annotruth.models.robust_gpm.annotators import level_interval
 from annotruth.observations import Labels
 

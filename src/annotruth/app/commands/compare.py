@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING
 
-import typer
-
-from annotruth.app import named_files, options
-from annotruth.app.named_files import check_existing, check_out
-from annotruth.app.output_flags import ForceOption
+from annotruth.app import console, named_files, values
+from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import write_out
-from annotruth.app.pair_advice import choose_path, refuse_label_flags
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
@@ -33,38 +29,19 @@ _HEADINGS = {
 }
 
 
-@options.takes_read_options(without=("memory",))
+@takes_read_options()
 def compare(
     *,
-    labels: options.FitOrLabels,
-    truth: options.TruthOption = None,
-    models: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help=f"Some of {', '.join(MODELS)}; of comparisons, some of {', '.join(PAIR_MODELS)}.",
-            show_default="all",
-        ),
-    ] = None,
+    labels: list[str],
+    truth: str | None = None,
+    models: str | None = None,
     read: ReadOptions,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with charts here, and the report of each model to the folder "
-            "FILE-reports beside it, without .html: models-reports for models.html.",
-        ),
-    ] = None,
-    no_model_reports: Annotated[
-        bool,
-        typer.Option("--no-model-reports", help="Write the page of --report only."),
-    ] = False,
-    out: Annotated[
-        Path | None, options.out_option("models and their agreement", first="models")
-    ] = None,
-    force: ForceOption = False,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    report: Path | None = None,
+    no_model_reports: bool = False,
+    out: Path | None = None,
+    force: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Compare models on labels or comparisons, or those of a saved fit.
 
@@ -79,40 +56,30 @@ def compare(
 
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
-    names = options.parse_list(models)
+    names = values.parse_list(models)
     if no_model_reports and report is None:
         raise InputError("--no-model-reports needs --report FILE")
     flags = {"--report": report, "--truth": truth, "--out": out}
-
-    def of_labels() -> None:
-        _compare_labels(
-            labels,
-            names,
-            truth,
-            read,
-            ComparisonOutputs(report, out, model_reports=not no_model_reports, force=force),
-            as_json=as_json,
-            quiet=quiet,
-        )
-
-    def of_comparisons() -> None:
-        _compare_rankings(labels, names, read, as_json=as_json, quiet=quiet)
-
+    of_comparisons = partial(_compare_rankings, labels, names, read, as_json=as_json, quiet=quiet)
     if named_files.is_ranking(labels):
-        refuse_label_flags(flags)
+        named_files.refuse_label_flags(flags)
         of_comparisons()
         return
+    of_labels = partial(
+        _compare_labels,
+        labels,
+        names,
+        truth,
+        read,
+        report=report,
+        out=out,
+        model_reports=not no_model_reports,
+        force=force,
+        as_json=as_json,
+        quiet=quiet,
+    )
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
-    choose_path(read, pair_model, flags, of_labels, of_comparisons)
-
-
-class ComparisonOutputs(NamedTuple):
-    """The files that ``compare`` writes."""
-
-    report: Path | None
-    out: Path | None
-    model_reports: bool
-    force: bool
+    named_files.choose_path(read, pair_model, flags, of_labels, of_comparisons)
 
 
 def _compare_labels(
@@ -120,19 +87,16 @@ def _compare_labels(
     models: Sequence[str] | None,
     truth: str | None,
     read: ReadOptions,
-    outputs: ComparisonOutputs,
     *,
+    report: Path | None,
+    out: Path | None,
+    model_reports: bool,
+    force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Compare models on labels, write what is asked for, and print the tables."""
-    from annotruth.app import console
-
-    report, out, model_reports, force = outputs
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
+    with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.selection.compare import compare as compare_models
         from annotruth.selection.compare import reports_folder
 
@@ -146,9 +110,9 @@ def _compare_labels(
                 "--report": pages,
             },
         )
-        check_out(out, force=force)
+        named_files.check_out(out, force=force)
         for page in pages:
-            check_existing("--report", page, "page", force=force)
+            named_files.check_existing("--report", page, "page", force=force)
         comparison = compare_models(
             named_files.one_or_several(labels),
             models,
@@ -167,7 +131,7 @@ def _compare_labels(
             source = named_files.heading(labels)
             comparison.report(report, source=source, model_reports=model_reports, progress=progress)
     if as_json:
-        typer.echo(json.dumps(comparison.to_dict()))
+        console.show_json(comparison.to_dict())
     elif not quiet:
         _show_comparison(comparison)
         if out is not None:
@@ -189,19 +153,14 @@ def _compare_rankings(
     """Compare models on comparisons or a saved ranking, and print their held-out scores."""
     import pyarrow as pa
 
-    from annotruth.app import console
-
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
+    with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.ranking import compare_rankings
 
         choice = compare_rankings(
             named_files.one_or_several(votes), models, progress=progress, read=read
         )
     if as_json:
-        typer.echo(json.dumps(choice.to_dict()))
+        console.show_json(choice.to_dict())
     elif not quiet:
         console.show_lines(f"finding: {choice.why}")
         rows = [{"model": name, **each} for name, each in choice.to_dict()["scores"].items()]
@@ -211,8 +170,6 @@ def _compare_rankings(
 
 def _show_comparison(comparison: Comparison) -> None:
     """Print the tables of a comparison, and the models that were not compared."""
-    from annotruth.app import console
-
     console.show_lines([comparison.data.describe(), f"finding: {comparison.finding}"])
     table = comparison.model_table()
     table = table.filter(table["refused"].is_null())
@@ -242,8 +199,6 @@ def _show_comparison(comparison: Comparison) -> None:
 
 def _show_columns(title: str, table: pa.Table, columns: Sequence[str]) -> None:
     """Print some columns of a table of models, without those that are empty."""
-    from annotruth.app import console
-
     shown = [name for name in columns if table[name].null_count < len(table)]
     if shown:
         selected = table.select(["model", *shown]).rename_columns(

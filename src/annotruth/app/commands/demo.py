@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from annotruth.app import options
-from annotruth.app.named_files import check_existing
-from annotruth.app.output_flags import ForceOption
+from annotruth.app import console, named_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,14 +16,7 @@ if TYPE_CHECKING:
     from annotruth.simulate import Simulation
 
 
-def demo(
-    seed: options.SeedOption = 0,
-    report: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Write a report here: one HTML file."),
-    ] = Path("annotruth-demo.html"),
-    force: ForceOption = False,
-) -> None:
+def demo(seed: int = 0, report: Path = Path("annotruth-demo.html"), force: bool = False) -> None:
     """Fit a simulated crowd, compare with the truth, write a report.
 
     **Examples**
@@ -36,9 +25,7 @@ def demo(
 
         annotruth demo --seed 1 --report crowd.html
     """
-    from annotruth.app import console
-
-    check_existing("--report", report, "page", force=force)
+    named_files.check_existing("--report", report, "page", force=force)
     with console.progress_line(quiet=False) as progress:
         from annotruth import api, simulate  # slow to load
 

@@ -2,76 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from annotruth.app import named_files, options
-from annotruth.app.console import json_entries, print_result
+from annotruth.app import console, named_files, values
+from annotruth.app.console import describe_metrics, finite, json_entries, print_result
+from annotruth.app.options import ALL_QUESTIONS, READ_FLAGS, takes_read_options
 from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
+from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
+    from annotruth.questions.result import QuestionFits
 
 
-class EngineChoice(StrEnum):
-    """Where passes over the labels run."""
-
-    memory = "memory"
-    gpu = "gpu"
-    auto = "auto"
-    spark = "spark"
-
-
-@options.takes_read_options()
+@takes_read_options({**READ_FLAGS, "memory": (str | None, None)})
 @takes_outputs()
 def fit(
     *,
     context: typer.Context,
-    labels: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LABELS",
-            help=f"{options.LABELS_HELP} Or the folder of a saved fit, whose labels are fitted "
-            "again. With --engine spark also a folder of files, or a table by name.",
-        ),
-    ],
-    model: options.ModelOption = None,
+    labels: list[str],
+    model: str | None = None,
     read: ReadOptions,
-    gold: options.GoldOption = None,
-    annotator_prior: options.AnnotatorPriorOption = None,
-    classifier: options.ClassifierOption = None,
-    annotators: options.TraitsOption = None,
-    by: options.ByOption = None,
-    machines: options.MachinesOption = None,
-    machine_margin: options.MachineMarginOption = None,
-    truth: options.TruthOption = None,
-    settings: options.SettingsOption = None,
-    warm_start: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FIT",
-            help="Start from the parameters of this saved fit, with its model, options and scale "
-            "unless others are given; LABELS are all labels again, such as a later export.",
-        ),
-    ] = None,
+    gold: str | None = None,
+    annotator_prior: str | None = None,
+    classifier: Path | None = None,
+    annotators: Path | None = None,
+    by: list[str] | None = None,
+    machines: list[str] | None = None,
+    machine_margin: float | None = None,
+    truth: str | None = None,
+    settings: list[str] | None = None,
+    warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Annotated[
-        EngineChoice,
-        typer.Option(
-            metavar="ENGINE",
-            help="Where the passes over the labels run: memory (this machine), gpu (an NVIDIA card: "
-            "gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.",
-        ),
-    ] = EngineChoice.memory,
-    master: options.MasterOption = None,
-    storage: options.StorageOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    engine: Literal["memory", "gpu", "auto", "spark"] = "memory",
+    master: str | None = None,
+    storage: str | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Fit a model to a file of labels and print a summary.
 
@@ -120,20 +93,13 @@ def fit(
 
         annotruth fit crowd.votes --engine spark --master yarn --storage hdfs:///tmp
     """
-    from annotruth.app import console
-
-    several = read.question == options.ALL_QUESTIONS
+    several, on_spark = read.question == ALL_QUESTIONS, engine == "spark"
     if several:
-        from annotruth.app import on_questions
-
-        on_questions.check_options(outputs, engine.value)
-    on_spark = engine is EngineChoice.spark
+        _check_several(outputs, engine)
     if on_spark:
-        from annotruth.app.on_spark import check_options
-
-        check_options(labels, read, truth, outputs)
-    model_options = options.parse_model_options(settings)
-    model_options |= options.engine_option(engine.value, master, storage)
+        _check_distributed(labels, read, truth, outputs)
+    model_options = values.parse_model_options(settings)
+    model_options |= values.engine_option(engine, master, storage)
     outputs.check(
         {
             "LABELS": named_files.input_files(labels),
@@ -146,10 +112,7 @@ def fit(
         },
         several_questions=several,
     )
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
+    with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.api import fit as fit_labels  # slow to load
 
         result: Any = fit_labels(
@@ -168,7 +131,7 @@ def fit(
             **model_options,
         )
         if not on_spark:
-            measure = on_questions.measure if several else _measure
+            measure = _measure_questions if several else _measure
             metrics: Any = None if truth is None else measure(result, truth, read)
             written = outputs.write(
                 result,
@@ -182,9 +145,7 @@ def fit(
         _show_distributed(result, outputs, as_json=as_json, quiet=quiet)
         return
     if several:
-        on_questions.print_questions(
-            result, metrics or {}, written.lines, as_json=as_json, quiet=quiet
-        )
+        _show_questions(result, metrics or {}, written.lines, as_json=as_json, quiet=quiet)
     else:
         entries = json_entries(result)
         print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
@@ -199,14 +160,90 @@ def _measure(fit: Fit, truth: str, read: ReadOptions) -> dict[str, float]:
     return evaluate(fit, truth, scores=scores, separator=read.separator, max_size=read.max_size)
 
 
+def _check_several(outputs: Outputs, engine: str) -> None:
+    """Refuse an engine and outputs that several questions do not have, before labels are read."""
+    if engine == "spark":
+        raise InputError(
+            "--question all is fitted on this machine: leave out --engine spark, or name a question"
+        )
+    if outputs.predictions is not None:
+        raise InputError("--predictions is for one question: name it (`--question NAME`)")
+    if outputs.embed:
+        raise InputError("--embed is for the report of one question: name it (`--question NAME`)")
+    if outputs.soft is not None and outputs.soft.suffix.lower() == ".npz":
+        raise InputError(
+            "the soft labels of several questions are a long table: name a file that ends in .csv, "
+            ".parquet or .json, or one question (`--question NAME`)"
+        )
+
+
+def _measure_questions(
+    fits: QuestionFits, truth: str, read: ReadOptions
+) -> dict[str, dict[str, float]]:
+    """Return the metrics of each question that has known truths."""
+    from annotruth.api import evaluate
+    from annotruth.questions.reading import question_named_in_errors, split_by_question
+
+    metrics = {}
+    for name, rows in split_by_question(truth, fits.questions, "truth", read.max_size).items():
+        with question_named_in_errors(name):
+            metrics[name] = evaluate(fits[name], rows, scores=read.scale == "ordinal")
+    return metrics
+
+
+def _show_questions(
+    fits: QuestionFits,
+    metrics: Mapping[str, Mapping[str, float]],
+    lines: Sequence[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the summary, the metrics and further lines; or one JSON object."""
+    if as_json:
+        entries: dict[str, Any] = {name: json_entries(fits[name]) for name in fits}
+        for name, measured in metrics.items():
+            entries[name]["metrics"] = {key: finite(value) for key, value in measured.items()}
+        console.show_json({"questions": entries, "sharing": fits.sharing.to_dict()})
+    elif not quiet:
+        console.show_lines(fits.summary())
+        for name, measured in metrics.items():
+            console.show_lines(f"{name}, {describe_metrics(measured)}")
+        console.show_lines(lines)
+
+
+def _check_distributed(
+    labels: list[str], read: ReadOptions, truth: str | None, outputs: Outputs
+) -> None:
+    """Refuse sources, options and outputs of a fit that need all items in memory."""
+    sets = {"--sets": read.sets or None, "--separator": read.separator}
+    for flag, value in {"--truth": truth, **sets, **outputs.local_only()}.items():
+        if value is not None:
+            raise InputError(f"{flag} needs all items in memory: leave it out with --engine spark")
+    if outputs.format_ == "json":
+        raise InputError("Spark writes csv or parquet: pass --format csv or --format parquet")
+    if outputs.safe_cells:
+        raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
+    if len(labels) > 1:
+        raise InputError("--engine spark reads one source: name a folder of files, or a table")
+
+
 def _show_distributed(fit: Fit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
-    """Write the tables of a fit on Spark, print the result, and remove the files behind it."""
-    from annotruth.app.on_spark import write_tables
+    """Write fit.json and the tables of a fit on Spark, in place of existing ones, and print it."""
+    from annotruth.engines.spark.cluster import errors_in_one_line
+    from annotruth.engines.spark.storage import SharedFolder
 
     with closing(fit):
         lines = []
         if outputs.out is not None:
-            write_tables(fit, outputs.out, outputs.format_.value)
+            assert fit.frames is not None
+            for name in fit.frames:
+                with errors_in_one_line(f"cannot write {name} to {outputs.out}"):
+                    writer = fit.frames[name].write.mode("overwrite").option("header", True)
+                    path = f"{outputs.out}/{name}.{outputs.format_}"
+                    writer.format(outputs.format_).save(path)
+            with SharedFolder(outputs.out).create("fit.json") as file:
+                file.write(fit.to_json().encode())
             lines = [f"results written to {outputs.out}"]
         entries = json_entries(fit)
         print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from annotruth.app import named_files, options
+from annotruth.app import console, named_files, values
+from annotruth.app.options import takes_read_options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@options.takes_read_options(without=("memory",))
+@takes_read_options()
 def plan(
     *,
-    data: options.FitOrLabels,
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="accuracy=0.9: share of right top labels. hellinger=0.15: distance of "
-            "distributions from the truth. score=0.5: half the width of a score's 95% interval. "
-            "Each on average over items. Of comparisons: tau=0.9, the Kendall tau between the "
-            "ranking and the true one, or score.",
-        ),
-    ],
-    model: options.ModelOption = None,
+    data: list[str],
+    target: str,
+    model: str | None = None,
     read: ReadOptions,
-    gold: options.GoldOption = None,
-    annotator_prior: options.AnnotatorPriorOption = None,
-    settings: options.SettingsOption = None,
-    seed: options.SeedOption = 0,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    gold: str | None = None,
+    annotator_prior: str | None = None,
+    settings: list[str] | None = None,
+    seed: int = 0,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Estimate how many labels a target needs.
 
@@ -54,20 +43,14 @@ def plan(
 
         annotruth plan ranking --target tau=0.9
     """
-    from annotruth.app import console
-
     name, value = _parse_target(target)
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
+    with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth import advising, ranking  # slow to load
-        from annotruth.app.pair_advice import choose_path
 
         source = named_files.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
-        shared |= options.parse_model_options(settings)
-        planned = choose_path(
+        shared |= values.parse_model_options(settings)
+        planned = named_files.choose_path(
             read,
             model,
             {"--gold": gold, "--annotator-prior": annotator_prior},
@@ -76,15 +59,12 @@ def plan(
             ),
             lambda: ranking.plan_comparisons(source, name, value, **shared),
         )
-    if as_json:
-        typer.echo(json.dumps(planned.to_dict()))
-    elif not quiet:
-        console.show_lines(planned.summary())
+    console.show_result(planned, as_json=as_json, quiet=quiet)
 
 
 def _parse_target(target: str) -> tuple[str, float]:
     """Parse ``accuracy=0.9``."""
-    pairs = options.parse_pairs(target, "--target")
+    pairs = values.parse_pairs(target, "--target")
     try:
         ((name, value),) = pairs.items()
         return name, float(value)

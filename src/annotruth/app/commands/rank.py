@@ -3,110 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from annotruth.app import named_files, options
+from annotruth.app import console, named_files, values
 from annotruth.app.console import finite, print_result
+from annotruth.app.options import RANK_READ_FLAGS, takes_read_options
 from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes_outputs
-from annotruth.app.read_flags import RANK_READ_FLAGS
 from annotruth.errors import InputError
-from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 
 if TYPE_CHECKING:
     from annotruth.models.result import RankFit
     from annotruth.observations.options import ReadOptions
 
 
-class RankEngineChoice(StrEnum):
-    """Where passes over the votes run."""
-
-    memory = "memory"
-    gpu = "gpu"
-    spark = "spark"
-
-
-@options.takes_read_options(RANK_READ_FLAGS)
+@takes_read_options(RANK_READ_FLAGS)
 @takes_outputs(RANK_OUTPUTS)
 def rank(
     *,
     context: typer.Context,
-    votes: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="VOTES",
-            help="Comparisons with columns left, right, annotator, winner (left, right, tie, or the "
-            "item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; "
-            "in the file formats of `annotruth fit`, also several files. Or the folder of a saved "
-            "ranking, whose comparisons are fitted again.",
-        ),
-    ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"One of {', '.join(PAIR_MODELS)}.",
-            show_default=DEFAULT_PAIR_MODEL,
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|auto",
-            help="The number of taste groups of annotators, each with scores of its own; auto "
-            "chooses it by held-out comparisons.",
-            show_default="1",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column of VOTES, such as category or language: one board per value, those with few "
-            "votes drawn towards all, and where the order differs.",
-        ),
-    ] = None,
-    beside: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What to show beside the scores: the name that two columns of numbers have in common, such "
-            "as cost of cost_a and cost_b.",
-        ),
-    ] = None,
+    votes: list[str],
+    model: str | None = None,
+    groups: str | None = None,
+    by: str | None = None,
+    beside: str | None = None,
     read: ReadOptions,
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Known grades (item, grade; higher is better) to measure the ranking against.",
-        ),
-    ] = None,
-    settings: options.SettingsOption = None,
-    machines: options.MachinesOption = None,
-    machine_margin: options.MachineMarginOption = None,
-    warm_start: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FIT",
-            help="Start from the parameters of this saved ranking, with its model and options "
-            "unless others are given; VOTES are all votes again.",
-        ),
-    ] = None,
+    truth: str | None = None,
+    settings: list[str] | None = None,
+    machines: list[str] | None = None,
+    machine_margin: float | None = None,
+    warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Annotated[
-        RankEngineChoice,
-        typer.Option(
-            help="Where the passes over the votes run: on this machine, on an NVIDIA card, or on Spark."
-        ),
-    ] = RankEngineChoice.memory,
-    master: options.MasterOption = None,
-    storage: options.StorageOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    engine: Literal["memory", "gpu", "spark"] = "memory",
+    master: str | None = None,
+    storage: str | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Rank items by pair comparisons and print a summary.
 
@@ -137,13 +71,11 @@ def rank(
 
         annotruth rank votes.parquet --model crowd-bt --engine spark --master yarn
     """
-    from annotruth.app import console
-
-    model_options = options.parse_model_options(settings)
+    model_options = values.parse_model_options(settings)
     if groups is not None and "n_groups" in model_options:
         raise InputError("--groups and --set n_groups say the same: leave out one of them")
     model_options |= _groups(groups)
-    model_options |= options.engine_option(engine.value, master, storage)
+    model_options |= values.engine_option(engine, master, storage)
     outputs.check(
         {
             "VOTES": named_files.input_files(votes),
@@ -151,10 +83,7 @@ def rank(
             "--truth": [truth],
         }
     )
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
+    with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth import api, ranking  # slow to load
 
         fit = ranking.rank(
@@ -169,9 +98,7 @@ def rank(
             read=read,
             **model_options,
         )
-        metrics = None
-        if truth is not None:
-            metrics = api.evaluate(fit, truth, max_size=read.max_size)
+        metrics = None if truth is None else api.evaluate(fit, truth, max_size=read.max_size)
         written = outputs.write(
             fit,
             progress,
@@ -180,9 +107,8 @@ def rank(
             truth=truth,
             quiet=quiet,
         )
-    print_result(
-        fit, metrics, written.lines, as_json=as_json, quiet=quiet, entries=rank_entries(fit)
-    )
+    entries = rank_entries(fit)
+    print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
     written.raise_failures()
 
 

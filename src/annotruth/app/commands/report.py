@@ -7,43 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import named_files, options
-from annotruth.app.named_files import check_existing
-from annotruth.app.output_flags import EmbedOption, ForceOption
+from annotruth.app import console, named_files, values
+from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@options.takes_read_options(without=("memory",))
+@takes_read_options()
 def report(
     *,
     context: typer.Context,
-    data: options.FitOrLabels,
-    model: options.ModelOption = None,
+    data: list[str],
+    model: str | None = None,
     read: ReadOptions,
-    gold: options.GoldOption = None,
-    annotator_prior: options.AnnotatorPriorOption = None,
-    truth: options.TruthOption = None,
-    settings: options.SettingsOption = None,
-    page: Annotated[
-        Path,
-        # The report was written with --out in version 0.1.
-        typer.Option("--report", metavar="FILE", help="Write the report here: one HTML file."),
-    ] = Path("report.html"),
-    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The name of the labels in the heading.",
-            show_default="the name of FIT|LABELS",
-        ),
-    ] = None,
-    embed: EmbedOption = False,
-    force: ForceOption = False,
-    quiet: options.QuietOption = False,
+    gold: str | None = None,
+    annotator_prior: str | None = None,
+    truth: str | None = None,
+    settings: list[str] | None = None,
+    page: Path = Path("report.html"),
+    # The report was written with --out in version 0.1.
+    old_page: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,
+    source: str | None = None,
+    embed: bool = False,
+    force: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Write the report of a saved fit, or of labels.
 
@@ -55,18 +44,13 @@ def report(
 
         annotruth report labels.csv --truth truth.csv
     """
-    from annotruth.app import console
-
-    page = page if out is None else out
+    page = old_page or page
     inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
     named_files.check_outputs(
         {"FIT|LABELS": named_files.input_files(data), **inputs}, {"--report": [page]}
     )
-    check_existing("--report", page, "page", force=force)
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet) as progress,
-    ):
+    named_files.check_existing("--report", page, "page", force=force)
+    with console.running(quiet=quiet) as progress:
         from annotruth import advising, api  # slow to load
 
         name, command = source or named_files.heading(data), typed_command()
@@ -80,7 +64,7 @@ def report(
                 model=model,
                 gold=gold,
                 annotator_prior=annotator_prior,
-                **options.parse_model_options(settings),
+                **values.parse_model_options(settings),
             )
             progress.start("writing report")
             saved.report(
@@ -98,7 +82,7 @@ def report(
                 annotator_prior=annotator_prior,
                 progress=progress,
                 read=read,
-                **options.parse_model_options(settings),
+                **values.parse_model_options(settings),
             )
             progress.start("writing report")
             fit.report(

@@ -6,52 +6,24 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from annotruth.app import console, options
+from annotruth.app import console, values
+from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
 
 
 def reproduce(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="exp1a, exp1b, exp1c, exp1d, dog, face, movie, all, or settings.",
-        ),
-    ],
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of runs of a simulation.",
-            show_default="100; for settings 20",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the real labels, for dog, face and movie."),
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Write pages, tables, charts and runs to this folder.",
-        ),
-    ] = Path("annotruth-reproduction"),
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting that the paper leaves open, or a size."
-        ),
-    ] = None,
-    quiet: options.QuietOption = False,
+    experiment: str,
+    runs: int | None = None,
+    data_dir: Path | None = None,
+    out: Path = Path("annotruth-reproduction"),
+    settings: list[str] | None = None,
+    quiet: bool = False,
 ) -> None:
     """Run an experiment of the GPM paper.
 
@@ -68,7 +40,6 @@ def reproduce(
 
         annotruth reproduce all --data-dir datasets
     """
-    from annotruth.errors import InputError
     from annotruth.paper.registry import find_experiments, general_claims
     from annotruth.paper.runner import check_runs, run_experiment
     from annotruth.paper.tables import make_report, write_claims, write_report
@@ -76,7 +47,7 @@ def reproduce(
     if runs is not None:
         check_runs(runs)
     chosen = find_experiments(experiment)
-    resolved = _resolve_settings(chosen, options.parse_settings(settings))
+    resolved = _resolve_settings(chosen, values.parse_settings(settings))
     missing = {each.name: _describe_missing_data(each, data_dir) for each in chosen}
     ready = [each for each in chosen if missing[each.name] is None]
     if not ready:
@@ -114,8 +85,6 @@ def _resolve_settings(
     """Return the settings of every experiment; of several, each takes those it has."""
     if len(experiments) == 1:
         return {each.name: each.resolve(given) for each in experiments}
-    from annotruth.errors import InputError
-
     known = {name for each in experiments for name in each.settings}
     for name in given:
         if name not in known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,54 +15,16 @@ if TYPE_CHECKING:
     from annotruth.serve.config import ServeConfig
     from annotruth.serve.store.database import Database
 
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/NAME, which is better given as "
-        "ANNOTRUTH_SERVE_DATABASE in the environment: other users of the machine do not see it.",
-        show_default="a SQLite file in the data folder",
-    ),
-]
-FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="Folder of the service's files: snapshots and the database.",
-        show_default="annotruth-data",
-    ),
-]
-
 _PACKAGES = ("alembic", "fastapi", "httptools", "prometheus_client", "sqlalchemy", "uvicorn")
 
 
 def serve(
     ctx: typer.Context,
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST",
-            help="Address to listen on; 0.0.0.0 for all, behind a proxy with TLS.",
-            show_default="127.0.0.1",
-        ),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT", help="Port to listen on; 0 for any free one.", show_default="8377"
-        ),
-    ] = None,
-    demo: Annotated[
-        bool,
-        typer.Option(
-            "--demo",
-            help="Let a simulated team label and compare items live. Without --data-dir, all is "
-            "removed at the end.",
-        ),
-    ] = False,
+    database: str | None = None,
+    folder: Path | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    demo: bool = False,
 ) -> None:
     """Collect labels and show their quality while they arrive.
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from annotruth.app import console, named_files
-from annotruth.app.commands.serve import (
-    DatabaseOption,
-    FolderOption,
-    open_database,
-    require_packages,
-)
+from annotruth.app.commands.serve import open_database, require_packages
 from annotruth.app.named_files import check_existing
 from annotruth.errors import InputError, counted, listed, shown
 
@@ -27,34 +22,15 @@ if TYPE_CHECKING:
 _ACTOR = "command line"  # in the audit log
 _UNIT = {"labels": "label", "comparisons": "comparison"}  # what projects of each kind hold
 
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
-ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")]
-
 
 def token_create(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
-    scope: Annotated[
-        Literal["read", "write", "admin"],
-        typer.Option(
-            metavar="SCOPE",
-            help="read: see results. write: also send labels. admin: also change settings.",
-        ),
-    ] = "write",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            "--project", metavar="PROJECT", help="A project's name.", show_default="all projects"
-        ),
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=36_500, help="Expires after so many days.", show_default="never"
-        ),
-    ] = None,
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    name: str,
+    scope: Literal["read", "write", "admin"] = "write",
+    only: str | None = None,
+    days: int | None = None,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Create a token and print it; it is not stored and cannot be shown again.
 
@@ -63,7 +39,7 @@ def token_create(
         annotruth serve token create label-studio --project films
 
         annotruth serve token create lead --scope admin --days 30
-    """  # fmt: skip
+    """
     require_packages()
     from annotruth.serve.administration import Administration, check_token
     from annotruth.serve.store.rows import utc_now
@@ -79,9 +55,7 @@ def token_create(
     console.show_lines(text)
 
 
-def token_list(
-    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
-) -> None:
+def token_list(ctx: typer.Context, database: str | None = None, folder: Path | None = None) -> None:
     """List all tokens, without their secrets.
 
     **Examples**
@@ -120,11 +94,9 @@ def token_list(
 
 def token_revoke(
     ctx: typer.Context,
-    token: Annotated[
-        str, typer.Argument(metavar="ID", help="The token's id, as `token list` shows it.")
-    ],
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    token: str,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Revoke a token; logins that were made with it end too.
 
@@ -146,24 +118,11 @@ def token_revoke(
 
 def project_create(
     ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="1 to 60 lower-case letters, digits and -.")
-    ],
-    kind: Annotated[
-        Literal["labels", "comparisons"],
-        typer.Option(metavar="KIND", help="labels of items, or comparisons of pairs of items."),
-    ] = "labels",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="The model, or auto.",
-            show_default="robust-gpm, pair-gpm",
-        ),
-    ] = None,
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    name: str,
+    kind: Literal["labels", "comparisons"] = "labels",
+    model: str | None = None,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Create a project.
 
@@ -172,7 +131,7 @@ def project_create(
         annotruth serve project create films
 
         annotruth serve project create arena --kind comparisons
-    """  # fmt: skip
+    """
     require_packages()
     from annotruth.serve.administration import Administration, check_project
     from annotruth.serve.store.rows import utc_now
@@ -186,7 +145,7 @@ def project_create(
 
 
 def project_list(
-    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
+    ctx: typer.Context, database: str | None = None, folder: Path | None = None
 ) -> None:
     """List all projects.
 
@@ -217,22 +176,17 @@ def project_list(
 
 def import_(
     ctx: typer.Context,
-    project: ProjectArgument,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Labels, or comparisons, in any format that `annotruth fit` reads."
-        ),
-    ],
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    project: str,
+    file: str,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Add the labels of a file to a project; what is there already is left out.
 
     **Examples**
 
         annotruth serve import films labels.csv
-    """  # fmt: skip
+    """
     opened = open_database(ctx, database, folder)
     from annotruth.serve.store.maintenance import append_file
     from annotruth.serve.store.rows import utc_now
@@ -247,13 +201,11 @@ def import_(
 
 def export(
     ctx: typer.Context,
-    project: ProjectArgument,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A new file: .csv, .parquet or .json.")
-    ],
-    force: ForceOption = False,
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    project: str,
+    out: Path,
+    force: bool = False,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Write the current labels of a project to a CSV, Parquet or JSON file.
 
@@ -273,10 +225,10 @@ def export(
 
 def erase(
     ctx: typer.Context,
-    project: ProjectArgument,
-    annotator: Annotated[str, typer.Argument(metavar="ANNOTATOR", help="The person's id.")],
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    project: str,
+    annotator: str,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Erase all data of a person from a project: labels, history, alerts and saved fits.
 
@@ -298,12 +250,10 @@ def erase(
 
 def prune(
     ctx: typer.Context,
-    project: ProjectArgument,
-    days: Annotated[
-        int, typer.Option(metavar="N", min=0, max=36_500, help="Keep what is not older than this.")
-    ],
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    project: str,
+    days: int,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Remove old labels that were changed or deleted since; current ones stay.
 
@@ -327,10 +277,10 @@ def prune(
 
 def backup(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
-    force: ForceOption = False,
-    database: DatabaseOption = None,
-    folder: FolderOption = None,
+    file: Path,
+    force: bool = False,
+    database: str | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Copy the SQLite database; the service may keep running.
 
@@ -349,9 +299,7 @@ def backup(
     console.show_lines(f"wrote {file}")
 
 
-def upgrade(
-    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
-) -> None:
+def upgrade(ctx: typer.Context, database: str | None = None, folder: Path | None = None) -> None:
     """Bring the tables of the database up to date.
 
     **Examples**

@@ -5,13 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from annotruth.app import options
-from annotruth.app.named_files import check_existing
-from annotruth.app.output_flags import ForceOption
+from annotruth.app import console, named_files
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,92 +19,21 @@ _NAMES_OF_SETS = {"n_categories": "n_labels", "labels_per_item": "answers_per_it
 
 
 def simulate(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Write the tables to this folder.")
-    ],
-    generator: Annotated[
-        Literal["crowd", "gaussian", "comparers", "sets"],
-        typer.Option(
-            metavar="NAME",
-            help="Truth of an item: a distribution from a Beta (crowd), a score with Gaussian noise "
-            "(gaussian), or a set of labels (sets); or pair comparisons of items with scores "
-            "(comparers).",
-        ),
-    ] = "crowd",
-    n_items: Annotated[
-        int | None,
-        typer.Option(
-            "--items",
-            metavar="N",
-            help="Number of items.",
-            show_default="150, comparers 30, sets 200",
-        ),
-    ] = None,
-    n_annotators: Annotated[
-        int | None,
-        typer.Option(
-            "--annotators",
-            metavar="N",
-            help="Number of annotators.",
-            show_default="25, comparers 40, sets 15",
-        ),
-    ] = None,
-    n_categories: Annotated[
-        int | None,
-        typer.Option(
-            "--categories",
-            metavar="N",
-            help="Number of categories, 1 to N; of sets, number of labels.",
-            show_default="5, sets 6",
-        ),
-    ] = None,
-    behavior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Behavior of annotators when they are not serious: random, repeated, inverted or "
-            "mixed; of comparers also 'always left', 'always right', 'always tie' or 'favours one "
-            "item', but not repeated. Not for sets.",
-            show_default="mixed",
-        ),
-    ] = None,
-    spammers: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", help="Share of annotators with a reliability below one half."
-        ),
-    ] = 0.2,
-    labels_per_item: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Annotators per item, drawn at random.", show_default="all, sets 4"
-        ),
-    ] = None,
-    comparisons_per_annotator: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Comparers: pairs per annotator.", show_default="40"),
-    ] = None,
-    side_bias: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", help="Comparers: added log odds of the left item.", show_default="0"
-        ),
-    ] = None,
-    tie_rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", help="Comparers: how often equal items tie; 1: a third.", show_default="0"
-        ),
-    ] = None,
-    n_groups: Annotated[
-        int | None,
-        typer.Option(
-            "--groups", metavar="K", help="Comparers: number of taste groups.", show_default="1"
-        ),
-    ] = None,
-    seed: options.SeedOption = 0,
-    force: ForceOption = False,
-    quiet: options.QuietOption = False,
+    out: Path,
+    generator: Literal["crowd", "gaussian", "comparers", "sets"] = "crowd",
+    n_items: int | None = None,
+    n_annotators: int | None = None,
+    n_categories: int | None = None,
+    behavior: str | None = None,
+    spammers: float = 0.2,
+    labels_per_item: int | None = None,
+    comparisons_per_annotator: int | None = None,
+    side_bias: float | None = None,
+    tie_rate: float | None = None,
+    n_groups: int | None = None,
+    seed: int = 0,
+    force: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Simulate a crowd whose truth is known.
 
@@ -128,10 +53,9 @@ def simulate(
 
         annotruth simulate --out tags --generator sets --categories 8
     """
-    from annotruth.app import console
     from annotruth.io.writers import write_tables
 
-    check_existing("--out", out, "crowd", force=force)
+    named_files.check_existing("--out", out, "crowd", force=force)
     given = {
         "n_items": n_items,
         "n_annotators": n_annotators,

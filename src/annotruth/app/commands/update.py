@@ -6,15 +6,13 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from annotruth.app import named_files, options
+from annotruth.app import console, named_files
 from annotruth.app.commands.rank import rank_entries
 from annotruth.app.console import json_entries, print_result
+from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
-from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes, RankChanges
@@ -22,51 +20,20 @@ if TYPE_CHECKING:
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
 
-_SaveOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Save the new fit to this folder, and leave FIT as it is.",
-        show_default="FIT itself",
-    ),
-]
 
-
-@options.takes_read_options(without=("scale", "categories", "bins", "memory"))
-@takes_outputs(save=_SaveOption)
+@takes_read_options(without=("scale", "categories", "bins"))
+@takes_outputs()
 def update(
     *,
-    fit: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FIT",
-            help="A folder that `annotruth fit --save` or `annotruth rank --save` wrote.",
-        ),
-    ],
-    labels: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LABELS",
-            help="The new labels, or all labels again, in any format that `annotruth fit` reads, "
-            "also several files; for a saved ranking, comparisons that `annotruth rank` reads.",
-        ),
-    ],
-    refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit",
-            help="Fit all labels again, also if none of them is new.",
-        ),
-    ] = False,
+    fit: Path,
+    labels: list[str],
+    refit: bool = False,
     read: ReadOptions,
-    gold: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
-    ] = None,
-    truth: options.TruthOption = None,
+    gold: str | None = None,
+    truth: str | None = None,
     outputs: Outputs,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Add labels to a saved fit, save it in place, show what changed.
 
@@ -89,7 +56,6 @@ def update(
 
         annotruth update fit corrections.csv --duplicates last --refit
     """
-    from annotruth.app import console
     from annotruth.models.storage import load_fit, locked
 
     if outputs.save is not None and os.path.realpath(outputs.save) == os.path.realpath(fit):
@@ -104,12 +70,11 @@ def update(
     }
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
     if named_files.is_ranking([str(fit)]):
-        refuse_label_flags({"--gold": gold, **outputs.of_labels_only()})
+        named_files.refuse_label_flags({"--gold": gold, **outputs.of_labels_only()})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with (
         locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)),
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
+        console.running(quiet=quiet, as_json=as_json) as progress,
     ):
         from annotruth import api  # slow to load
 

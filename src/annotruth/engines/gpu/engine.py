@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from annotruth.engines.gpu.device import (
     DENSE_CATEGORIES,
@@ -16,11 +16,14 @@ from annotruth.engines.gpu.device import (
 from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.protocol import EngineCapabilities
+from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
 from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
 from annotruth.observations.pairs.votes import UnsortedVotes
+
+if TYPE_CHECKING:
+    from annotruth.observations.options import ReadOptions
 
 STREAMED_MODELS = ("gpm", "dawid-skene")
 """The models that can be fitted to more labels than fit on a card."""
@@ -29,12 +32,12 @@ RESIDENT_MODELS = ("robust-gpm",)
 """Those that need all labels on the card."""
 
 
-class GPUEngine(MemoryEngine):
+class GPUEngine:
     """Runs passes on an NVIDIA card.
 
     It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
     of gpm and dawid-skene are fitted in double precision.
-    Of pair comparisons, it runs those of pair-gpm, bradley-terry and thurstone, in double precision.
+    Of pair comparisons, it counts those of bradley-terry and thurstone.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
 
@@ -58,18 +61,23 @@ class GPUEngine(MemoryEngine):
         *,
         memory: str | int | None = None,
     ) -> None:
-        super().__init__()
         self._devices = device if device is None or isinstance(device, Sequence) else [device]
         self.memory = None if memory is None else parse_size(memory)
 
-    def open(self, data: Any) -> Any:
+    def read(
+        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+    ) -> Labels:
+        """Read labels from a path, a frame, tuples or Labels."""
+        return MemoryEngine().read(source, options, gold=gold, annotator_prior=annotator_prior)
+
+    def open(self, data: Any) -> Session:
         """Copy labels or comparisons to the card.
 
         Whatever else a model opens, such as counts of pairs, is small and stays in memory.
         """
         kind = getattr(data, "kind", None)
         if kind is None and not isinstance(data, UnsortedVotes):
-            return super().open(data)
+            return MemoryEngine().open(data)
         of_labels = kind in ("labels", "sets")
         if not of_labels and getattr(data, "disk", None) is not None:
             raise InputError(

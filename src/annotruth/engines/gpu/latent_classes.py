@@ -98,7 +98,7 @@ class LatentPass:
         return results
 
 
-class ClassPosterior:
+class CardPosterior:
     """The posteriors of items over the classes of a pass, and what kernels need beside them.
 
     ``many``: Whether classes are divided among threads; by default, if they are many. Each of the two
@@ -134,7 +134,7 @@ class ClassPosterior:
 
 def _step(one: LatentPass, block: LabelBlock, *, many: bool | None = None) -> dict[str, Any]:
     """Compute the items' posteriors; add up what the M-step needs."""
-    posterior = ClassPosterior(one, block, many=many)
+    posterior = CardPosterior(one, block, many=many)
     posterior.write()
     posterior.run("count")
     return one.results(posterior.log_base)
@@ -142,13 +142,13 @@ def _step(one: LatentPass, block: LabelBlock, *, many: bool | None = None) -> di
 
 def _write_posterior(one: LatentPass) -> dict[str, Any]:
     """Write the items' posteriors."""
-    ClassPosterior(one, _all(one)).write(one.session.array(*one.one.state), scratch=True)
+    CardPosterior(one, _all(one)).write(one.session.array(*one.one.state), scratch=True)
     return {}
 
 
 def _leave_one_out(one: LatentPass) -> dict[str, Any]:
     """Add up each annotator's leave-one-out log-likelihood under every response strategy."""
-    posterior = ClassPosterior(one, _all(one))
+    posterior = CardPosterior(one, _all(one))
     posterior.write(scratch=True)
     posterior.run("leave_one_out", f"N_STRATEGIES={one.inputs['other'].shape[2]}")
     return one.results(log_base=2.0)
@@ -156,7 +156,7 @@ def _leave_one_out(one: LatentPass) -> dict[str, Any]:
 
 def _summarize(one: LatentPass) -> dict[str, Any]:
     """Summarize the items' posteriors, and write how likely each label was serious."""
-    ClassPosterior(one, _all(one), many=True).run("summarize")
+    CardPosterior(one, _all(one), many=True).run("summarize")
     return one.results()
 
 

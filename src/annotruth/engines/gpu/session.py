@@ -293,7 +293,7 @@ class GPUSession:
             values = self._xp.take(values, self._number, annotator_axis)
         return self.device.to_host(values)
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
         """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
         raise NotImplementedError
 

@@ -91,7 +91,10 @@ def unpivot(
     the caller's ``categories`` have it, -1 among numbers from 0 means that there is no label.
     """
     n_rows, width = len(down), len(cells)
-    column = _stack(cells)
+    kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
+    numeric = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numeric else pa.string()
+    column = pa.chunked_array([part for each in cells for part in each.cast(kind).chunks], kind)
     # Row by row: cell (r, c) is at position c * n_rows + r of the stacked columns.
     position = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
     label = column.take(pa.array(position))
@@ -146,18 +149,6 @@ def _find_abstentions(
         )
     abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
     return abstained
-
-
-def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
-    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if _are_numbers(kinds) else pa.string()
-    return pa.chunked_array(
-        [chunk for column in cells for chunk in column.cast(kind).chunks], type=kind
-    )
-
-
-def _are_numbers(kinds: set[pa.DataType]) -> bool:
-    return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
 
 
 # With names: one row per item and one column per annotator, or transposed. The items may have no

@@ -27,7 +27,7 @@ from annotruth.kernels.pairs.gpm_contexts import (
     row_width,
     set_row,
 )
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
 
 MAX_VOTES_AT_ONCE = 256
 """Of an annotator in a context: more are taken in parts."""
@@ -45,7 +45,7 @@ def leave_annotators_out(
     sites: Sites,
     posterior: ContextPosterior,
     solved: Equations,
-    found: Differences,
+    found: VoteDifferences,
 ) -> None:
     """Set the differences of votes by the votes of all but their annotators ``lo:hi``.
 
@@ -270,7 +270,7 @@ def _solve_upper(factor: Floats, x: Floats) -> None:
 
 @compiled_in_any_order
 def leave_votes_out(
-    at: ContextLayout, lo: int, hi: int, sites: Sites, covariance: Floats, found: Differences
+    at: ContextLayout, lo: int, hi: int, sites: Sites, covariance: Floats, found: VoteDifferences
 ) -> None:
     """Set the differences of the votes ``lo:hi`` by all other votes, where these are many.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
 
 
 class ContextLayout(NamedTuple):
@@ -205,7 +205,7 @@ def set_differences(
     hi: int,
     posterior: ContextPosterior,
     solution: Floats,
-    found: Differences,
+    found: VoteDifferences,
 ) -> None:
     """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
     n_items = len(solution) - at.covariates.shape[1]

@@ -108,7 +108,7 @@ class Sites(NamedTuple):
     """z"""
 
 
-class Differences(NamedTuple):
+class VoteDifferences(NamedTuple):
     """The mean and variance of each vote's difference."""
 
     mean: Floats
@@ -192,7 +192,7 @@ def fit_habits(
     votes: Outcomes,
     lo: int,
     hi: int,
-    at: Differences,
+    at: VoteDifferences,
     level: Floats,
     active: NDArray[np.bool_],
     prior: HabitPrior,
@@ -256,7 +256,7 @@ def update_sites(
     votes: Outcomes,
     lo: int,
     hi: int,
-    at: Differences,
+    at: VoteDifferences,
     who: VoterHabits,
     step: float,
     sites: Sites,
@@ -310,7 +310,7 @@ def predict_votes(
     votes: Outcomes,
     lo: int,
     hi: int,
-    at: Differences,
+    at: VoteDifferences,
     who: VoterHabits,
     found: Predictions,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
+from annotruth.kernels.arrays import Arrays, Block, Floats
 from annotruth.kernels.reference.rows import label_rows
 
 
@@ -18,19 +18,18 @@ def label_evidence(block: Block, lo: int, hi: int, a: Arrays) -> None:
     a.if_irregular[labels.place] = irregular / total
 
 
-def sort_within(lo: int, hi: int, begin: Codes, end: Codes, key: Floats, order: Codes) -> None:
+def sort_within(lo: int, hi: int, a: Arrays) -> None:
     """Sort the places ``order[begin[s]:end[s]]`` of each annotator by their keys; ties stay."""
-    annotator = np.repeat(np.arange(lo, hi), (end - begin)[lo:hi])
-    some = slice(begin[lo], end[hi - 1])
-    order[some] = order[some][np.lexsort((key[order[some]], annotator))]
+    annotator = np.repeat(np.arange(lo, hi), (a.end - a.begin)[lo:hi])
+    some = slice(a.begin[lo], a.end[hi - 1])
+    a.order[some] = a.order[some][np.lexsort((a.key[a.order[some]], annotator))]
 
 
-def _log_emissions(
-    begin: int, end: int, serious: Floats, irregular: Floats, levels: Floats
-) -> Floats:
+def _log_emissions(s: int, a: Arrays) -> Floats:
     """Return the log-probability of a sequence's labels at each level, labels x levels."""
-    of = slice(begin, end)
-    logs: Floats = np.log(np.outer(serious[of], levels) + np.outer(irregular[of], 1.0 - levels))
+    of = slice(a.begin[s], a.end[s])
+    p = np.outer(a.serious[of], a.levels) + np.outer(a.irregular[of], 1.0 - a.levels)
+    logs: Floats = np.log(p)
     return logs
 
 
@@ -57,28 +56,15 @@ def _backward(emissions: Floats, transitions: Floats) -> Floats:
     return backward
 
 
-def likelihood(
-    lo: int,
-    hi: int,
-    begin: Codes,
-    end: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    log_likelihood: Floats,
-    constant: Floats,
-) -> None:
+def likelihood(lo: int, hi: int, a: Arrays) -> None:
     """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
-    transitions = _log_transitions(jump, hazard)
+    transitions = _log_transitions(a.jump, a.hazard)
     for s in range(lo, hi):
-        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
-        logs = np.log(start) + emissions.sum(axis=0)
-        log_likelihood[s, 0] = logsumexp(logs)
-        log_likelihood[s, 1] = _log_changing(emissions, start, transitions)
-        constant[s] = np.exp(logs - log_likelihood[s, 0])
+        emissions = _log_emissions(s, a)
+        logs = np.log(a.start) + emissions.sum(axis=0)
+        a.log_likelihood[s, 0] = logsumexp(logs)
+        a.log_likelihood[s, 1] = _log_changing(emissions, a.start, transitions)
+        a.constant[s] = np.exp(logs - a.log_likelihood[s, 0])
 
 
 def _log_changing(emissions: Floats, start: Floats, transitions: Floats) -> float:
@@ -88,46 +74,29 @@ def _log_changing(emissions: Floats, start: Floats, transitions: Floats) -> floa
     return float(logsumexp(_forward(emissions, start, transitions)[-1]))
 
 
-def smooth(
-    lo: int,
-    hi: int,
-    begin: Codes,
-    end: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    p_changing: Floats,
-    first_window: Codes,
-    last_window: Codes,
-    by_window: Floats,
-    p_change: Floats,
-    without: Floats,
-) -> None:
+def smooth(lo: int, hi: int, a: Arrays) -> None:
     """Run forward-backward and write what follows from the posterior of the levels."""
-    transitions = _log_transitions(jump, hazard)
+    transitions = _log_transitions(a.jump, a.hazard)
     for s in range(lo, hi):
-        of = slice(begin[s], end[s])
-        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
+        of = slice(a.begin[s], a.end[s])
+        emissions = _log_emissions(s, a)
         if not len(emissions):
             continue
-        forward = _forward(emissions, start, transitions)
+        forward = _forward(emissions, a.start, transitions)
         backward = _backward(emissions, transitions)
         total = logsumexp(forward[-1])
         gamma = np.exp(forward + backward - total)
-        logs = np.log(start) + emissions.sum(axis=0)
+        logs = np.log(a.start) + emissions.sum(axis=0)
         constant = np.broadcast_to(np.exp(logs - logsumexp(logs)), gamma.shape)
-        mixed = p_changing[s] * gamma + (1.0 - p_changing[s]) * constant
-        n_windows = last_window[s] - first_window[s]
-        window = first_window[s] + np.arange(len(mixed)) * n_windows // len(mixed)
-        by_window[first_window[s] : last_window[s]] = 0.0
-        np.add.at(by_window, window, gamma)
+        mixed = a.p_changing[s] * gamma + (1.0 - a.p_changing[s]) * constant
+        n_windows = a.last_window[s] - a.first_window[s]
+        window = a.first_window[s] + np.arange(len(mixed)) * n_windows // len(mixed)
+        a.by_window[a.first_window[s] : a.last_window[s]] = 0.0
+        np.add.at(a.by_window, window, gamma)
         arriving = (emissions + backward)[1:, np.newaxis, :]
         pairs = np.exp(forward[:-1, :, np.newaxis] + transitions + arriving - total)
-        pairs[:, np.arange(len(levels)), np.arange(len(levels))] = 0.0
-        p_change[of] = np.append(0.0, pairs.sum(axis=(1, 2)))
+        pairs[:, np.arange(len(a.levels)), np.arange(len(a.levels))] = 0.0
+        a.p_change[of] = np.append(0.0, pairs.sum(axis=(1, 2)))
         for column, posterior in enumerate((constant, mixed)):
             weights = posterior / np.exp(emissions)
-            without[of, column] = weights @ levels / weights.sum(axis=1)
+            a.without[of, column] = weights @ a.levels / weights.sum(axis=1)

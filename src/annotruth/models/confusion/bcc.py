@@ -39,14 +39,7 @@ class DirichletParameters(NamedTuple):
 
 
 class DirichletEquations(ClassEquations[DirichletParameters]):
-    """The equations of `IBCC` and `EBCC`.
-
-    ``class_prior``: pseudo-counts of items per category.
-    ``diagonal``, ``off_diagonal``: pseudo-counts of right labels, and of each wrong label, per
-      annotator and class.
-    ``n_subtypes``, ``subtype_prior``: the number of subtypes per category, and their pseudo-counts
-      of items in all.
-    """
+    """The equations of `IBCC` and `EBCC`, with pseudo-counts as in their docstrings."""
 
     objective_name = "the evidence lower bound per label"
     make = DirichletParameters
@@ -230,10 +223,7 @@ _MAX_SUBTYPES = 1000
 
 
 class EBCCEquations(DirichletEquations):
-    """The equations of `EBCC`: those of iBCC, with a random division of items among subtypes.
-
-    Its parameters are those of `annotruth.models.confusion.bcc.DirichletEquations`.
-    """
+    """The equations of `EBCC`: those of iBCC, with a random division of items among subtypes."""
 
     def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> DirichletParameters:
         """Return the parameters after dividing the votes of each class among its subtypes.

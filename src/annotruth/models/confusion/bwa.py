@@ -36,10 +36,7 @@ class BWAParameters(NamedTuple):
 
 
 class BWASteps:
-    """The steps of `BWA` over a session.
-
-    ``labels``, ``session``: the labels, or their summary, and the session they are open in.
-    """
+    """The steps of `BWA` over a session."""
 
     objective_name = "the log-posterior per label"
 

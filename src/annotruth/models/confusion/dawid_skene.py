@@ -1,4 +1,4 @@
-"""Dawid and Skene's model: every annotator has a confusion matrix."""
+"""Dawid and Skene's model of annotators with confusion matrices, and that with one accuracy each."""
 
 from __future__ import annotations
 
@@ -13,22 +13,35 @@ from numpy.typing import NDArray
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
-from annotruth.models.confusion.estimator import check_memory
+from annotruth.models.confusion.estimator import (
+    MIN_PROBABILITY,
+    MIN_SHARE,
+    ClassEquations,
+    EStepTables,
+    LatentClassEstimator,
+    check_memory,
+)
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, Monitor, ProgressCallback
 from annotruth.models.evidence.classifier import choose_calibration, known_items
 from annotruth.models.fits.make_fit import ItemResults, make_fit
-from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
+from annotruth.models.latent_classes import (
+    MIN_LIKELIHOOD,
+    ExpectedCounts,
+    confusion_log_odds,
+    one_coin_confusion,
+)
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
-from annotruth.models.squarem import Squarem, shares
-from annotruth.models.warm_start import OFF_BOUND
+from annotruth.models.squarem import Squarem, probabilities, shares
+from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.frames import check_pandas_installed
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_OFF_BOUND = 1e-10  # the distance of an accuracy from 0 and 1, so that no label is impossible
 _INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=1))
 
 
@@ -42,9 +55,8 @@ class DawidSkeneParameters(NamedTuple):
 class DawidSkeneSteps:
     """Dawid and Skene's EM over a session; posteriors leave it only at the end.
 
-    ``labels``, ``session``: the labels, or their summary, and the session they are open in.
-    ``known_truth``: the likelihood of what is known about items beside their labels, by class; by
-      default that of known truths.
+    ``known_truth`` is the likelihood of what is known about items beside their labels, by class; by
+    default that of known truths.
     """
 
     objective_name = "the log-likelihood per label"
@@ -314,3 +326,104 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
 def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
     return ItemResults(Distribution.of_dense(arrays["posterior"]))
+
+
+class OneCoinParameters(NamedTuple):
+    """The class prior p[k] and the annotators' accuracies a[s]."""
+
+    prior: Floats
+    accuracy: Floats
+
+
+class OneCoinEquations(ClassEquations[OneCoinParameters]):
+    """The equations of `OneCoin`."""
+
+    make = OneCoinParameters
+    axes: ClassVar[Mapping[str, str]] = {"prior": "category", "accuracy": "annotator"}
+
+    def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        # Off the bounds: EM would keep a class of share 0 whatever the new labels are.
+        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self.n_categories
+        return OneCoinParameters(prior, off_bounds(with_new_rows(old.accuracy, start.accuracy)))
+
+    def m_step(self, expected: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
+        """Return the shares of the classes and of right labels."""
+        right = np.einsum("snn->s", expected.counts) / self.labels_per_annotator
+        return OneCoinParameters(
+            np.maximum(expected.classes / expected.classes.sum(), MIN_SHARE),
+            np.minimum(right, 1.0),  # rounding
+        )
+
+    def tables(self, parameters: OneCoinParameters) -> EStepTables:
+        """Return the class prior and the confusion matrices."""
+        confusion = self.confusion(parameters)
+        return EStepTables(parameters.prior, np.maximum(confusion, MIN_PROBABILITY))
+
+    def acceleration(self) -> Squarem[OneCoinParameters]:
+        """Extrapolate the prior and the accuracies."""
+        return Squarem(OneCoinParameters, shares(axis=0), probabilities)
+
+    def confusion(self, parameters: OneCoinParameters) -> Floats:
+        """Return the confusion matrices, annotators x labels x classes."""
+        accuracy = np.clip(parameters.accuracy, _OFF_BOUND, 1.0 - _OFF_BOUND)
+        return one_coin_confusion(accuracy, self.n_categories)
+
+    def class_prior(self, parameters: OneCoinParameters) -> Floats:
+        """Return the class prior."""
+        return parameters.prior
+
+    def reliability(self, parameters: OneCoinParameters, expected: ExpectedCounts) -> Floats:
+        """Return the accuracies."""
+        return parameters.accuracy
+
+
+@dataclass(kw_only=True)
+class OneCoin(LatentClassEstimator):
+    r"""The one-coin model: one accuracy per annotator, errors uniform over the other categories.
+
+    Dawid and Skene's model with a single parameter per annotator, also called homogeneous
+    Dawid-Skene: Zhang, Chen, Zhou and Jordan, "Spectral Methods Meet EM: A Provably Optimal
+    Algorithm for Crowdsourcing", Journal of Machine Learning Research 17 (2016), section 3. An item
+    is of class k with probability :math:`p_k`. Annotator s gives the right label with probability
+    :math:`a_s`, and each of the N - 1 others with probability :math:`(1 - a_s) / (N - 1)`.
+
+    Maximum likelihood by EM over E items:
+
+    .. math::
+        \text{E:}\quad T_{e,k} &\propto p_k \prod_{s \in l_e}
+        a_s^{[r_{e,s} = k]} \left(\frac{1 - a_s}{N - 1}\right)^{[r_{e,s} \neq k]} \\
+        \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
+        a_s = \frac{1}{|l_s|} \sum_{e \in l_s} T_{e,r_{e,s}}.
+
+    The start is the observed shares for T. The log-likelihood increases with every step, and
+    ``tol`` is compared with its change per label. Accuracies stay 1e-10 away from 0 and 1, so that
+    no label is impossible.
+
+    An item's distribution is the final :math:`T_e`; its label is the class of highest probability,
+    and an exact tie goes to the category that comes first on the scale. A known truth fixes T. An
+    annotator's reliability is :math:`a_s`.
+
+    With one number per annotator the model needs few labels, but it does not know biases: where
+    annotators confuse particular classes, or one class is labelled better than another, it is
+    overconfident and may be worse than the majority vote.
+
+    Parameters
+    ----------
+    tol, max_iter, acceleration, engine
+        As in `annotruth.models.base.EMEstimator`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, name, "cat" if item % 2 else "dog") for item in range(6) for name in "abc"]
+    >>> labels += [(item, "eve", "cat") for item in range(6)]
+    >>> at.OneCoin().fit(labels).result_.reliability.round(2).tolist()
+    [1.0, 1.0, 1.0, 0.5]
+    """
+
+    name: ClassVar[str] = "one-coin"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = OneCoinEquations.axes
+
+    def _equations(self, labels: LabelSummary) -> OneCoinEquations:
+        return OneCoinEquations(labels)

@@ -59,9 +59,8 @@ class GLADSums(NamedTuple):
 class GLADSteps:
     """GLAD's equations over a session; b and the posteriors stay in the session.
 
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``newton``: whether abilities take Newton steps on the log-posterior itself, which are not
-      proven to raise it. Only with acceleration, which rolls them back if it falls.
+    With ``newton``, abilities take Newton steps on the log-posterior itself, which are not proven to
+    raise it: acceleration rolls them back if it falls.
     """
 
     objective_name = "the log-posterior"

@@ -33,11 +33,7 @@ class MACEParameters(NamedTuple):
 
 
 class MACEEquations(ClassEquations[MACEParameters]):
-    """The equations of `MACE`.
-
-    ``alpha``, ``beta``, ``spam_prior``: the pseudo-counts of known labels, of spam, and of each
-      label among spam.
-    """
+    """The equations of `MACE`."""
 
     objective_name = "the evidence lower bound per label"
     make = MACEParameters

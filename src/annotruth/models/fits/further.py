@@ -13,149 +13,84 @@ from annotruth.observations.scale import is_text
 ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 """What a column of a table holds."""
 
-# Two annotators, and how often they gave the same label to the same item.
-_PAIR: Mapping[str, ColumnKind] = {
-    "annotator": "id",
-    "other": "id",
-    "n_items": "count",
-    "agreement": "number",
-    "expected": "number",
-    "correlation": "number",
-}
+
+def _columns(
+    *, id: str = "", number: str = "", count: str = "", flag: str = "", text: str = ""
+) -> dict[str, ColumnKind]:
+    """Return what the columns of a table hold, given the names of each kind."""
+    names: dict[ColumnKind, str] = {
+        "id": id,
+        "number": number,
+        "count": count,
+        "flag": flag,
+        "text": text,
+    }
+    return {name: kind for kind, listed in names.items() for name in listed.split()}
+
+
+_PAIR = "agreement expected correlation"  # how often two annotators gave the same label
+_INTERVAL = "reliability low high"
 
 FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
-    "dependent_annotators": {"dependent_annotators": {**_PAIR, "p_value": "number"}},
+    "dependent_annotators": {
+        "dependent_annotators": _columns(
+            id="annotator other", count="n_items", number=f"{_PAIR} p_value"
+        )
+    },
     "groups": {
-        "groups": {
-            "item": "id",
-            "group": "text",
-            "n_labels": "count",
-            "label": "id",
-            "low": "number",
-            "high": "number",
-        },
-        "group_differences": {
-            "item": "id",
-            "p_value": "number",
-            "q_value": "number",
-            "differs": "flag",
-            "group": "text",
-            "other": "text",
-            "distance": "number",
-        },
-        "group_summary": {
-            "group": "text",
-            "n_annotators": "count",
-            "n_labels": "count",
-            "reliability": "number",
-            "n_spammers": "count",
-            "p_value": "number",
-            "q_value": "number",
-            "differs": "flag",
-        },
+        "groups": _columns(id="item label", text="group", count="n_labels", number="low high"),
+        "group_differences": _columns(
+            id="item", text="group other", number="p_value q_value distance", flag="differs"
+        ),
+        "group_summary": _columns(
+            text="group",
+            count="n_annotators n_labels n_spammers",
+            number="reliability p_value q_value",
+            flag="differs",
+        ),
     },
     "over_time": {
-        "over_time": {
-            "annotator": "id",
-            "from": "id",
-            "to": "id",
-            "n_labels": "count",
-            "reliability": "number",
-            "low": "number",
-            "high": "number",
-        },
-        "changes_over_time": {
-            "annotator": "id",
-            "at": "id",
-            "n_before": "count",
-            "probability": "number",
-            "before": "number",
-            "after": "number",
-        },
-        "crowd_over_time": {
-            "by": "text",
-            "from": "text",
-            "to": "text",
-            "n_labels": "count",
-            "reliability": "number",
-            "low": "number",
-            "high": "number",
-        },
+        "over_time": _columns(id="annotator from to", count="n_labels", number=_INTERVAL),
+        "changes_over_time": _columns(
+            id="annotator at", count="n_before", number="probability before after"
+        ),
+        "crowd_over_time": _columns(text="by from to", count="n_labels", number=_INTERVAL),
     },
     "boards": {
-        "boards": {
-            "board": "text",
-            "n_comparisons": "count",
-            "item": "id",
-            "rank": "count",
-            "score": "number",
-            "low": "number",
-            "high": "number",
-            "difference": "number",
-            "compared": "flag",
-        },
-        "board_differences": {
-            "board": "text",
-            "item": "id",
-            "other": "id",
-            "difference": "number",
-            "low": "number",
-            "high": "number",
-            "overall": "number",
-            "q_value": "number",
-        },
+        "boards": _columns(
+            text="board",
+            id="item",
+            count="n_comparisons rank",
+            number="score low high difference",
+            flag="compared",
+        ),
+        "board_differences": _columns(
+            text="board", id="item other", number="difference low high overall q_value"
+        ),
     },
     "both_bad": {
-        "both_bad": {
-            "item": "id",
-            "n_comparisons": "count",
-            "n_both_bad": "count",
-            "p_both_bad": "number",
-            "low": "number",
-            "high": "number",
-        },
+        "both_bad": _columns(
+            id="item", count="n_comparisons n_both_bad", number="p_both_bad low high"
+        )
     },
     "beside": {
-        "beside": {
-            "item": "id",
-            "score": "number",
-            "value": "number",
-            "n_values": "count",
-            "on_front": "flag",
-        },
+        "beside": _columns(id="item", number="score value", count="n_values", flag="on_front")
     },
     "machines": {
-        "machines": {
-            "machine": "id",
-            "n_labels": "count",
-            "agreement": "number",
-            "agreement_low": "number",
-            "agreement_high": "number",
-            "people_agreement": "number",
-            "accuracy": "number",
-            "accuracy_low": "number",
-            "accuracy_high": "number",
-            "weight": "number",
-            "may_replace": "text",
-            "winning_rate": "number",
-            "advantage": "number",
-            "p_value": "number",
-            "n_people": "count",
-        },
-        "dependence": {
-            **_PAIR,
-            "low": "number",
-            "high": "number",
-            "p_value": "number",
-            "dependent": "flag",
-        },
-        "machine_confusion": {
-            "machine": "id",
-            "consensus": "text",
-            "label": "text",
-            "n": "number",
-            "share": "number",
-        },
+        "machines": _columns(
+            id="machine",
+            count="n_labels n_people",
+            text="may_replace",
+            number="agreement agreement_low agreement_high people_agreement accuracy accuracy_low "
+            "accuracy_high weight winning_rate advantage p_value",
+        ),
+        "dependence": _columns(
+            id="annotator other",
+            count="n_items",
+            number=f"{_PAIR} low high p_value",
+            flag="dependent",
+        ),
+        "machine_confusion": _columns(id="machine", text="consensus label", number="n share"),
     },
 }
 """The tables of each kind of further results, with the columns that a saved fit must have."""

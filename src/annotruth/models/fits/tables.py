@@ -28,7 +28,7 @@ from annotruth.models.base_fit import (
     Readout,
     table_of,
 )
-from annotruth.models.fits.kinds import Kind
+from annotruth.models.fits.accessors import Kind
 from annotruth.models.fits.notes import DISPUTED_RULE, WITHHELD_LINE, notes_of, to_dicts
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow

@@ -1,4 +1,4 @@
-r"""What stands beside the scores: how often both items are called bad, and a column such as the cost.
+r"""What stands beside the scores: plain counts, both bad, and a column such as the cost.
 
 A tie of two bad items says something about both of them. The probability that both are called bad is
 
@@ -9,6 +9,7 @@ with a quality q of each item, which such a vote lowers for both, and a variance
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +17,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from annotruth.engines import get_engine
 from annotruth.errors import InputError, listed, shorten
-from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import table_of
+from annotruth.kernels.arrays import Floats, inner
+from annotruth.models.base_fit import SPAMMER_BELOW, table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.further import FurtherResults
+from annotruth.models.pairs.graph import count_pairs, sums_at
 from annotruth.observations import validate
 from annotruth.observations.covariates import to_numbers
 from annotruth.observations.frames import as_arrow
-from annotruth.observations.pairs.table import BOTH_BAD, Comparisons
+from annotruth.observations.pairs.table import BOTH_BAD, LEFT, TIE, Comparisons
 
 if TYPE_CHECKING:
     from annotruth.models.result import RankFit
@@ -34,6 +37,105 @@ BESIDE = "beside"
 
 _STEPS = 30
 _MAX_ITEMS = 2000
+
+
+PLAIN_SCORES = "plain_scores"
+"""The parameter with the scores of all votes counted alike (Bradley and Terry's model)."""
+
+MIN_CORRELATION = 0.8  # of ranks, with those of all votes counted alike
+MAX_SIDE_BIAS = 1.5  # log odds, where both sides are chosen about equally often
+_BALANCED = 0.1  # of the share of left among decided votes from one half
+_MIN_ITEMS, _MIN_ANNOTATORS = 4, 5
+_PLAIN = "compare with `--model bradley-terry`, which counts all votes alike"
+
+
+def contradictions(fit: RankFit) -> list[str]:
+    """Return where a ranking contradicts plain counts of the votes; empty if it does not."""
+    lines = []
+    plain = fit.parameters.get(PLAIN_SCORES)
+    if plain is not None and fit.verdict != "chance":
+        r = rank_correlation(fit.scores.mean, plain, fit.part)
+        if r < MIN_CORRELATION:
+            lines.append(
+                "the ranking differs from that of all votes counted alike (rank correlation "
+                f"{r:.2f}): {_PLAIN}"
+            )
+    share = left_share(fit.data)
+    bias = 0.0 if fit.side_bias is None else float(fit.side_bias[0])
+    if abs(bias) > MAX_SIDE_BIAS and abs(share - 0.5) < _BALANCED:
+        lines.append(
+            f"the side bias is estimated as {bias:+.2f} log odds, but {share:.0%} of the decided votes "
+            f"are for the left item: {_PLAIN}"
+        )
+    spammer = fit.spammer
+    doubtful = fit.p_serious is not None and np.mean(fit.p_serious < SPAMMER_BELOW) > 0.5
+    if spammer is not None and len(spammer) >= _MIN_ANNOTATORS and 2 * spammer.sum() > len(spammer):
+        lines.append(
+            f"more than half of the annotators ({int(spammer.sum()):,} of {len(spammer):,}) are called "
+            f"spammers: the model may not describe these votes; {_PLAIN}"
+        )
+    elif fit.verdict != "chance" and doubtful:
+        lines.append(
+            "more than half of the votes are probably not serious: the model may not describe them; "
+            f"{_PLAIN}"
+        )
+    return lines
+
+
+def left_share(data: Comparisons) -> float:
+    """Return the share of the left item among decided votes; one half without any."""
+    decided = data.votes.outcome != TIE
+    n = int(np.count_nonzero(decided))
+    return int(np.count_nonzero(data.votes.outcome == LEFT)) / n if n else 0.5
+
+
+def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None = None) -> float:
+    """Return the rank correlation of two scores within the parts of the graph; 1 for few items."""
+    from scipy.stats import rankdata  # slow to import, and few commands compare ranks
+
+    members = np.zeros(len(one), dtype=np.int64) if part is None else part
+    product = squares = others = 0.0
+    for number in np.unique(members):
+        own = members == number
+        if own.sum() < _MIN_ITEMS:
+            continue
+        a, b = (rankdata(each[own]) - (own.sum() + 1) / 2.0 for each in (one, other))
+        product += inner(a, b)
+        squares += inner(a, a)
+        others += inner(b, b)
+    if squares * others == 0.0:
+        return 1.0
+    return round(product / math.sqrt(squares * others), 12)
+
+
+def win_table(fit: RankFit) -> pa.Table:
+    """Return one row per pair of items that was compared: the share of wins of the better one.
+
+    Ties are half wins. Items are in the order of the ranking.
+    """
+    data, n = fit.data, fit.data.n_items
+    order = np.lexsort((-fit.scores.mean, fit.part))
+    place = np.argsort(order)
+    counts = count_pairs(data.votes, get_engine("memory"))
+    left, right = place[counts.left], place[counts.right]
+    keys, pair = np.unique(
+        np.minimum(left, right) * n + np.maximum(left, right), return_inverse=True
+    )
+    won_left, won_right, ties = counts.votes.T
+    won, lost, tied = (
+        sums_at(pair, votes, len(keys))
+        for votes in (
+            np.where(left < right, won_left, won_right),
+            np.where(left < right, won_right, won_left),
+            ties,
+        )
+    )
+    item, other = (data.items.take(as_arrow(order[each])) for each in np.divmod(keys, n))
+    total = won + lost + tied
+    integers = (each.astype(np.int64) for each in (total, won, lost, tied))
+    names = ("item", "other", "n_comparisons", "wins", "losses", "ties", "share")
+    columns = (item, other, *integers, (won + tied / 2.0) / total)
+    return table_of(dict(zip(names, columns, strict=True)))
 
 
 def both_bad_results(fit: RankFit) -> FurtherResults | None:

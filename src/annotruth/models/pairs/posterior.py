@@ -65,15 +65,20 @@ class ScorePosterior:
 
     @cached_property
     def _ranks_of_draws(self) -> NDArray[np.int64]:
-        """The ranks of scores drawn from the posterior, draws x items; always the same draws."""
-        n = len(self.mean)
+        """The ranks of scores drawn from the posterior, draws x items.
+
+        Draws are always the same: items take them in the order of their scores, through the symmetric
+        root of the covariance, so that names, sides and the order of rows do not matter.
+        """
+        n, sd = len(self.mean), self.sd
         n_draws = int(np.clip(_MOST_DRAWN_NUMBERS // max(n, 1), 200, _DRAWS))
-        normal = np.random.default_rng(0).standard_normal((n_draws, n))
+        place = np.argsort(np.lexsort((sd, -self.mean)))
+        normal = np.random.default_rng(0).standard_normal((n_draws, n))[:, place]
         if self.covariance.ndim == 1:
-            return _ranks(self.mean + normal * self.sd)
+            return _ranks(self.mean + normal * sd)
         values, vectors = np.linalg.eigh(self.covariance)
-        spread = vectors * np.sqrt(np.maximum(values, 0.0))
-        return _ranks(self.mean + normal @ spread.T)
+        roots = np.sqrt(np.maximum(values, 0.0))
+        return _ranks(self.mean + (normal @ vectors * roots) @ vectors.T)
 
 
 class DeferredScorePosterior(ScorePosterior):

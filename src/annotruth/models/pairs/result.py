@@ -11,8 +11,9 @@ import pyarrow as pa
 from annotruth.io.writers import LazyTable
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
-from annotruth.models.fits.kinds import Kind
+from annotruth.models.fits.accessors import Kind
 from annotruth.models.fits.tables import annotator_rows
+from annotruth.models.pairs.beside import win_table
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines
 from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.observations.frames import as_arrow
@@ -102,6 +103,7 @@ def _written(fit: RankFit) -> dict[str, LazyTable | pa.Table]:
     comparisons = LazyTable(fit.data.n_comparisons, _comparison_rows(fit))
     tables: dict[str, LazyTable | pa.Table] = {
         "items": _items(fit),
+        "wins": win_table(fit),
         "annotators": _annotators(fit),
         "comparisons": comparisons if fit.data.on_disk else comparisons.to_table(),
     }
@@ -128,6 +130,7 @@ COMPARISONS = Kind(
     no_spammers=(TOO_FEW_VOTES, NOT_SHARED, "serious"),
     tables={
         "items": _items,
+        "wins": win_table,
         "annotators": _annotators,
         "comparisons": _comparisons,
         "preferences": _preferences,

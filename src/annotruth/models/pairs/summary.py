@@ -12,8 +12,8 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.fits.tables import annotator_line, row_lines
+from annotruth.models.pairs.beside import contradictions
 from annotruth.models.pairs.registry import get_pair_model
-from annotruth.models.pairs.sanity import contradictions
 from annotruth.observations.pairs.table import OUTCOMES, TIE, Comparisons
 from annotruth.observations.scale import is_text
 from annotruth.observations.validate import find_spelling_variants

@@ -155,7 +155,7 @@ def annotator_posterior(
 def annotator_results(
     items: ItemModel,
     posterior: AnnotatorPosterior,
-    class_prior: Floats,
+    prior: Floats,
     repeated_label: Codes,
     *,
     people: People | None,
@@ -169,13 +169,13 @@ def annotator_results(
     """
     reliability = posterior.reliability
     before, after = levels_before_and_after(for_intervals or posterior)
-    prior = np.asarray(before, like=after)
-    likelihood = after / prior
-    shares = prior if people is None else level_shares(items.labels, likelihood)
+    level_prior = np.asarray(before, like=after)
+    likelihood = after / level_prior
+    shares = level_prior if people is None else level_shares(items.labels, likelihood)
     intervals = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
     low, high = map(posterior.to_host, intervals)
     low, high = np.minimum(low, reliability), np.maximum(high, reliability)
-    bias = annotator_bias(items, posterior, class_prior)
+    bias = annotator_bias(items, posterior, prior)
     if people is None:
         return {
             "reliability": reliability,
@@ -360,12 +360,12 @@ def _level_quantile(cumulative: Floats, quantile: float) -> Floats:
 
 
 def annotator_bias(
-    items: ItemModel, posterior: AnnotatorPosterior, class_prior: Floats
+    items: ItemModel, posterior: AnnotatorPosterior, prior: Floats
 ) -> dict[str, Column]:
     """Return the column ``bias``, where opinions differ: how far serious labels are above the crowd's."""
     if not isinstance(items, OpinionShapes):
         return {}
-    moves = items.score_shifts(class_prior)
+    moves = items.score_shifts(prior)
     crowd = items.crowd_shifts(posterior, tempered=True) @ moves
     shift = posterior.strategies.shift
     return {"bias": posterior.mean(moves[shift], tempered=True) - crowd}

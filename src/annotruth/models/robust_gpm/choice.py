@@ -195,7 +195,7 @@ def _score_fold(
     fitted = [_fit_without(steps, observed[steps.items.n_subtypes]) for steps in all_steps]
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))
-    n_states = [len(one.state_prior) for one in parameters]
+    n_states = [len(one.prior) for one in parameters]
     n_predictors = len(candidates) * _N_CORRELATIONS
     score = Pass(
         "item_states.score",
@@ -211,7 +211,7 @@ def _score_fold(
     return session.run_pass(
         score,
         held=held,
-        prior=np.concatenate([one.state_prior for one in parameters]),
+        prior=np.concatenate([one.prior for one in parameters]),
         known_truth=np.concatenate([one.items(labels).known_truth for one in candidates], axis=1),
         **counts._asdict(),
         first_state=np.cumsum([0, *n_states]),

@@ -258,7 +258,7 @@ class RightLabelModel:
             **annotator_results(
                 steps.items,
                 posterior,
-                state.parameters.state_prior,
+                state.parameters.prior,
                 state.repeated_label,
                 people=people,
                 for_intervals=(
@@ -283,7 +283,7 @@ def _calibrate(labels: Labels, steps: ClassSteps, state: ClassState) -> Calibrat
     assert labels.classifier is not None
     posterior = state_posterior(steps.session, state, steps.items.known_truth)
     evidence = posterior.reshape(labels.n_items, n, -1).sum(axis=2)
-    prior = state.parameters.state_prior.reshape(n, -1).sum(axis=1)
+    prior = state.parameters.prior.reshape(n, -1).sum(axis=1)
     before = state.calibration or not_used(n)
     evidence /= prior * before.of_items(labels.classifier)
     return choose_calibration(labels.classifier, evidence, prior)
@@ -305,7 +305,7 @@ def _find_dependent_pairs(steps: ClassSteps, state: ClassState) -> DependentPair
     return find_dependent_pairs(
         steps.session,
         labels,
-        prior=state.parameters.state_prior,
+        prior=state.parameters.prior,
         known_truth=steps.items.known_truth,
         confusion=own.confusion(),
         min_correlation=_MIN_CORRELATION,
@@ -341,10 +341,8 @@ def _summarize_items(
     )
     session.run_pass(
         summarize,
-        prior=parameters.state_prior,
+        **state.tables(),
         known_truth=items.known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, reliability),
         serious=posterior.strategies.label_is_serious(weights, repeated_label),

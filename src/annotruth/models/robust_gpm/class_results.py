@@ -86,7 +86,7 @@ class ClassState:
         parameters, calibration = self.parameters, self.calibration
         return {
             **({} if calibration is None else calibration.to_arrays()),
-            "state_prior": parameters.state_prior,
+            "state_prior": parameters.prior,
             "serious": parameters.serious,
             "strategy_prior": parameters.strategy_prior,
             "counts": self.counts.counts,
@@ -94,6 +94,14 @@ class ClassState:
             "choice": self.choice.to_array(),
             "loo_log_likelihood": self.loo_log_likelihood,
             "repeated_label": self.repeated_label,
+        }
+
+    def tables(self) -> dict[str, Any]:
+        """Return what items' posteriors are computed from, as inputs of passes."""
+        return {
+            "prior": self.parameters.prior,
+            **self.counts._asdict(),
+            "correlation": self.choice.correlation,
         }
 
     def item_likelihood(self, labels: Labels, rows: slice = slice(None)) -> Floats | None:
@@ -164,7 +172,7 @@ def with_annotators(
     """Return the state after a pass for the annotators."""
     loo_log_likelihood = steps.left_out(
         steps.items.strategies(parameters.serious),
-        prior=parameters.state_prior,
+        prior=parameters.prior,
         confusion=parameters.confusion,
     )
     return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
@@ -194,7 +202,7 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
     state, labels = ClassState.from_fit(fit), fit.data
     posterior = class_posterior(labels, state)
     merged = TrueClasses(labels)
-    prior = state.parameters.state_prior.reshape(labels.n_categories, -1)
+    prior = state.parameters.prior.reshape(labels.n_categories, -1)
     serious = state.parameters.serious.reshape(labels.n_categories, *prior.shape)
     strategies = merged.strategies((serious * prior / prior.sum(axis=1, keepdims=True)).sum(axis=2))
     label_weight = 1.0 / variance_inflation(labels)
@@ -222,13 +230,11 @@ def item_posterior(labels: Labels, engine: Engine, state: ClassState) -> Floats:
 
 def state_posterior(session: Session, state: ClassState, known_truth: Floats) -> Floats:
     """Return each item's posterior over the states, the item taken out of the counts."""
-    session.allocate("posterior", per="items", shape=state.parameters.state_prior.shape)
+    session.allocate("posterior", per="items", shape=state.parameters.prior.shape)
     session.run_pass(
         Pass("item_states.posterior", ("posterior",), STATE_INPUTS),
-        prior=state.parameters.state_prior,
+        **state.tables(),
         known_truth=known_truth,
-        **state.counts._asdict(),
-        correlation=state.choice.correlation,
     )
     return session.collect("posterior")
 
@@ -238,7 +244,7 @@ def class_states(items: TrueClasses, state: ClassState, session: Session) -> Ite
     local = state.to_host(session)
     serious = local.parameters.serious
     return ItemStates(
-        local.parameters.state_prior,
+        local.parameters.prior,
         items.known_truth,
         *local.counts,
         state.choice.correlation,
@@ -271,7 +277,7 @@ def class_log_odds(fit: Fit, first: Codes, second: Codes) -> Floats:
     label of a subtype is not its class (`TrueClasses.right_labels`).
     """
     state, labels = ClassState.from_fit(fit), fit.data
-    n_states = len(state.parameters.state_prior)
+    n_states = len(state.parameters.prior)
     odds = np.empty(labels.n_labels)
     bounds = labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS)
     for lo, hi in pairwise(np.unique(bounds).tolist()):
@@ -299,7 +305,7 @@ def _label_likelihoods(
     annotator, label = labels.annotator[some], labels.category_of_label()[some]
     n_labels = labels.labels_per_item[lo:hi]
     starts = np.cumsum(n_labels) - n_labels
-    log_prior = np.log(state.parameters.state_prior)
+    log_prior = np.log(state.parameters.prior)
     likelihood = state.item_likelihood(labels, slice(lo, hi))
     if likelihood is not None:
         n_subtypes = len(log_prior) // labels.n_categories
@@ -338,7 +344,7 @@ def weighted_posterior(labels: Labels, state: ClassState) -> Floats:
     confusion = state.counts.confusion()
     state = replace(state, parameters=state.parameters._replace(confusion=confusion))
     known_truth = state.choice.candidate.items(labels).known_truth
-    n_states = len(state.parameters.state_prior)
+    n_states = len(state.parameters.prior)
     bounds = np.unique(labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS))
     return np.concatenate(
         [

@@ -43,7 +43,7 @@ Further steps do not improve predictions of held-out labels.
 class ClassParameters(NamedTuple):
     """The parameters where every item has one right label."""
 
-    state_prior: Floats  # the share of items in each state
+    prior: Floats  # the share of items in each state
     confusion: Floats  # P(label | state) of each annotator: annotators x categories x states
     serious: Floats  # the crowd's confusion matrix, categories x states
     strategy_prior: Floats  # the share of annotators in each response strategy
@@ -235,11 +235,8 @@ class ClassSteps(StrategySteps):
     constant at a fixed point only. It depends on the path, and is no measure of fit between two runs; that
     is the log-likelihood, whose change stops the loop.
 
-    ``items``, ``session``: The latent states of items, and the session that the labels are open in.
-      It has the array "fold" (`annotruth.models.evidence.chance.assign_folds`).
-    ``concentration``: How many labels per state count as much as what an annotator's strategies
-      expect.
-    ``held``: The fold of labels that are left out, if any.
+    The session has the array "fold" (`annotruth.models.evidence.chance.assign_folds`), of which ``held``
+    is left out; ``concentration`` is c.
     """
 
     objective_name = "the log-likelihood per label"
@@ -344,7 +341,7 @@ class ClassSteps(StrategySteps):
         sums = self.session.run_pass(
             self._step,
             **held,
-            prior=parameters.state_prior,
+            prior=parameters.prior,
             known_truth=self.items.known_truth,
             confusion=weighted_confusion(self.labels, parameters.confusion),
         )
@@ -356,14 +353,14 @@ class ClassSteps(StrategySteps):
         strategies = self.items.strategies(old.serious)
         log_prior = self._log_prior(old, strategies)
         updated = self._update.confusion(strategies, log_prior, expected.counts, old.confusion)
-        state_prior = expected.classes + _PSEUDO_ITEMS / len(expected.classes)
-        state_prior /= state_prior.sum()
+        prior = expected.classes + _PSEUDO_ITEMS / len(expected.classes)
+        prior /= prior.sum()
         strategy_prior = updated.annotators + _PSEUDO_ANNOTATORS / strategies.n_strategies
         rise = updated.log_prior_rise
-        if len(old.state_prior):
-            rise += _PSEUDO_ITEMS * float(np.log(state_prior / old.state_prior).mean())
+        if len(old.prior):
+            rise += _PSEUDO_ITEMS * float(np.log(prior / old.prior).mean())
         return ClassParameters(
-            state_prior,
+            prior,
             updated.confusion,
             self.items.update_serious(old.serious, strategies, updated.labels),
             strategy_prior / strategy_prior.sum(),

@@ -13,8 +13,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import EMEstimator
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.evidence.chance import Folds, assign_folds, judge_agreement, sampled_items
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import readouts

@@ -191,7 +191,7 @@ def _leave_out_together(
         others = session.to_engine(np.any(depends[group], axis=0))[:, np.newaxis, np.newaxis]
         without = steps.left_out(
             steps.items.strategies,
-            prior=parameters.class_prior,
+            prior=parameters.prior,
             confusion=np.where(others, 1.0, confusion),
         )
         in_group = session.to_engine(group)[:, np.newaxis]
@@ -220,7 +220,7 @@ class OpinionState:
         """Return all of it as arrays, by the names that saved fits have."""
         return {
             "weights": self.parameters.strategy_weights,
-            "prior": self.parameters.class_prior,
+            "prior": self.parameters.prior,
             "always": np.array([self.parameters.always_share]),
             "support": self.loo_log_likelihood,
             "repeated": self.repeated_label,
@@ -281,7 +281,7 @@ def final_model(
     inflation = items.variance_inflation(posterior)
     label_weight = 1.0 / variance_inflation(labels)
     classes = LatentClasses(
-        prior=state.parameters.class_prior,
+        prior=state.parameters.prior,
         known_truth=items.known_truth,
         confusion=items.strategies.probability.average(posterior.weights, repeated_label),
         opinions=items.opinions(posterior),
@@ -316,9 +316,7 @@ def shape_posterior(
         session.allocate("posterior", per="items", shape=classes.prior.shape)
         session.run_pass(
             Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
-            prior=classes.prior,
-            known_truth=classes.known_truth,
-            confusion=weighted_confusion(labels, confusion),
+            **{**classes.tables(), "confusion": weighted_confusion(labels, confusion)},
         )
         return session.collect("posterior")
 
@@ -367,9 +365,7 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel, weights: Floats) ->
     )
     session.run_pass(
         summarize,
-        prior=classes.prior,
-        known_truth=classes.known_truth,
-        confusion=weighted_confusion(steps.labels, classes.confusion),
+        **{**classes.tables(), "confusion": weighted_confusion(steps.labels, classes.confusion)},
         opinions=classes.opinions,
         modes=classes.opinions.argmax(axis=1),
         scores=classes.opinions @ values,

@@ -196,9 +196,9 @@ class OpinionShapes(ItemModel):
         shares: Floats = by_shift / by_shift.sum()
         return shares
 
-    def score_shifts(self, class_prior: Floats) -> Floats:
+    def score_shifts(self, prior: Floats) -> Floats:
         """Return by how much each shift moves the mean score of serious labels, over all items."""
-        scores = self.labels.scale.values @ self.serious @ class_prior
+        scores = self.labels.scale.values @ self.serious @ prior
         moves: Floats = scores - scores[len(self.shifts) // 2]
         return moves
 
@@ -297,7 +297,7 @@ class OpinionParameters(NamedTuple):
     """The parameters where opinions differ."""
 
     strategy_weights: Floats  # q[s, g]: the posterior of each annotator's response strategies
-    class_prior: Floats  # p[z]: the share of items in each latent class
+    prior: Floats  # p[z]: the share of items in each latent class
     always_share: float  # the share of annotators who are always serious
 
 
@@ -344,7 +344,7 @@ class OpinionSteps(StrategySteps):
         """Compute the items' posteriors and return their sums."""
         sums = self.session.run_pass(
             self._count,
-            prior=parameters.class_prior,
+            prior=parameters.prior,
             known_truth=self._known_truth,
             confusion=self.confusion(parameters),
         )
@@ -367,8 +367,8 @@ class OpinionSteps(StrategySteps):
         n_always = self._count_always_serious(weights)
         n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
         always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
-        class_prior = self.items.shares.estimate(expected.classes, old.class_prior)
-        return OpinionParameters(weights, class_prior, float(always_share))
+        prior = self.items.shares.estimate(expected.classes, old.prior)
+        return OpinionParameters(weights, prior, float(always_share))
 
     def _count_always_serious(self, weights: Floats) -> float:
         """Return the expected number of annotators who are always serious."""
@@ -396,7 +396,7 @@ class OpinionSteps(StrategySteps):
         """Return each annotator's leave-one-out log-likelihood in every strategy."""
         return self.left_out(
             self.items.strategies,
-            prior=parameters.class_prior,
+            prior=parameters.prior,
             confusion=self.confusion(parameters),
         )
 
@@ -422,7 +422,7 @@ class OpinionSteps(StrategySteps):
     ) -> float:
         """Return the lower bound of the log-posterior."""
         always = parameters.always_share
-        of_classes = self.items.shares.log_prior(parameters.class_prior)
+        of_classes = self.items.shares.log_prior(parameters.prior)
         of_always = _ALWAYS_PSEUDO_COUNT * np.log(always)
         of_always += _NOT_ALWAYS_PSEUDO_COUNT * np.log1p(-always)
         return float(log_likelihood - divergence + of_classes + of_always)

@@ -15,8 +15,7 @@ from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import FLAGGED
 from annotruth.models.em import one_blas_thread, run_em
-from annotruth.models.evidence.label_evidence import LabelEvidence, PartedFit, Parts
-from annotruth.models.latent_classes import POSTERIOR_INPUTS
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, LabelEvidence, PartedFit, Parts
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_model import RightLabelModel
@@ -66,7 +65,7 @@ def latent_states(fit: Fit, engine: Engine) -> LatentStates:
             state = ClassState.from_fit(fit)
             annotators = class_posterior(labels, state)
             right = state.choice.candidate.items(labels).right_labels(state.parameters.serious)
-            prior, confusion = state.parameters.state_prior, state.counts.confusion()
+            prior, confusion = state.parameters.prior, state.counts.confusion()
             posterior, factor = item_posterior(labels, engine, state), _CLASS_FACTOR
         else:
             final = final_model(labels, OpinionState.from_fit(fit))
@@ -102,7 +101,7 @@ def label_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
                 class_posterior(fit.data, state),
                 state.repeated_label,
                 serious=state.parameters.serious,  # of all annotators
-                prior=state.parameters.state_prior,
+                prior=state.parameters.prior,
                 known_truth=known.table,
                 confusion=state.parameters.confusion,
             )
@@ -114,9 +113,7 @@ def label_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
             final.posterior,
             final.state.repeated_label,
             serious=np.tensordot(shares, final.items.serious, axes=1),
-            prior=final.classes.prior,
-            known_truth=final.classes.known_truth,
-            confusion=final.classes.confusion,
+            **final.classes.tables(),
         )
 
 

@@ -229,6 +229,6 @@ class TrueClasses(ItemModel):
         """
         if not self._ordinal:
             return 0.0
-        joint = self.labels.n_items * parameters.serious * parameters.state_prior
+        joint = self.labels.n_items * parameters.serious * parameters.prior
         on, adjacent = np.trace(joint) + 0.5, np.trace(joint, 1) + np.trace(joint, -1) + 0.5
         return float(adjacent / on * np.exp(2.0 * np.sqrt(1.0 / adjacent + 1.0 / on)))

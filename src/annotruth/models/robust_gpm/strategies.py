@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats
 
 ALWAYS_SERIOUS = 0.995
 """The reliability of annotators who are always serious, except for slips."""
@@ -102,7 +102,7 @@ class LabelTable(NamedTuple):
     other: Floats  # of labels other than the repeated one
     repeated: Floats  # of the repeated label, whichever it is
 
-    def average(self, weights: Floats | Singles, repeated_label: Codes) -> Floats:
+    def average(self, weights: Floats, repeated_label: Codes) -> Floats:
         """Return the mean over strategies by annotators' weights: annotators x categories x classes."""
         n_strategies, n_categories, n_classes = self.other.shape
         other: Any = np.asarray(self.other.reshape(n_strategies, -1), like=weights)
@@ -193,7 +193,7 @@ class ResponseStrategies:
         with_labels: Floats = prior + annotator_prior @ log_p
         return with_labels
 
-    def label_is_serious(self, weights: Floats | Singles, repeated_label: Codes) -> Floats:
+    def label_is_serious(self, weights: Floats, repeated_label: Codes) -> Floats:
         r"""Return how probable it is that a label is serious, annotators x categories x classes.
 
         With the weights w of an annotator's strategies, and other symbols as in `RobustGPM`, label n
@@ -221,10 +221,8 @@ def tabulate_strategies(
 ) -> ResponseStrategies:
     """Return all strategies over latent classes with the given distributions of serious labels.
 
-    ``serious``: Shifts x categories x classes; the middle shift is none.
-    ``shift_weights``: The prior probability of each shift.
-    ``ordinal``: Whether the categories have an order.
-    ``always_only``: Which shifts only annotators have who are always serious; by default none.
+    ``serious`` is shifts x categories x classes, of which the middle shift is none, ``shift_weights`` the
+    prior of shifts, and ``always_only`` are those that only annotators have who are always serious.
     """
     n_shifts, n_categories, _ = serious.shape
     n_levels = len(_LEVEL_WEIGHTS)

@@ -179,11 +179,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
 
 
 class OrdinalBinarySteps:
-    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass.
-
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``prior``: the pseudo-count of the rates.
-    """
+    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass."""
 
     objective_name = "the log-posterior"
 

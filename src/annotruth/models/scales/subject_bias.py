@@ -49,12 +49,9 @@ class SubjectBiasParameters(NamedTuple):
 class SubjectBiasSteps:
     """The model's equations over a session; scores and ambiguities of items stay in it.
 
-    ``labels``, ``session``: the labels, and the session they are open in.
-    ``per``: what has an ambiguity: each "item", each "group" of items, or all items together,
-      "shared".
-    ``group``: the group of each item, empty unless ``per`` is "group".
-    ``unproven``: whether to take scoring steps without testing them, which saves a pass. Only with
-      acceleration, which rolls them back if the log-likelihood falls.
+    ``per`` says what has an ambiguity: each "item", each "group" of items, or all together, "shared".
+    With ``unproven``, scoring steps are taken without testing them, which saves a pass: acceleration
+    rolls them back if the log-likelihood falls.
     """
 
     objective_name = "the log-likelihood"
@@ -78,46 +75,23 @@ class SubjectBiasSteps:
         self._n_groups = n_groups = int(group.max(initial=-1)) + 1
         self._has_gold = bool((labels.known >= 0).any())
 
-        values, b, v2 = Input("values"), Input("b"), Input("v2")
-        proposed = Input("proposed")
-        self._start = Pass(
-            "subject_bias.start",
-            state=("psi", "a2"),
-            inputs=(values, Input("share")),
-            sums=(Sum("moments", (n_annotators, 2)),),
-        )
-        self._items = Pass(
-            "subject_bias.step",
-            state=("psi", "a2", "precision"),
-            inputs=(values, b, v2, Input("rounds")),
-            sums=(Sum("moments", (n_annotators, 5)), Sum("totals", (2,))),
-        )
-        self._try = Pass(
-            "subject_bias.log_likelihood_by_annotator",
-            state=("psi", "a2"),
-            inputs=(values, b, proposed),
-            sums=(Sum("log_likelihood", (2, n_annotators)),),
-        )
-        self._level = Pass(
-            "subject_bias.shift_level",
-            state=("psi", "a2"),
-            inputs=(values, b, v2, Input("move")),
-            sums=(Sum("totals", (2,)),),
-        )
-        self._set_groups = Pass(
-            "subject_bias.set_ambiguity", state=("a2", "group"), inputs=(Input("group_a2"),)
-        )
-        self._step_groups = Pass(
-            "subject_bias.moments_by_group",
-            state=("psi", "a2", "group"),
-            inputs=(values, b, v2),
-            sums=(Sum("moments", (n_groups, 4)),),
-        )
-        self._try_groups = Pass(
-            "subject_bias.log_likelihood_by_group",
-            state=("psi", "group"),
-            inputs=(values, b, v2, proposed),
-            sums=(Sum("log_likelihood", (2, n_groups)),),
+        def one(kernel: str, state: str, inputs: str, *sums: Sum) -> Pass:
+            named = tuple(map(Input, inputs.split()))
+            return Pass(f"subject_bias.{kernel}", tuple(state.split()), named, sums)
+
+        totals = Sum("totals", (2,))
+        self._start = one("start", "psi a2", "values share", Sum("moments", (n_annotators, 2)))
+        moments = Sum("moments", (n_annotators, 5))
+        self._items = one("step", "psi a2 precision", "values b v2 rounds", moments, totals)
+        by_annotator = Sum("log_likelihood", (2, n_annotators))
+        self._try = one("log_likelihood_by_annotator", "psi a2", "values b proposed", by_annotator)
+        self._level = one("shift_level", "psi a2", "values b v2 move", totals)
+        self._set_groups = one("set_ambiguity", "a2 group", "group_a2")
+        moments = Sum("moments", (n_groups, 4))
+        self._step_groups = one("moments_by_group", "psi a2 group", "values b v2", moments)
+        by_group = Sum("log_likelihood", (2, n_groups))
+        self._try_groups = one(
+            "log_likelihood_by_group", "psi group", "values b v2 proposed", by_group
         )
 
     def start(self) -> SubjectBiasParameters:

@@ -74,12 +74,9 @@ def vote_posterior(
 ) -> VotePosterior:
     """Return the posterior, computed as in the docstring of `annotruth.SubjectBias`.
 
-    ``labels``, ``session``: The labels, and the session they are open in.
-    ``bias``: Biases to start from.
-    ``offset``: The part of each item's squared ambiguity that is taken as known.
-    ``noise``: The variance of votes, roughly.
-    ``floor``: The least squared inconsistency.
-    ``ambiguous``: Whether each item has an unknown ambiguity.
+    It starts from ``bias``; ``offset`` is the part of each item's squared ambiguity that is taken as
+    known, ``noise`` roughly the variance of votes, ``floor`` the least squared inconsistency, and
+    ``ambiguous`` says whether each item has an unknown ambiguity.
     """
     session.put("offset", offset, per="items")
     levels = noise * (np.square(_AMBIGUITIES) if ambiguous else np.zeros(1))

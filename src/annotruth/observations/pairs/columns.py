@@ -62,6 +62,13 @@ FURTHER = "further:"
 
 OF_BOTH_SIDES = ":sides"
 """After the name that two further columns have in common, such as cost of cost_a and cost_b."""
+_RANKINGS = "rankings, each as all pairs of its items"
+_SHAPE_NOTES: Mapping[Shape, str] = {
+    "rank columns": "ranks of {n} items per row, each row as up to {n_pairs} pairs",
+    "ranks": _RANKINGS,
+    "ranking": _RANKINGS,
+    "winners": "winners and losers, sides not known",
+}
 _SHAPE_OF_ROLE: Mapping[str, Shape] = {"loser": "winners", "rank": "ranks", "ranking": "ranking"}
 
 # Two columns are the sides of a pair if they differ only in these: model_a and model_b.
@@ -120,11 +127,13 @@ def find_pair_columns(
     check_further_columns("covariate", names, covariates, list(found.values()))
     kept = _further_columns(names, further)
     notes = [
-        _describe_shape(shape, ranked),
+        _SHAPE_NOTES.get(shape, "").format(
+            n=len(ranked), n_pairs=len(ranked) * (len(ranked) - 1) // 2
+        ),
         *(
             f"{role} = {shorten(name)}"
-            for role, name in found.items()
-            if _is_news(role, name, given)
+            for role, name in found.items()  # those that are a guess, and matter
+            if role not in given and _spelling(name) != role and role not in ("order", "time")
         ),
         "" if has_annotator else "no annotators: all comparisons count as one annotator's",
     ]
@@ -148,11 +157,6 @@ def _further_columns(names: Sequence[str], further: Sequence[str]) -> dict[str, 
             )
         kept |= {f"{FURTHER}{stem}:{side}": c for side, c in zip(_MARKS[0], pair, strict=True)}
     return kept
-
-
-def _is_news(role: str, name: str, given: Mapping[str, str]) -> bool:
-    """Return whether to say which column was taken for a role: it was a guess, and matters."""
-    return role not in given and _spelling(name) != role and role not in ("order", "time")
 
 
 def _find_shape(spelled: Mapping[str, str], given: Mapping[str, str]) -> Shape:
@@ -280,15 +284,6 @@ def _rank_columns(names: Sequence[str]) -> tuple[str, ...]:
     matches = [(_RANK_COLUMN.fullmatch(name.strip().lower()), name) for name in names]
     ranked = sorted((int(match[1]), name) for match, name in matches if match)
     return tuple(name for _, name in ranked)
-
-
-def _describe_shape(shape: Shape, ranked: Sequence[str]) -> str:
-    if shape == "rank columns":
-        n = len(ranked)
-        return f"ranks of {n} items per row, each row as up to {n * (n - 1) // 2} pairs"
-    if shape in ("ranks", "ranking"):
-        return "rankings, each as all pairs of its items"
-    return "winners and losers, sides not known" if shape == "winners" else ""
 
 
 def _spelling(name: str) -> str:

@@ -230,11 +230,6 @@ class Comparisons(InMemory):
             further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
         )
 
-    def counted_annotators(self) -> float:
-        """Return the number of annotators, each with what their votes count."""
-        weight = self.annotator_weight
-        return float(self.n_annotators if weight is None else weight.sum())
-
     def without_gaps(self) -> Comparisons:
         """Return the comparisons without items, annotators and contexts that have none."""
         item, items = _renumber(np.concatenate([self.left, self.right]), self.items)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate
@@ -13,7 +14,7 @@ from typing import TypeAlias
 
 FONT_SIZE = 12.0
 TickLabel: TypeAlias = Callable[[float], str]
-_TICK_LETTER = 6.6  # the width of a digit in the font of ticks
+TICK_LETTER = 6.6  # the width of a digit in the font of ticks
 _NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Widths of letters relative to the font size: small letters, capitals, East Asian and other wide letters.
 _SMALL, _CAPITAL, _FULL = 0.62, 0.75, 1.0
@@ -60,7 +61,7 @@ class Drawing:
         size = f'width="{_number(side)}" height="{_number(side)}"'
         opacity = f'fill-opacity="{0.04 + 0.96 * share:.2f}"'
         self._add(f'rect class="at-heat" x="{_number(x)}" y="{_number(y)}" {size} {opacity}', tip)
-        if text and len(text) * _TICK_LETTER <= side:
+        if text and len(text) * TICK_LETTER <= side:
             css_class = "at-on-heat" if share > 0.65 else "at-in-heat"
             self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
 
@@ -85,10 +86,11 @@ class Drawing:
         place = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
         self.parts.append(f'<text class="{css_class}" {place}>{escaped(text)}</text>')
 
-    def group(self, tip: str, draw: Callable[[], None]) -> None:
-        """Give all shapes that ``draw`` draws one tip."""
+    @contextmanager
+    def group(self, tip: str) -> Iterator[None]:
+        """Give all shapes that are drawn within one tip."""
         self.parts.append(f"<g><title>{escaped(tip)}</title>")
-        draw()
+        yield
         self.parts.append("</g>")
 
     def svg(self, title: str, css_class: str = "") -> str:
@@ -146,7 +148,7 @@ def draw_x_ticks(
     """Write numbers below an axis, those at its ends within the drawing."""
     for tick in ticks:
         text = (label or short_number)(tick)
-        half = len(text) * _TICK_LETTER / 2
+        half = len(text) * TICK_LETTER / 2
         x = min(max(axis(tick), half), drawing.width - half)
         drawing.text(x, bottom + 16, text, "at-tick", "middle")
 
@@ -154,7 +156,7 @@ def draw_x_ticks(
 def y_axis_room(axis: Axis, label: TickLabel | None = None) -> float:
     """Return the room that the numbers of an axis along the left need."""
     longest = max(len((label or short_number)(tick)) for tick in axis.ticks(4))
-    return max(longest * _TICK_LETTER + 12.0, 46.0)
+    return max(longest * TICK_LETTER + 12.0, 46.0)
 
 
 def draw_x_axis(

@@ -16,7 +16,11 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
-from annotruth.report.charts.chart import Chart, category_colors, color_indices
+from annotruth.report.charts.chart import (
+    Chart,
+    category_colors,
+    color_indices,
+)
 from annotruth.report.consensus import (
     AgreementRow,
     CategoryBins,
@@ -32,16 +36,8 @@ _MAX_CELLS = 8
 _N_BINS = 20
 
 CHARTS = (
-    *(
-        "accuracy",
-        "agreement",
-        "annotator",
-        "calibration",
-        "categories",
-        "confusion",
-        "history",
-        "item",
-    ),
+    *("accuracy", "agreement", "annotator", "calibration", "categories", "confusion", "history"),
+    "item",
     *("items", "matches", "past_fits", "reliability", "scores", "true_scores", "workload"),
 )
 """The methods of `FitCharts`."""
@@ -123,7 +119,7 @@ class FitCharts:
 
     def past_fits(self) -> Chart:
         """Chart the reliability over all past fits of the annotators whose reliability changed most."""
-        from annotruth.report.history import past_fits_chart
+        from annotruth.report.over_time import past_fits_chart
 
         return past_fits_chart(self._fit)
 
@@ -183,21 +179,15 @@ class FitCharts:
         """Chart the confusion matrix of one annotator: labels given against labels recovered."""
         index = _index_of(annotator, self._fit.data.annotators, "annotator")
         bins = category_bins(self._fit.data, _MAX_CELLS)
-        counts = self._consensus.confusion(bins)[index]
-        recovered, given = (axis.ravel().tolist() for axis in np.indices(counts.shape))
-        data = {
-            "recovered": [bins.names[k] for k in recovered],
-            "given": [bins.names[g] for g in given],
-            "labels": counts.ravel().tolist(),
-        }
-        tips = [f"recovered {r}, given {g}: {n:,}" for r, g, n in zip(*data.values(), strict=True)]
-        return Chart(
-            name="annotator",
-            title=f"Labels of {annotator}",
-            caption="Confusion matrix: rows are recovered labels, columns the labels given. "
+        return shapes.matrix_chart(
+            "annotator",
+            f"Labels of {annotator}",
+            "Confusion matrix: rows are recovered labels, columns the labels given. "
             "A stronger color is a larger share of the row.",
-            data=data,
-            draw=lambda width: shapes.confusion_matrix(bins.names, counts, width, tips),
+            bins.names,
+            self._consensus.confusion(bins)[index],
+            ("recovered", "given", "labels"),
+            ("recovered ↓", "label given →"),
             width=400.0,
         )
 

@@ -19,7 +19,7 @@ from annotruth.report.charts.drawing import (
     y_axis_room,
 )
 
-_PANEL_WIDTH, _PANEL_HEIGHT = 280.0, 170.0
+_PANEL_WIDTH = 280.0
 TIME_LINES_WIDTH = 3 * _PANEL_WIDTH
 """The width at which three panels stand side by side."""
 
@@ -42,6 +42,20 @@ class TimeLine(NamedTuple):
         return cls(time, np.asarray(value, dtype=float), unknown, unknown)
 
 
+class Panel(NamedTuple):
+    """One line of a drawing with its axes."""
+
+    name: str  # its title
+    x: Floats
+    # the values and the ends of their intervals, which are NaN where they are not known
+    value: Floats
+    low: Floats
+    high: Floats
+    tips: Sequence[str]  # what is said of each value
+    ends: tuple[str, str]  # what stands under the first and the last value
+    changes: Sequence[float] = ()  # where a vertical line stands
+
+
 def draw_time_lines(
     lines: Mapping[str, TimeLine],
     width: float,
@@ -49,52 +63,72 @@ def draw_time_lines(
     domain: tuple[float, float] = (0.0, 1.0),
     limit: float | None = None,
 ) -> Drawing:
-    """Draw one panel per line, in rows, with a dashed line at the limit."""
-    n_columns = max(min(int(width // (_PANEL_WIDTH * 0.95)), len(lines)), 1)
-    n_rows = -(-len(lines) // n_columns)
-    drawing = Drawing(width, n_rows * _PANEL_HEIGHT)
-    times = [time.timestamp() for line in lines.values() for time in line.time]
-    span = min(times), max(times)
-    for n, (name, line) in enumerate(lines.items()):
-        left, top = (n % n_columns) * width / n_columns, (n // n_columns) * _PANEL_HEIGHT
-        y_axis = Axis(*domain, top + _PANEL_HEIGHT - 30, top + 26.0)
-        x_axis = _time_axis(span, left + y_axis_room(y_axis) - 12, left + width / n_columns - 16)
-        _draw_panel(drawing, name, line, x_axis, y_axis, limit)
+    """Draw one panel per line over a common time axis, in rows, with a dashed line at the limit."""
+    every = [time for line in lines.values() for time in line.time]
+    first, last = min(every).timestamp(), max(every).timestamp()
+    margin = 0.04 * (last - first or 1.0)
+    span = first - margin, last + margin
+    panels = []
+    for name, line in lines.items():
+        values = zip(line.time, line.value, strict=True)
+        tips = [
+            f"{name}, {short_day(time)} {time:%H:%M} UTC: {short_number(round(value, 2))}"
+            for time, value in values
+        ]
+        ends = [
+            short_day(time) if span[1] - span[0] >= _DAY else f"{time:%H:%M:%S}"
+            for time in (min(line.time), max(line.time))
+        ]
+        x = np.array([time.timestamp() for time in line.time])
+        panels.append(Panel(name, x, *line[1:], tips, (ends[0], ends[1])))
+    return draw_panels(panels, width, domain=domain, limit=limit, span=span)
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    width: float,
+    *,
+    domain: tuple[float, float] = (0.0, 1.0),
+    limit: float | None = None,
+    span: tuple[float, float] | None = None,
+    height: float = 170.0,
+) -> Drawing:
+    """Draw panels of one height in rows, with a dashed line at the limit; ``span``: of the x axis."""
+    n_columns = max(min(int(width // (_PANEL_WIDTH * 0.95)), len(panels)), 1)
+    drawing = Drawing(width, -(-len(panels) // n_columns) * height)
+    for n, panel in enumerate(panels):
+        left, top = (n % n_columns) * width / n_columns, (n // n_columns) * height
+        y_axis = Axis(*domain, top + height - 30, top + 26.0)
+        margin = 0.04 * (float(panel.x[-1] - panel.x[0]) or 1.0)
+        low, high = span or (panel.x[0] - margin, panel.x[-1] + margin)
+        right = left + width / n_columns - 16
+        _draw_panel(
+            drawing, panel, Axis(low, high, left + y_axis_room(y_axis) - 12, right), y_axis, limit
+        )
     return drawing
 
 
-def _time_axis(span: tuple[float, float], left: float, right: float) -> Axis:
-    margin = 0.04 * (span[1] - span[0] or 1.0)
-    return Axis(span[0] - margin, span[1] + margin, left, right)
-
-
 def _draw_panel(
-    drawing: Drawing, name: str, line: TimeLine, x_axis: Axis, y_axis: Axis, limit: float | None
+    drawing: Drawing, panel: Panel, x_axis: Axis, y_axis: Axis, limit: float | None
 ) -> None:
     left, right, bottom, top = x_axis.start, x_axis.end, y_axis.start, y_axis.end
-    drawing.text(left, top - 8, shorten(name, right - left))
+    drawing.text(left, top - 8, shorten(panel.name, right - left))
     for tick in (y_axis.low, (y_axis.low + y_axis.high) / 2, y_axis.high):
         css_class = "at-limit" if tick == limit else "at-grid"
         drawing.line(left, y_axis(tick), right, y_axis(tick), css_class)
         drawing.text(left - 8, y_axis(tick) + 4, short_number(tick), "at-tick", "end")
-    days = x_axis.high - x_axis.low >= _DAY
-    by_place = {time.timestamp(): time for time in line.time}
-    ends = sorted({min(by_place), max(by_place)})
-    draw_x_ticks(
-        drawing, x_axis, ends, bottom,
-        lambda tick: short_day(by_place[tick]) if days else f"{by_place[tick]:%H:%M:%S}",
-    )  # fmt: skip
-    points = [
-        (x_axis(time.timestamp()), y_axis(value))
-        for time, value in zip(line.time, line.value.tolist(), strict=True)
-    ]
-    for (x, _), low, high in zip(points, line.low, line.high, strict=True):
+    drawing.text(left, bottom + 16, panel.ends[0], "at-tick")
+    if panel.ends[1] != panel.ends[0]:
+        drawing.text(right, bottom + 16, panel.ends[1], "at-tick", "end")
+    for change in panel.changes:
+        drawing.line(x_axis(change), top, x_axis(change), bottom, "at-warn-range at-thick")
+    points = [(x_axis(x), y_axis(value)) for x, value in zip(panel.x, panel.value, strict=True)]
+    for (x, _), low, high in zip(points, panel.low, panel.high, strict=True):
         if np.isfinite(low) and np.isfinite(high):
             drawing.line(x, y_axis(low), x, y_axis(high), "at-range")
     drawing.path(points, "at-mark-line")
-    radius = 3.5 if len(points) <= 30 else 2.0
-    for time, value, (x, y) in zip(line.time, line.value, points, strict=True):
-        tip = f"{name}, {short_day(time)} {time:%H:%M} UTC: {short_number(round(value, 2))}"
+    radius = 3.0 if len(points) <= 30 else 2.0
+    for (x, y), tip in zip(points, panel.tips, strict=True):
         drawing.circle(x, y, radius, "at-mark", tip=tip)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +22,7 @@ from annotruth.report.charts.fit_charts import (
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.charts.shapes import Intervals, dumbbells
-from annotruth.report.charts.win_matrix import matrix_data, win_matrix
+from annotruth.report.charts.shapes import Intervals, dumbbells, win_matrix
 from annotruth.report.render import as_sentence
 
 MAX_NAMED = 60
@@ -79,7 +80,7 @@ class RankCharts:
             name="wins",
             title="Who was preferred to whom",
             caption=caption + " A small screen shows fewer.",
-            data=matrix_data(names, wins, ties),
+            data=_pair_data(names, wins, ties),
             draw=lambda width: win_matrix(names, wins, ties, width),
             width=FULL_WIDTH if n > 12 else 560.0,
         )
@@ -209,6 +210,22 @@ def win_counts(fit: RankFit, items: Codes) -> tuple[Floats, Floats]:
     wins = count(LEFT) + count(RIGHT).T
     ties = count(TIE)
     return wins, ties + ties.T
+
+
+def _pair_data(names: Sequence[str], wins: Floats, ties: Floats) -> dict[str, list[object]]:
+    """Return the table behind the win matrix, one row per pair that was compared."""
+    above: Codes = np.argwhere(np.triu(wins + wins.T + ties, 1))
+    return {
+        "item": [names[k] for k, _ in above],
+        "other": [names[g] for _, g in above],
+        "wins": [int(wins[k, g]) for k, g in above],
+        "losses": [int(wins[g, k]) for k, g in above],
+        "ties": [int(ties[k, g]) for k, g in above],
+        "share": [
+            float((wins[k, g] + ties[k, g] / 2.0) / (wins[k, g] + wins[g, k] + ties[k, g]))
+            for k, g in above
+        ],
+    }
 
 
 def outcome_counts(fit: RankFit) -> tuple[Codes, Codes, Codes]:

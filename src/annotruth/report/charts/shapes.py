@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.report.charts.chart import NORMAL_WIDTH, Chart
 from annotruth.report.charts.drawing import (
+    TICK_LETTER,
     Axis,
     Drawing,
     draw_x_axis,
@@ -21,6 +24,10 @@ from annotruth.report.charts.drawing import (
 
 _ROW_HEIGHT = 20.0
 _PIXELS_PER_INTERVAL = 2.5  # at least, where many are drawn side by side
+_MAX_DOTS = 800
+_MAX_PAIR_SIDE = 40.0
+_MAX_WIN_SIDE = 34.0
+_MIN_WIN_SIDE = 12.0  # at least, for the numbers above the columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +80,11 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
     for k, name in enumerate(intervals.names):
         y = 6 + _ROW_HEIGHT * (k + 0.5)
         drawing.text(left - 8, y + 4, shorten(name, left), "at-text", "end")
-
-        def row(y: float = y, k: int = k) -> None:
-            low, high = intervals.ends(k)
+        low, high = intervals.ends(k)
+        with drawing.group(intervals.tip(k) + (" · drop" if intervals.flagged[k] else "")):
             drawing.rect(left, y - _ROW_HEIGHT / 2, width - left, _ROW_HEIGHT, "at-target")
             drawing.line(axis(low), y, axis(high), y, _line_class(intervals.flagged[k]))
             drawing.circle(axis(intervals.value[k]), y, 4, _dot_class(intervals.flagged[k]))
-
-        drawing.group(intervals.tip(k) + (" · drop" if intervals.flagged[k] else ""), row)
     return drawing
 
 
@@ -98,13 +102,10 @@ def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Dr
     if intervals.limit is not None:
         drawing.line(left, y(intervals.limit), width - 6, y(intervals.limit), "at-limit")
     for k in thinned(n, width):
-
-        def bar(k: int = k) -> None:
-            low, high = intervals.ends(k)
+        low, high = intervals.ends(k)
+        with drawing.group(intervals.tip(k)):
             drawing.line(x(k + 1), y(low), x(k + 1), y(high), _line_class(intervals.flagged[k]))
             drawing.circle(x(k + 1), y(intervals.value[k]), 2.2, _dot_class(intervals.flagged[k]))
-
-        drawing.group(intervals.tip(k), bar)
     return drawing
 
 
@@ -183,18 +184,15 @@ def paired_bars(
     for k, name in enumerate(names):
         y = top + height * k
         drawing.text(left - 8, y + height / 2 + 2, shorten(name, left), "at-text", "end")
-
-        def bars(k: int = k, y: float = y) -> None:
+        share = given[k] if recovered is None else recovered[k]
+        with drawing.group(tips[k]):
             drawing.rect(0, y, width, height, "at-target")
-            share = given[k] if recovered is None else recovered[k]
             drawing.rect(
                 left, y + 4, axis(share) - left, 14 if recovered is None else 12, css_classes[k]
             )
             if recovered is not None:
                 drawing.rect(left, y + 17, axis(given[k]) - left, 6, "at-given")
             drawing.text(axis(share) + 6, y + 15, f"{share:.1%}", "at-tick")
-
-        drawing.group(tips[k], bars)
     drawing.line(left, top, left, top + height * len(names) + 2, "at-base")
     return drawing
 
@@ -208,6 +206,29 @@ def confusion_matrix(
     share = counts / np.where(rows > 0, rows, 1)
     texts = [_short_count(count) for count in counts.ravel().tolist()]
     return heatmap(names, names, share, width, tips, titles, texts)
+
+
+def matrix_chart(
+    name: str, title: str, caption: str, names: Sequence[str], counts: Any,
+    keys: tuple[str, str, str], titles: tuple[str, str], *, tips: Sequence[str] = (),
+    width: float = NORMAL_WIDTH,
+) -> Chart:  # fmt: skip
+    """Chart counts of two codings: what rows, columns and counts are in the data, and titles."""
+    rows, columns = ([names[k] for k in axis.ravel()] for axis in np.indices(counts.shape))
+    row, column, count = keys
+    data = {row: rows, column: columns, count: counts.ravel().tolist()}
+    texts = tips or [
+        f"{row} {r}, {column} {c}: {n:,}" for r, c, n in zip(*data.values(), strict=True)
+    ]
+    shown = np.asarray(counts).round().astype(np.int64)
+    return Chart(
+        name,
+        title,
+        caption,
+        data,
+        lambda width: confusion_matrix(names, shown, width, texts, titles),
+        width=width,
+    )
 
 
 def heatmap(
@@ -270,3 +291,127 @@ def _line_class(flagged: bool) -> str:
 
 def _dot_class(flagged: bool) -> str:
     return "at-warn" if flagged else "at-mark"
+
+
+def pair_triangle(
+    names: Sequence[str], share: Floats, width: float, tips: Sequence[Sequence[str]]
+) -> Drawing:
+    """Draw a square with its number for each pair: row i has those with the names above it.
+
+    The name of a row stands to its right, above the squares of its column. So there is room for
+    the names and the numbers of 15 models on a phone.
+
+    ``names``: the names, in the order of the rows.
+    ``share``: names x names: at most 1, of which the lower triangle is drawn; nan stays empty.
+    ``tips``: names x names: what each square shows as its tip.
+    """
+    n = len(names)
+    room = text_width(names, width * 0.45)
+    side = min((width - room) / max(n - 1, 1), _MAX_PAIR_SIDE)
+    height = max(side, 16.0)
+    drawing = Drawing(width, height * n + 4)
+    drawn = share[np.tril_indices(n, -1)]
+    lowest = min(float(np.nanmin(drawn, initial=1.0)), 0.99)
+    for i, name in enumerate(names):
+        y = height * i + 2
+        for j in np.flatnonzero(~np.isnan(share[i, :i])).tolist():
+            darkness = (float(share[i, j]) - lowest) / (1.0 - lowest)
+            text = hundredths(float(share[i, j]))
+            drawing.shade(side * j, y, side - 1, 0.08 + 0.92 * darkness, tips[i][j], text)
+        drawing.text(side * i + 4, y + height / 2 + 3, shorten(name, room))
+    return drawing
+
+
+def hundredths(share: float) -> str:
+    """Return a share in hundredths, rounded down so that only 1 itself is equality: "="."""
+    return "=" if share >= 1.0 - 1e-12 else f"{np.floor(100.0 * share):.0f}"
+
+
+def fitting_items(n: int, names: Sequence[str], width: float) -> int:
+    """Return how many of n items a matrix of this width has room for, the first of them."""
+    return min(n, int((width - _win_room(names, width) - 4) / _MIN_WIN_SIDE))
+
+
+def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -> Drawing:
+    """Draw a square per pair: blue where the item of the row was preferred, orange where not.
+
+    ``names``: the names of the items, best first; columns have their numbers.
+    ``wins``: items x items: how often the item of the row was preferred to that of the column.
+    ``ties``: items x items: how often neither was.
+    ``width``: the width of the drawing; only the first items are drawn if there is no room for all.
+    """
+    n = fitting_items(len(names), names, width)
+    left, top = _win_room(names, width), 22.0
+    side = min((width - left - 4) / n, _MAX_WIN_SIDE)
+    drawing = Drawing(width, top + side * n + 6)
+    every = 1 if side >= 2.4 * TICK_LETTER or n < 10 else 2
+    for k in range(n):
+        middle = side * (k + 0.5)
+        if k % every == 0:
+            drawing.text(left + middle, top - 7, str(k + 1), "at-tick", "middle")
+        label = shorten(names[k], left - 26)
+        drawing.text(left - 24, top + middle + 4, label, anchor="end")
+        drawing.text(left - 4, top + middle + 4, str(k + 1), "at-tick", "end")
+    votes = wins + wins.T + ties
+    for k, g in zip(*np.nonzero(votes[:n, :n]), strict=True):
+        share = (wins[k, g] + ties[k, g] / 2.0) / votes[k, g]
+        tip = _win_tip(names[k], names[g], wins[k, g], wins[g, k], ties[k, g])
+        x, y = left + side * g + 0.5, top + side * k + 0.5
+        drawing.balance(x, y, side - 1, float(share), tip, _percentage(float(share), side))
+    drawing.rect(left, top, side * n, side * n, "at-frame")
+    return drawing
+
+
+def _win_room(names: Sequence[str], width: float) -> float:
+    """Return the width of the names and numbers left of the matrix."""
+    return text_width(names, width * (0.26 if width > 500 else 0.36)) + 26
+
+
+def _win_tip(name: str, other: str, wins: float, losses: float, ties: float) -> str:
+    text = f"{name} over {other}: {wins:.0f} to {losses:.0f}"
+    return f"{text}, {ties:.0f} tied" if ties else text
+
+
+def _percentage(share: float, side: float) -> str:
+    """Return the percentage of votes for the item of the row where the square has room for it."""
+    text = f"{100.0 * share:.0f}"
+    return text if side >= 22 and len(text) * TICK_LETTER <= side - 4 else ""
+
+
+def scatter_chart(
+    name: str, title: str, caption: str, data: Mapping[str, Sequence[Any]],
+    tips: Sequence[str], titles: tuple[str, str], *, diagonal: bool = False,
+    same_scale: bool = True,
+) -> Chart:  # fmt: skip
+    """Return dots at the second and third column of the data; the diagonal is where both are equal."""
+    _, xs, ys = (np.asarray(column) for column in data.values())
+    drawn = np.arange(len(xs))
+    if len(xs) > _MAX_DOTS:
+        drawn = np.linspace(0, len(xs) - 1, _MAX_DOTS).round().astype(np.int64)
+        caption += f" {len(xs):,} are too many to draw: {_MAX_DOTS:,} are, evenly from the list."
+    both = np.concatenate([xs, ys])
+    x_ends, y_ends = (_ends(both),) * 2 if same_scale else (_ends(xs), _ends(ys))
+
+    def draw(width: float) -> Drawing:
+        drawing = Drawing(width, 320)
+        top, bottom = 24.0, 276.0
+        y = Axis(*y_ends, bottom, top)
+        left = y_axis_room(y)
+        x = Axis(*x_ends, left + 6, width - 16)
+        draw_y_axis(drawing, y, left, width - 16, title=titles[1])
+        draw_x_axis(drawing, x, top, bottom, title=titles[0])
+        if diagonal:
+            low, high = x_ends
+            drawing.line(x(low), y(low), x(high), y(high), "at-limit")
+        for k in drawn.tolist():
+            drawing.circle(x(xs[k]), y(ys[k]), 3, "at-dot", tip=tips[k])
+        return drawing
+
+    kept = {key: [column[k] for k in drawn.tolist()] for key, column in data.items()}
+    return Chart(name=name, title=title, caption=caption, data=kept, draw=draw)
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """Return the ends of an axis for values, which may all be equal."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)

@@ -6,8 +6,6 @@ its time. Argilla sends the events of all datasets to every webhook.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from annotruth.io.formats.text_tools import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
@@ -40,53 +38,41 @@ class Argilla(Platform):
         verify_standard(standard_key(secret), message.headers, message.body, message.received)
 
     def events(self, action: str, payload: Fields, project: HookProject) -> HookEvents:
-        """Return the event of a response."""
+        """Return the event of a response; one that is not submitted, or empty, counts as deleted."""
         self.refuse_comparisons(project)
         response = object_of(payload.get("data"), "data")
         sent = time_of(payload.get("timestamp"))
         if action == "response.deleted":
-            return HookEvents([_deletion(response, sent)])
-        if not _is_of_dataset(response, project):
-            return UNKNOWN
-        return HookEvents([_event(response, project, sent)])
-
-
-def _deletion(response: Fields, sent: datetime | None) -> LabelEvent:
-    number = text_of(response.get("id"), "id of the response")
-    return LabelEvent(
-        annotation=number, event_id=event_id(number, "deleted"), submitted=sent, deleted=True
-    )
-
-
-def _is_of_dataset(response: Fields, project: HookProject) -> bool:
-    wanted = project.settings.get("dataset")
-    if wanted is None:
-        return True
-    asked = object_of(response.get("record"), "record")
-    dataset = object_of(asked.get("dataset"), "dataset")
-    return wanted in (dataset.get("id"), dataset.get("name"))
-
-
-def _event(response: Fields, project: HookProject, sent: datetime | None) -> LabelEvent:
-    """Return the event of a response; one that is not submitted, or empty, counts as deleted."""
-    number = text_of(response.get("id"), "id of the response")
-    asked = object_of(response.get("record"), "record")
-    item = asked.get("external_id") or asked.get("id")
-    user = text_of(object_of(response.get("user"), "user").get("id"), "id of the user")
-    label = _label(response, project)
-    submitted = time_of(response.get("updated_at")) or sent
-    answer = text_of(item, "id of the record"), user, label
-    return LabelEvent(
-        *answer,
-        event_id=state_id(number, submitted, *answer),
-        annotation=number,
-        submitted=submitted,
-        deleted=not label,
-    )
+            number = text_of(response.get("id"), "id of the response")
+            event = LabelEvent(
+                annotation=number, event_id=event_id(number, "deleted"), submitted=sent
+            )
+            return HookEvents([event._replace(deleted=True)])
+        asked = object_of(response.get("record"), "record")
+        wanted = project.settings.get("dataset")
+        if wanted is not None:
+            dataset = object_of(asked.get("dataset"), "dataset")
+            if wanted not in (dataset.get("id"), dataset.get("name")):
+                return UNKNOWN
+        number = text_of(response.get("id"), "id of the response")
+        item = text_of(asked.get("external_id") or asked.get("id"), "id of the record")
+        user = text_of(object_of(response.get("user"), "user").get("id"), "id of the user")
+        label = _label(response, project)
+        submitted = time_of(response.get("updated_at")) or sent
+        event = LabelEvent(
+            item,
+            user,
+            label,
+            event_id=state_id(number, submitted, item, user, label),
+            annotation=number,
+            submitted=submitted,
+            deleted=not label,
+        )
+        return HookEvents([event])
 
 
 def _label(response: Fields, project: HookProject) -> str:
-    """Return the answer to the question, an empty text for none."""
+    """Return the label given to the question, an empty text for none."""
     responses = responses_of({"responses": [dict(response)]})
     given = {one.question: one.answer for one in responses if one.status not in NOT_SUBMITTED}
     if not given:

@@ -30,7 +30,7 @@ from annotruth.serve.hooks.message import (
     time_of,
     verify_hex,
 )
-from annotruth.serve.outgoing import PlatformClient, PlatformError, TokenAuth
+from annotruth.serve.outgoing import PlatformClient, PlatformError, token_auth
 from annotruth.serve.store.tables import LabelEvent
 
 SIGNATURE_HEADER = "X-Signature-256"
@@ -71,7 +71,7 @@ class Cvat(Platform):
 
             def still_exists(annotation: str) -> bool:
                 job = annotation.partition(":")[0]
-                return job not in read_ids and client.has_job(job)
+                return job not in read_ids and client.exists(f"/api/jobs/{job}")
 
             labels = client.labels()
             found = (each for job in read for each in _annotations(client, job, labels))
@@ -87,7 +87,7 @@ class CvatProject(PlatformClient):
     def __init__(self, settings: Fields, **options: Any) -> None:
         token = str(settings["token"])
         scheme = "Token" if _LEGACY_TOKEN.fullmatch(token) else "Bearer"
-        auth = TokenAuth(f"{scheme} {token}")
+        auth = token_auth(f"{scheme} {token}")
         self._number = int(settings["project"])
         super().__init__("CVAT", str(settings["url"]), auth, **options)
 
@@ -109,10 +109,6 @@ class CvatProject(PlatformClient):
         """Return what the frames of a job are."""
         content = self.get(f"/api/jobs/{job}/data/meta")
         return content if isinstance(content, dict) else {}
-
-    def has_job(self, job: str) -> bool:
-        """Return whether a job still exists."""
-        return self.exists(f"/api/jobs/{job}")
 
     def _pages(self, path: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         page = 1

@@ -38,7 +38,7 @@ from annotruth.serve.hooks.message import (
     time_of,
     verify_secret,
 )
-from annotruth.serve.outgoing import PlatformClient, PlatformError, TokenAuth
+from annotruth.serve.outgoing import PlatformClient, PlatformError, token_auth
 from annotruth.serve.store.tables import LabelEvent
 
 _TITLE = "Label Studio"
@@ -102,7 +102,7 @@ class LabelStudioProject(PlatformClient):
     def __init__(self, settings: Fields, **options: Any) -> None:
         url, token = str(settings["url"]), str(settings["token"])
         is_personal = token.count(".") == 2  # a JSON web token
-        auth = AccessTokenAuth(token, url) if is_personal else TokenAuth(f"Token {token}")
+        auth = AccessTokenAuth(token, url) if is_personal else token_auth(f"Token {token}")
         self.number = int(settings["project"])
         super().__init__(_TITLE, url, auth, **options)
 
@@ -139,10 +139,6 @@ class LabelStudioProject(PlatformClient):
         if not isinstance(content, dict):
             raise PlatformError(f"{_TITLE} returned no project ({shown(content)})")
         return content
-
-    def choose_model(self, version: str) -> None:
-        """Make the Data Manager show the scores of a model's predictions."""
-        self.patch(f"/api/projects/{self.number}/", {"model_version": version})
 
     def add_predictions(self, predictions: Sequence[Fields]) -> int:
         """Add predictions, and return how many Label Studio took; it leaves out invalid ones."""
@@ -186,7 +182,9 @@ class LabelStudio(Platform):
         The deletion of a task names neither its annotations nor its item, so the project is polled.
         """
         if action in _GIVEN:
-            return _given(payload, project)
+            found = [read_annotation(*each, project) for each in _pairs(payload)]
+            gold = {item: label for each in found for item, label in each.gold.items()}
+            return HookEvents([each.event for each in found if each.event], gold)
         if action == "ANNOTATIONS_DELETED":
             return HookEvents([_deletion(number) for number in _ids(payload.get("annotations"))])
         return HookEvents([], needs_poll=True)
@@ -207,7 +205,7 @@ def _deletion(annotation: str) -> LabelEvent:
     return LabelEvent(annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True)
 
 
-def annotation_event(task: Fields, annotation: Fields, project: HookProject) -> LabelEvent:
+def read_annotation(task: Fields, annotation: Fields, project: HookProject) -> PolledAnnotation:
     """Return the event of an annotation's present state, whether a message or an export has it.
 
     The id depends on the state alone: found by polling after a message came, it is the same event.
@@ -216,9 +214,11 @@ def annotation_event(task: Fields, annotation: Fields, project: HookProject) -> 
     number = text_of(annotation.get("id"), "id of the annotation")
     submitted = time_of(annotation.get("updated_at") or annotation.get("created_at"))
     answer = _answer(task, annotation, project)
-    is_vote = bool(answer.label) and not is_skipped(annotation)
-    is_vote = is_vote and not (is_gold(annotation) and project.kind == "labels")
-    return LabelEvent(
+    is_skipped = annotation.get("was_cancelled") or annotation.get("skipped")
+    is_gold = bool(annotation.get("ground_truth")) and project.kind == "labels"
+    has_label = bool(answer.label) and not is_skipped
+    is_vote = has_label and not is_gold
+    event = LabelEvent(
         item=answer.item,
         annotator=answer.annotator,
         label=answer.label if is_vote else "",
@@ -229,33 +229,8 @@ def annotation_event(task: Fields, annotation: Fields, project: HookProject) -> 
         submitted=submitted,
         deleted=not is_vote,
     )
-
-
-def known_truth(task: Fields, annotation: Fields, project: HookProject) -> dict[str, str]:
-    """Return the item and its label if an annotation is a known truth (ground truth)."""
-    if project.kind != "labels" or not is_gold(annotation) or is_skipped(annotation):
-        return {}
-    answer = _answer(task, annotation, project)
-    return {answer.item: answer.label} if answer.label else {}
-
-
-def is_skipped(annotation: Fields) -> bool:
-    """Return whether the annotator skipped the task."""
-    return bool(annotation.get("was_cancelled") or annotation.get("skipped"))
-
-
-def is_gold(annotation: Fields) -> bool:
-    """Return whether an annotation is marked as ground truth."""
-    return bool(annotation.get("ground_truth"))
-
-
-def _given(payload: Fields, project: HookProject) -> HookEvents:
-    events: list[LabelEvent] = []
-    gold: dict[str, str] = {}
-    for task, annotation in _pairs(payload):
-        events.append(annotation_event(task, annotation, project))
-        gold |= known_truth(task, annotation, project)
-    return HookEvents(events, gold)
+    gold = {answer.item: answer.label} if has_label and is_gold else {}
+    return PolledAnnotation(str(annotation.get("id")), event, gold)
 
 
 def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
@@ -309,11 +284,7 @@ def _answer(task: Fields, annotation: Fields, project: HookProject) -> _Answer:
 def _annotations(tasks: Iterable[Fields], project: HookProject) -> Iterator[PolledAnnotation]:
     for task in tasks:
         for annotation in annotations_of(dict(task)):
-            number = str(annotation.get("id"))
             try:
-                event = annotation_event(task, annotation, project)
-                gold = known_truth(task, annotation, project)
+                yield read_annotation(task, annotation, project)
             except InputError as error:
-                yield PolledAnnotation(number, None, problem=str(error))
-            else:
-                yield PolledAnnotation(number, event, gold)
+                yield PolledAnnotation(str(annotation.get("id")), None, problem=str(error))

@@ -8,7 +8,6 @@ label in a project of Label Studio, with its confidence as the score, by which t
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +19,6 @@ import pyarrow as pa
 from annotruth.errors import AnnotruthError, InputError, counted, listed
 from annotruth.io.formats.label_studio import item_of
 from annotruth.io.tasks import ControlType, LabelControl, make_predictions
-from annotruth.models.result import Fit
 from annotruth.models.storage.folder import load_fit
 from annotruth.observations.scale import Scale
 from annotruth.serve.hooks.label_studio import LabelStudioProject
@@ -34,7 +32,7 @@ from annotruth.serve.hooks.message import (
     time_of,
 )
 from annotruth.serve.hooks.platforms import PLATFORMS, can_poll
-from annotruth.serve.store.database import Database, DatabaseUnavailableError
+from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
     AnnotationState,
     annotation_states,
@@ -114,7 +112,7 @@ def write_back(
         for task, before in tasks.get(name, ()):
             if not before:
                 new.append({"task": task, **prediction})
-            elif _is_same(before[0], prediction):
+            elif _is_near(before[0], prediction) and _value(before[0]) == _value(prediction):
                 n_unchanged += 1
             else:
                 client.change_prediction(before[0]["id"], prediction)
@@ -124,7 +122,8 @@ def write_back(
     starts = range(0, len(new), _AT_ONCE)
     n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
     if not settings.get("model_version") and n_added + n_changed + n_unchanged:
-        client.choose_model(MODEL_VERSION)
+        # The Data Manager then shows the scores of these predictions.
+        client.patch(f"/api/projects/{client.number}/", {"model_version": MODEL_VERSION})
     return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
 
 
@@ -162,14 +161,12 @@ def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
     return found
 
 
-def _is_same(before: Fields, prediction: Fields) -> bool:
-    """Return whether a prediction has the label and, nearly, the score that it had before."""
+def _is_near(before: Fields, prediction: Fields) -> bool:
+    """Return whether a prediction has nearly the score that it had before."""
     old, new = before.get("score"), prediction["score"]
     if isinstance(old, int | float) and isinstance(new, int | float):
-        is_near = abs(old - new) < _SCORE_STEP
-    else:
-        is_near = old is new
-    return is_near and _value(before) == _value(prediction)
+        return abs(old - new) < _SCORE_STEP
+    return old is new
 
 
 def _value(prediction: Fields) -> Any:
@@ -195,39 +192,14 @@ class Polled(NamedTuple):
         return f"{self.n_missing:,} missing, {self.n_changed:,} changed, {self.n_deleted:,} deleted"
 
 
-class BackgroundPolling:
-    """Polls what is due in a thread of its own, because platforms may take minutes to answer.
+def poll_due(
+    database: Database, data_dir: Path, now: datetime | None = None, **options: Any
+) -> None:
+    """Poll the connections whose turn it is, and write predictions back where there are new ones.
 
-    The worker calls it again and again; a call returns at once, and does nothing while the last poll
-    is not at its end. The options are those of `PlatformClient`, such as ``allow_private``.
+    The options are those of `PlatformClient`, such as ``allow_private``.
     """
-
-    def __init__(self, database: Database, data_dir: Path, **options: Any) -> None:
-        self._database, self._data_dir, self._options = database, data_dir, options
-        self._thread: threading.Thread | None = None
-
-    def __call__(self) -> None:
-        """Start to poll what is due, unless the last poll still runs."""
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._poll, name="polling", daemon=True)
-            self._thread.start()
-
-    def wait(self) -> None:
-        """Wait for the end of a poll that runs."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def _poll(self) -> None:
-        try:
-            poll_due(self._database, self._data_dir, utc_now(), **self._options)
-        except DatabaseUnavailableError:
-            pass  # the worker's loop reports it
-        except Exception:
-            _LOGGER.exception("polling failed")
-
-
-def poll_due(database: Database, data_dir: Path, now: datetime, **options: Any) -> None:
-    """Poll the connections whose turn it is, and write predictions back where there are new ones."""
+    now = utc_now() if now is None else now
     with database.connect() as connection:
         projects = {each.id: each for each in list_projects(connection)}
         connections = [
@@ -305,7 +277,9 @@ def _predict_if_due(
     try:
         fit = load_fit(snapshots_folder(data_dir) / latest.folder)
         if fit.kind == "labels":
-            written = write_predictions_back(fit, to.settings, **options)
+            with LabelStudioProject(to.settings, **options) as client:
+                question = to.settings.get("question")
+                written = write_back(client, fit.item_table(), fit.data.scale, question=question)
             error = f"predictions: {written.summary}" if written.n_refused else ""
         cursor[VERSION] = latest.version
     except Exception as problem:  # noqa: BLE001 (as above)
@@ -314,13 +288,6 @@ def _predict_if_due(
     cursor[PREDICT_AFTER] = (now + max(PREDICT_EVERY, rest)).isoformat()
     with database.begin() as connection:
         keep_contact(connection, to.id, now, error=error, cursor=cursor)
-
-
-def write_predictions_back(fit: Fit, settings: Fields, **options: Any) -> WrittenBack:
-    """Write the predictions of a fit to the project of Label Studio that the settings name."""
-    with LabelStudioProject(settings, **options) as label_studio:
-        question = settings.get("question")
-        return write_back(label_studio, fit.item_table(), fit.data.scale, question=question)
 
 
 def reconcile(
@@ -350,13 +317,17 @@ def reconcile(
             gold |= each.gold
     n_given = len(events)
     events += _deletions(known, seen, state.still_exists)
+    summary = ""
+    if problems:
+        annotations = counted(len(problems), "annotation")
+        summary = f"{annotations} could not be read, the first because: {problems[0]}"
     return Polled(
         events,
         gold,
         n_missing=n_missing,
         n_changed=n_given - n_missing,
         n_deleted=len(events) - n_given,
-        problem=_summary(problems),
+        problem=summary,
     )
 
 
@@ -385,10 +356,3 @@ def _deletions(
         for name in gone[:_MAX_DELETIONS]
         if not still_exists(name)
     ]
-
-
-def _summary(problems: list[str]) -> str:
-    if not problems:
-        return ""
-    annotations = counted(len(problems), "annotation")
-    return f"{annotations} could not be read, the first because: {problems[0]}"

@@ -111,15 +111,16 @@ class HookReceiver:
         self, sender: PlatformConnection, project: Project, said: HookEvents
     ) -> Received:
         if said.gold:
-            await run_in_threadpool(self._set_gold, project, said)
+
+            def set_known_truths() -> None:
+                with self._context.database.begin() as connection:
+                    set_gold(connection, project.id, said.gold)
+
+            await run_in_threadpool(set_known_truths)
         if not said.events:
             return Received(known=said.is_known)
         appended = await self._context.ingest.append(project, sender.source, said.events)
         return Received(appended.n_new, appended.n_repeated)
-
-    def _set_gold(self, project: Project, said: HookEvents) -> None:
-        with self._context.database.begin() as connection:
-            set_gold(connection, project.id, said.gold)
 
     async def _keep(
         self,
@@ -136,13 +137,12 @@ class HookReceiver:
             return
         self._contacts[sender.id] = now, error
         cursor = {REQUESTED: now.isoformat()} if needs_poll else {}
-        await run_in_threadpool(self._write_contact, sender.id, now, error, cursor)
 
-    def _write_contact(
-        self, number: int, now: datetime, error: str, cursor: dict[str, Any]
-    ) -> None:
-        with self._context.database.begin() as connection:
-            keep_contact(connection, number, now, error=error, cursor=cursor)
+        def write() -> None:
+            with self._context.database.begin() as connection:
+                keep_contact(connection, sender.id, now, error=error, cursor=cursor)
+
+        await run_in_threadpool(write)
 
 
 def _is_signed(sender: PlatformConnection, message: HookMessage) -> bool:

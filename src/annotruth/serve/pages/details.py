@@ -24,7 +24,7 @@ from annotruth.serve.pages.lists import category
 from annotruth.serve.pages.overview import MAX_POINTS
 from annotruth.serve.pages.tables import (
     Column,
-    LabelTables,
+    LabelSnapshotTables,
     PagedTable,
     RankTables,
     SnapshotTables,
@@ -69,7 +69,7 @@ def _page(frame: Frame, title: str, tab: str, **values: Any) -> str:
 def item_page(
     frame: Frame,
     item: str,
-    tables: LabelTables | None = None,
+    tables: LabelSnapshotTables | None = None,
     *,
     labels: Sequence[StoredEvent] = (),
     past: Sequence[StoredEvent] = (),
@@ -137,7 +137,7 @@ def content_sources(content: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _item_facts(
-    tables: LabelTables, row: Mapping[str, Any], gold: str | None, leases: Sequence[str]
+    tables: LabelSnapshotTables, row: Mapping[str, Any], gold: str | None, leases: Sequence[str]
 ) -> list[Fact]:
     rows: list[Fact] = []
     if row.get("label") is not None:
@@ -160,7 +160,7 @@ def _labels_of_item(
     frame: Frame,
     item: str,
     labels: Sequence[StoredEvent],
-    tables: LabelTables | None,
+    tables: LabelSnapshotTables | None,
     code: int | None,
 ) -> PagedTable:
     """Return the table of who said what, with what the snapshot says about it."""
@@ -185,7 +185,7 @@ def _labels_of_item(
     return PagedTable("Who said what", columns, rows, query, len(rows))
 
 
-def _said(tables: LabelTables, code: int, name: str) -> dict[str, dict[str, Any]]:
+def _said(tables: LabelSnapshotTables, code: int, name: str) -> dict[str, dict[str, Any]]:
     """Return, by annotator, what the snapshot says of the label and of the annotator."""
     data, said = tables.fit.data, {}
     for at in tables.labels_of_item(code).tolist():
@@ -270,7 +270,7 @@ def annotator_page(
         return _page(frame, annotator, "annotators", waiting="They are in no snapshot yet.")
     row = tables.annotators.slice(code, 1).to_pylist()[0]
     charts = _history_charts(annotator, history, tables)
-    if isinstance(tables, LabelTables):
+    if isinstance(tables, LabelSnapshotTables):
         charts.append(tables.charts.annotator(tables.fit.data.annotators[code].as_py()))
     return _page(
         frame,
@@ -307,7 +307,7 @@ def _labels_of_annotator(
     default = "p_serious" if serious else columns[0].key
     query = TableQuery.parse(frame.address("annotator"), asked, columns, default)
     rows, total = chosen_rows(given, query, ids=columns[0].key)
-    if isinstance(tables, LabelTables):
+    if isinstance(tables, LabelSnapshotTables):
         stored = events([row["item"] for row in rows])
         for row in rows:
             if row["item"] in stored:
@@ -317,7 +317,7 @@ def _labels_of_annotator(
     return PagedTable("Labels", columns, rows, query, total)
 
 
-def _labels(tables: LabelTables, code: int) -> pa.Table:
+def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
     """Return the labels of an annotator in the snapshot."""
     data, consensus = tables.fit.data, tables.consensus
     at = np.flatnonzero(data.annotator == code)

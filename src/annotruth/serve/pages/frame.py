@@ -26,7 +26,8 @@ from annotruth.observations import Scale
 from annotruth.report.charts.chart import CLASS_COLORS, category_colors, color_rules
 from annotruth.report.charts.drawing import Axis, Drawing
 from annotruth.report.charts.over_time import short_day
-from annotruth.report.render import Renderer, asset, page_style, script_of, with_code
+from annotruth.report.page import asset, page_style, script_of
+from annotruth.report.render import Renderer, with_code
 
 STATIC = "/static"
 """Where static files are served."""
@@ -121,7 +122,7 @@ def message_page(
 ) -> str:
     """Return a page with one message, such as that of an error."""
     values = {"text": text, "lead": True, "with_link": with_link, "login": False, **values}
-    return render(frame, "message.html", title, **values)
+    return render(frame, "frame.html", title, **values)
 
 
 def login_page(*, wrong: bool = False) -> str:
@@ -179,7 +180,7 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-class Link(NamedTuple):
+class PageLink(NamedTuple):
     """A cell that is a link; a text without an address."""
 
     address: str
@@ -294,7 +295,7 @@ def static_file(name: str) -> StaticFile:
     if name == STYLE:
         return StaticFile(page_style(CLASS_COLORS) + _own("serve.css"), "text/css")
     if name == SCRIPT:
-        parts = (asset("tips.js"), asset("theme.js"), _own("serve.js"))
+        parts = (asset("theme.js"), _own("serve.js"))
         return StaticFile(script_of(parts), "text/javascript")
     if found := _COLORS.fullmatch(name):
         return StaticFile(_ordinal_colors(int(found[1])), "text/css")

@@ -14,12 +14,12 @@ from annotruth.analyses.advice.items import ITEM_STATUS
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.report.charts.chart import Chart
 from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, RANK_HEADINGS, READOUT_TIPS
-from annotruth.serve.pages.frame import Category, Frame, Link, Mark, bars, list_page, trend
+from annotruth.serve.pages.frame import Category, Frame, Mark, PageLink, bars, list_page, trend
 from annotruth.serve.pages.tables import (
     CODE,
     ROWS_PER_PAGE,
     Column,
-    LabelTables,
+    LabelSnapshotTables,
     PagedTable,
     RankTables,
     SnapshotTables,
@@ -152,7 +152,7 @@ def _annotator_columns(tables: SnapshotTables) -> list[Column]:
 
 def _annotator_charts(tables: SnapshotTables) -> list[Chart]:
     try:
-        if isinstance(tables, LabelTables) and tables.fit.accuracy is not None:
+        if isinstance(tables, LabelSnapshotTables) and tables.fit.accuracy is not None:
             return [tables.charts.accuracy()]
         return [tables.charts.reliability()]
     except AnnotruthError:  # the model gives no reliability
@@ -167,7 +167,7 @@ def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -
     query = TableQuery.parse(frame.address("items"), asked, columns, default)
     picked = "" if is_ranking else "status"
     rows, total = chosen_rows(tables.items, query, ids="item", picked=picked)
-    if isinstance(tables, LabelTables):
+    if isinstance(tables, LabelSnapshotTables):
         for row in rows:
             row["distribution"] = _distribution(tables, row[CODE])
             row["label"] = category(tables, row["label"]) if "label" in row else None
@@ -189,7 +189,7 @@ def _ranking_columns(tables: RankTables) -> list[Column]:
     return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
 
 
-def _columns(tables: LabelTables) -> list[Column]:
+def _columns(tables: LabelSnapshotTables) -> list[Column]:
     """Return the columns of the table of items: what the model estimates."""
     wanted = [
         Column("item", "Item"),
@@ -212,12 +212,12 @@ def _columns(tables: LabelTables) -> list[Column]:
     return [column for column in wanted if column.key in known]
 
 
-def category(tables: LabelTables, code: int) -> Category:
+def category(tables: LabelSnapshotTables, code: int) -> Category:
     """Return a category with its color."""
     return Category(tables.names[code], tables.colors[code])
 
 
-def _distribution(tables: LabelTables, code: int) -> Mark | None:
+def _distribution(tables: LabelSnapshotTables, code: int) -> Mark | None:
     """Return the recovered distribution of an item as small bars."""
     theta = tables.fit.distribution
     if theta is None:
@@ -309,20 +309,20 @@ def alerts_page(
         "under": "When the verdict on an annotator changes, agreement falls, or items are finished.",
         "live": True,
         "may_mark": frame.n_alerts and frame.scope != "read",
-        "other": Link(other, f"{counted(n_others, 'alert')} {of}") if n_others else None,
+        "other": PageLink(other, f"{counted(n_others, 'alert')} {of}") if n_others else None,
     }
     table = PagedTable("Alerts", _ALERT_COLUMNS, rows, query, total)
     return list_page(frame, "Alerts", tab="alerts", table=table, **values)
 
 
-def _subject(frame: Frame, alert: Alert) -> Link:
+def _subject(frame: Frame, alert: Alert) -> PageLink:
     """Return the text of an alert, a link to the page of the one annotator or item, if any."""
     address, items = "", alert.detail.get("items")
     if alert.kind == "verdict" and alert.subject:
         address = frame.address("annotator", id=alert.subject)
     elif isinstance(items, list) and len(items) == 1:
         address = frame.address("item", id=items[0])
-    return Link(address, alert.text)
+    return PageLink(address, alert.text)
 
 
 def audit_page(frame: Frame, query: TableQuery, entries: Sequence[AuditEntry], total: int) -> str:

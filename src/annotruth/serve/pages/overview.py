@@ -16,7 +16,7 @@ from annotruth.report.charts.over_time import (
     draw_time_lines,
 )
 from annotruth.report.render import Fact, Facts
-from annotruth.serve.pages.frame import PROJECTS, Frame, Link, list_page, minute, render
+from annotruth.serve.pages.frame import PROJECTS, Frame, PageLink, list_page, minute, render
 from annotruth.serve.pages.tables import Column, PagedTable, TableQuery
 from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import Alert, Project, Snapshot, WorkerState
@@ -219,7 +219,7 @@ def projects_page(
 
 
 def _row(project: Project, snapshot: Snapshot | None) -> dict[str, object]:
-    name = Link(Frame(project=project.name).address(), project.name)
+    name = PageLink(Frame(project=project.name).address(), project.name)
     row: dict[str, object] = {"name": name, "kind": project.kind, "n_labels": 0}
     if snapshot is None:
         return row

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from sqlalchemy import Connection, select
 from starlette.exceptions import HTTPException
@@ -30,7 +30,7 @@ from annotruth.serve.pages.lists import Activity
 from annotruth.serve.pages.overview import MAX_HOURS_READ, overview_page, projects_page
 from annotruth.serve.pages.tables import (
     ROWS_PER_PAGE,
-    LabelTables,
+    LabelSnapshotTables,
     RankTables,
     SnapshotTables,
     TableQuery,
@@ -52,9 +52,9 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import count, find, rows_of
 from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
-from annotruth.serve.web.auth import Access, require
+from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
-from annotruth.serve.web.parameters import ServeContext, context_of
+from annotruth.serve.web.parameters import Admin, Reader, ServeContext, context_of
 from annotruth.serve.web.schemas import AlertKind
 
 TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")
@@ -70,9 +70,6 @@ _LOGGER = logging.getLogger(__name__)
 _YEAR = 365 * 24 * 3600
 _MAX_ALERTS = 8  # on the overview
 _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
-
-Reader = Annotated[Access, Depends(require("read"))]
-Admin = Annotated[Access, Depends(require("admin"))]
 
 
 class PageRoute(APIRoute):
@@ -121,7 +118,7 @@ class Visit(NamedTuple):
         context = context_of(request)
         loaded, tables = context.snapshots.get(access.project.id), None
         if loaded is not None:
-            make: Any = RankTables if access.project.kind == "comparisons" else LabelTables
+            make: Any = RankTables if access.project.kind == "comparisons" else LabelSnapshotTables
             tables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
         return cls(context, frame_of(context, access, tables), tables, access.project.id)
 
@@ -139,7 +136,7 @@ def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | Non
         return Frame(csrf=csrf, scope=access.token.scope)
     with context.database.connect() as connection:
         n_alerts = n_unseen(connection, project.id)
-    scale = tables.fit.data.scale if isinstance(tables, LabelTables) else None
+    scale = tables.fit.data.scale if isinstance(tables, LabelSnapshotTables) else None
     return Frame(
         csrf=csrf,
         project=project.name,
@@ -258,7 +255,7 @@ def _item(request: Request, access: Reader, id: str) -> Response:
             page = details.item_page(
                 visit.frame,
                 id,
-                visit.tables if isinstance(visit.tables, LabelTables) else None,
+                visit.tables if isinstance(visit.tables, LabelSnapshotTables) else None,
                 labels=labels,
                 past=past_events(connection, visit.project, id, labels),
                 content=content,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,7 +19,7 @@ from annotruth.report.render import Settings
 from annotruth.serve.administration import Administration, list_tokens
 from annotruth.serve.hooks.platforms import PLATFORMS, parse_settings
 from annotruth.serve.pages.frame import PROJECTS, Frame, login_page, render
-from annotruth.serve.pages.routes import Admin, PageRoute, Reader, frame_of
+from annotruth.serve.pages.routes import PageRoute, frame_of
 from annotruth.serve.store.projects import last_deliveries
 from annotruth.serve.store.rows import change, find, utc_now
 from annotruth.serve.store.tables import (
@@ -30,9 +30,16 @@ from annotruth.serve.store.tables import (
     Token,
     Webhook,
 )
-from annotruth.serve.web.auth import Access, check_same_origin, form_of, require
+from annotruth.serve.web.auth import Access, check_same_origin, form_of
 from annotruth.serve.web.guard import message_of
-from annotruth.serve.web.parameters import ServeContext, context_of
+from annotruth.serve.web.parameters import (
+    Admin,
+    Reader,
+    ServeContext,
+    ServerAdmin,
+    Writer,
+    context_of,
+)
 from annotruth.serve.web.schemas import (
     NewConnection,
     NewProject,
@@ -51,9 +58,6 @@ ALERT_KINDS = {
 _Secret = tuple[str, str]  # what it is of, and its text
 _SETTINGS = tuple(ProjectSettings.model_fields)
 _MAX_DAYS = 36_500
-
-Writer = Annotated[Access, Depends(require("write"))]
-AdminOfAll = Annotated[Access, Depends(require("admin", all_projects=True))]
 
 _OUT_OF_DATE = "the form is out of date: load the page again and repeat"
 
@@ -89,7 +93,7 @@ async def _log_out(request: Request, access: Reader) -> Response:
 
 
 @router.post(PROJECTS)
-async def _create_project(request: Request, access: AdminOfAll) -> Response:
+async def _create_project(request: Request, access: ServerAdmin) -> Response:
     fields, context = await form_of(request), context_of(request)
     wanted = _checked(NewProject, {name: fields.get(name, "") for name in ("name", "kind")})
 

@@ -81,7 +81,7 @@ class _Tables(Generic[AnyFit, AnyAdvice]):
         return _place(self.annotators["annotator"], annotator)
 
 
-class LabelTables(_Tables[Fit, Advice]):
+class LabelSnapshotTables(_Tables[Fit, Advice]):
     """The tables of a fit of labels."""
 
     @cached_property
@@ -169,7 +169,7 @@ class RankTables(_Tables[RankFit, PairAdvice]):
         return _table(columns, fit.data.n_items)
 
 
-SnapshotTables = LabelTables | RankTables
+SnapshotTables = LabelSnapshotTables | RankTables
 
 
 def _table(columns: dict[str, object], n_rows: int) -> pa.Table:

@@ -86,13 +86,11 @@ def latest_of_annotations(events: pa.Table) -> tuple[Codes, Flags]:
 
 def _codes(first: pa.ChunkedArray, second: pa.ChunkedArray) -> Codes:
     """Return one number per pair of values."""
-    codes, others = (_dictionary_codes(column) for column in (first, second))
+    codes, others = (
+        np.asarray(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
+        for column in (first, second)
+    )
     return codes * (int(others.max(initial=0)) + 1) + others
-
-
-def _dictionary_codes(column: pa.ChunkedArray) -> Codes:
-    encoded = column.combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices).astype(np.int64)
 
 
 def _is_latest(group: Codes, events: pa.Table) -> Flags:

@@ -18,7 +18,7 @@ from annotruth.observations.validate import check_value
 from annotruth.serve.store.current import keep_current, read_events, stored_events
 from annotruth.serve.store.rows import MAX_ID_LENGTH, check_text, find, to_microseconds
 from annotruth.serve.store.tables import (
-    Appended,
+    AppendedEvents,
     Batch,
     LabelEvent,
     ProjectKind,
@@ -134,7 +134,7 @@ def append_events(
     source: str,
     events: Iterable[LabelEvent],
     received: datetime,
-) -> Appended:
+) -> AppendedEvents:
     """Append events, except those that the source has sent before; return how many were new."""
     kind, events = _kind_of(connection, project_id), list(events)
     for each in events:
@@ -144,7 +144,7 @@ def append_events(
 
 def append_batches(
     connection: Connection, batches: Sequence[Batch], received: datetime
-) -> list[Appended]:
+) -> list[AppendedEvents]:
     """Append the checked events of several requests; return how many were new of each.
 
     The number of statements does not depend on that of requests and projects: on a server, each
@@ -172,13 +172,13 @@ def _last_ids(connection: Connection, number: int) -> set[EventKey]:
     return {(project, source, event_id) for project, source, event_id in connection.execute(query)}
 
 
-def _count_new(rows: list[tuple[Any, ...]], new: set[EventKey] | None, last: int) -> Appended:
+def _count_new(rows: list[tuple[Any, ...]], new: set[EventKey] | None, last: int) -> AppendedEvents:
     """Count the rows that are new, and take them from the set: an id is new once."""
     if new is None:
-        return Appended(len(rows), 0, last)
+        return AppendedEvents(len(rows), 0, last)
     ids: set[EventKey] = {row[:3] for row in rows} & new
     new -= ids
-    return Appended(len(ids), len(rows) - len(ids), last)
+    return AppendedEvents(len(ids), len(rows) - len(ids), last)
 
 
 def _kinds_of(connection: Connection, projects: Collection[int]) -> dict[int, ProjectKind]:

@@ -45,7 +45,7 @@ from annotruth.serve.store.rows import (
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
-    Appended,
+    AppendedEvents,
     AuditEntry,
     LabelEvent,
     Lease,
@@ -70,6 +70,12 @@ _COLUMNS = {
 
 _ERASED = "(erased)"
 _ABOUT_ANNOTATORS = (StoredEvent, AnnotatorHistory, TraitRow, Lease)
+_NAMING_ANNOTATORS = (
+    (AuditEntry, "actor"),
+    (AuditEntry, "detail"),
+    (Snapshot, "summary"),
+    (PlatformConnection, "cursor"),
+)
 _ROWS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
 _TIME_COLUMNS = ("started", "submitted", "received")
@@ -85,7 +91,7 @@ _EXPORTED = {
 _EXPORTED_OF_BOTH = ("source", "annotation", *_TIME_COLUMNS)
 
 
-def append_file(database: Database, project: Project, path: str, now: datetime) -> Appended:
+def append_file(database: Database, project: Project, path: str, now: datetime) -> AppendedEvents:
     """Append the labels of a file, in any format that `annotruth fit` reads.
 
     The same file again adds nothing. The file is read before the transaction begins, so that a
@@ -195,16 +201,12 @@ def remove_superseded(connection: Connection, of: Project, before: datetime) -> 
     has_new = np.isin(annotation, annotation[~is_old])
     needed = is_latest & (is_current | has_new)
     removed = seq[is_old & ~needed].tolist()
-    _remove_events(connection, removed)
+    for start in range(0, len(removed), _ROWS_AT_ONCE):
+        some = removed[start : start + _ROWS_AT_ONCE]
+        connection.execute(delete(event).where(event.c.seq.in_(some)))
     if removed:  # a deletion may be among them that the worker has not read yet
         _count_erasure(connection, of)
     return len(removed)
-
-
-def _remove_events(connection: Connection, numbers: list[int]) -> None:
-    for start in range(0, len(numbers), _ROWS_AT_ONCE):
-        some = numbers[start : start + _ROWS_AT_ONCE]
-        connection.execute(delete(event).where(event.c.seq.in_(some)))
 
 
 def backup(database: Database, path: str | os.PathLike[str]) -> None:
@@ -272,10 +274,8 @@ def erase_rows(connection: Connection, of: Project, annotator: str) -> int:
     for row in _ABOUT_ANNOTATORS:
         remove(connection, row, **about)
     _remove_alerts(connection, of.id, annotator)
-    _replace_names(connection, AuditEntry, "actor", of.id, annotator)
-    _replace_names(connection, AuditEntry, "detail", of.id, annotator)
-    _replace_names(connection, Snapshot, "summary", of.id, annotator)
-    _replace_names(connection, PlatformConnection, "cursor", of.id, annotator)
+    for naming, column in _NAMING_ANNOTATORS:
+        _replace_names(connection, naming, column, of.id, annotator)
     change(connection, Snapshot, {"folder": ""}, project=of.id)
     _count_erasure(connection, of)
     return counts[0]

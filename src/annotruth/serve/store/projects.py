@@ -370,16 +370,8 @@ def add_alert(
     created: datetime,
 ) -> Alert:
     """Add an alert, and its delivery to every active webhook for its kind; return the alert."""
-    added = add(
-        connection,
-        Alert,
-        project=project_id,
-        created=created,
-        kind=kind,
-        subject=subject,
-        text=text,
-        detail=dict(detail),
-    )
+    values = {"kind": kind, "subject": subject, "text": text, "detail": dict(detail)}
+    added = add(connection, Alert, project=project_id, created=created, **values)
     first = {"alert": added.id, "attempts": 0, "next_attempt": created, "status": "waiting"}
     deliveries = [
         {"webhook": each.id, **first}
@@ -429,10 +421,7 @@ def note_attempt(
     error: str = "",
 ) -> None:
     """Store the outcome of an attempt to deliver, and when to try again."""
-    values = {
-        "attempts": attempted.attempts + 1,
-        "status": status,
-        "next_attempt": next_attempt or attempted.next_attempt,
-        "last_error": error,
-    }
+    values: dict[str, Any] = {"status": status, "last_error": error}
+    values["next_attempt"] = next_attempt or attempted.next_attempt
+    values["attempts"] = attempted.attempts + 1
     change(connection, Delivery, values, id=attempted.id)

@@ -57,7 +57,7 @@ class Batch(NamedTuple):
     events: Sequence[LabelEvent]
 
 
-class Appended(NamedTuple):
+class AppendedEvents(NamedTuple):
     """How many of the events were new and how many repeated, and the project's last ``seq``."""
 
     n_new: int

@@ -24,14 +24,12 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import change, find
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
-from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
     Admin,
     Context,
     Limit,
     Number,
     Reader,
-    ServeContext,
     ServerAdmin,
     ServerReader,
     Start,
@@ -229,52 +227,22 @@ def _shown_connection(connection: PlatformConnection) -> dict[str, Any]:
 @token_router.post("/projects/{project}/tokens", status_code=201, name="create")
 def create_token(context: Context, access: Admin, sent: SentToken) -> CreatedToken:
     """Create a token for the project; its text is in the answer, and nowhere else."""
-    return _create_token(context, access, sent)
-
-
-@token_router.get("/projects/{project}/tokens", name="list_")
-def tokens(context: Context, access: Admin) -> list[TokenInfo]:
-    """List the project's tokens, without their secrets."""
-    return _tokens(context, access)
-
-
-@token_router.delete("/projects/{project}/tokens/{token_id}", status_code=204)
-def revoke(token_id: str, context: Context, access: Admin) -> Response:
-    """Revoke a token of the project."""
-    return _revoke(token_id, context, access)
-
-
-@token_router.post("/tokens", status_code=201)
-def create_for_all(context: Context, access: ServerAdmin, sent: SentToken) -> CreatedToken:
-    """Create a token for all projects."""
-    return _create_token(context, access, sent)
-
-
-@token_router.get("/tokens")
-def list_all(context: Context, access: ServerAdmin) -> list[TokenInfo]:
-    """List all tokens, without their secrets."""
-    return _tokens(context, access)
-
-
-@token_router.delete("/tokens/{token_id}", status_code=204)
-def revoke_any(token_id: str, context: Context, access: ServerAdmin) -> Response:
-    """Revoke any token."""
-    return _revoke(token_id, context, access)
-
-
-def _create_token(context: ServeContext, access: Access, sent: NewToken) -> CreatedToken:
     with context.administer(access.actor) as admin:
         token, text = admin.create_token(access.project_id, sent.name, sent.scope, sent.expires)
     return CreatedToken.model_validate({**token._asdict(), "token": text})
 
 
-def _tokens(context: ServeContext, access: Access) -> list[TokenInfo]:
+@token_router.get("/projects/{project}/tokens", name="list_")
+def tokens(context: Context, access: Admin) -> list[TokenInfo]:
+    """List the project's tokens, without their secrets."""
     with context.database.connect() as connection:
         found = list_tokens(connection, access.project_id)
     return [TokenInfo.model_validate(each, from_attributes=True) for each in found]
 
 
-def _revoke(token_id: str, context: ServeContext, access: Access) -> Response:
+@token_router.delete("/projects/{project}/tokens/{token_id}", status_code=204)
+def revoke(token_id: str, context: Context, access: Admin) -> Response:
+    """Revoke a token of the project."""
     with context.administer(access.actor) as admin:
         if not admin.revoke_token(access.project_id, token_id):
             raise HTTPException(404, "there is no such token, or it is revoked already")
@@ -282,19 +250,37 @@ def _revoke(token_id: str, context: ServeContext, access: Access) -> Response:
     return Response(status_code=204)
 
 
+@token_router.post("/tokens", status_code=201)
+def create_for_all(context: Context, access: ServerAdmin, sent: SentToken) -> CreatedToken:
+    """Create a token for all projects."""
+    return create_token(context, access, sent)
+
+
+@token_router.get("/tokens")
+def list_all(context: Context, access: ServerAdmin) -> list[TokenInfo]:
+    """List all tokens, without their secrets."""
+    return tokens(context, access)
+
+
+@token_router.delete("/tokens/{token_id}", status_code=204)
+def revoke_any(token_id: str, context: Context, access: ServerAdmin) -> Response:
+    """Revoke any token."""
+    return revoke(token_id, context, access)
+
+
 @router.get("/healthz")
 async def healthz(context: Context) -> Response:
     """Return whether the server works and the database answers."""
+
+    def ask() -> None:
+        with context.database.connect() as connection:
+            connection.execute(text("select 1"))
+
     try:
-        await run_in_threadpool(_ask_database, context)
+        await run_in_threadpool(ask)
     except DatabaseUnavailableError as error:
         return JSONResponse({"status": error.public_reason}, 503)
     return JSONResponse({"status": "ok"})
-
-
-def _ask_database(context: ServeContext) -> None:
-    with context.database.connect() as connection:
-        connection.execute(text("select 1"))
 
 
 @router.get("/metrics")

@@ -17,7 +17,13 @@ from annotruth.errors import InputError, counted
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.projects import set_content, set_gold, set_traits
 from annotruth.serve.store.rows import utc_now
-from annotruth.serve.store.tables import Appended, LabelEvent, Project, ProjectKind, StoredEvent
+from annotruth.serve.store.tables import (
+    AppendedEvents,
+    LabelEvent,
+    Project,
+    ProjectKind,
+    StoredEvent,
+)
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import STREAM_TYPE, UnavailableError, message_of, read_lines
 from annotruth.serve.web.ingest import check_events
@@ -112,13 +118,13 @@ async def _post_stream(
     model: type[NewLabel | NewComparison],
 ) -> Response:
     """Store the lines of a stream as they come; what was stored before an error is said."""
-    total, n_lines = Appended(0, 0, 0), 0
+    total, n_lines = AppendedEvents(0, 0, 0), 0
     try:
         async for lines in read_lines(request):
             events, wrong = _parsed(lines, model, access.project, n_lines)
             if events:
                 done = await context.ingest.append(access.project, SOURCE, events)
-                total = Appended(
+                total = AppendedEvents(
                     total.n_new + done.n_new, total.n_repeated + done.n_repeated, done.last_seq
                 )
             if wrong:
@@ -128,7 +134,9 @@ async def _post_stream(
         detail = error.detail if isinstance(error, HTTPException) else str(error)
         stored = counted(total.n_new + total.n_repeated, access.project.kind.removesuffix("s"))
         answer = {"detail": f"{detail}; stored before it: {stored}"}
-        return JSONResponse({**answer, **_accepted(total)}, _status_of(error))
+        status = 503 if isinstance(error, UnavailableError) else 422
+        status = error.status_code if isinstance(error, HTTPException) else status
+        return JSONResponse({**answer, **_accepted(total)}, status)
     return JSONResponse(_accepted(total))
 
 
@@ -149,12 +157,6 @@ def _parsed(
             return events, message_of(error, f"line {number}")
         events.append(event)
     return events, ""
-
-
-def _status_of(error: Exception) -> int:
-    if isinstance(error, HTTPException):
-        return error.status_code
-    return 503 if isinstance(error, UnavailableError) else 422
 
 
 def _refuse_kind(access: Access, kind: ProjectKind) -> None:
@@ -184,7 +186,7 @@ def _shown(event: StoredEvent, kind: ProjectKind) -> dict[str, Any]:
     return {**pair, "outcome": values.pop("label"), **values}
 
 
-def _accepted(appended: Appended) -> dict[str, int]:
+def _accepted(appended: AppendedEvents) -> dict[str, int]:
     names = Accepted.model_fields
     return dict(zip(names, appended, strict=True))
 

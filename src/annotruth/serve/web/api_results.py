@@ -94,13 +94,7 @@ def _part(
     loaded = context.snapshots.get(access.project.id)
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
-    part = table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
-    return {
-        "version": loaded.version,
-        "total": part.n_rows,
-        name: part.rows,
-        "next": part.next_start,
-    }
+    return table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
 
 
 @router.get("/projects/{project}/items/{item:path}")

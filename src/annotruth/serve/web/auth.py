@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -51,20 +51,10 @@ class Login(NamedTuple):
 
     secret: str
 
-    @classmethod
-    def new(cls) -> Login:
-        """Return a login with a new secret."""
-        return cls(secrets.token_urlsafe(32))
-
     @property
     def csrf_token(self) -> str:
         """The text that every form of this login must send back."""
         return hashlib.sha256(f"csrf.{self.secret}".encode("utf-8", "surrogatepass")).hexdigest()
-
-    def is_csrf_token(self, text: str) -> bool:
-        """Return whether a form's text is that of the login."""
-        given = text.encode("utf-8", "surrogatepass")
-        return hmac.compare_digest(given, self.csrf_token.encode())
 
 
 class Access(NamedTuple):
@@ -120,10 +110,15 @@ class AccessControl:
     def __init__(self, config: ServeConfig, database: Database) -> None:
         rate = config.requests_per_second
         self._database = database
-        self._behind_tls = config.behind_tls
         # Browsers accept the prefix only with Secure and without a domain.
         self.cookie = "__Host-annotruth" if config.behind_tls else "annotruth"
         self._login_seconds = 3600.0 * config.login_hours
+        self._cookie_options: Any = {
+            "path": "/",
+            "secure": config.behind_tls,
+            "httponly": True,
+            "samesite": "strict",
+        }
         self._tokens: _Memory[Token] = _Memory()
         self._projects: _Memory[Project] = _Memory()
         self._marked: dict[str, datetime] = {}
@@ -143,7 +138,11 @@ class AccessControl:
         header = request.headers.get("authorization")
         secret = request.cookies.get(self.cookie) if header is None else None
         login = None if secret is None else Login(secret)
-        key = _key_of(header, login)
+        key = None  # a hash, so that memory holds no secret
+        if login is not None:
+            key = f"login {login.csrf_token}"
+        elif header is not None:
+            key = hashlib.sha256(header.encode("latin-1")).hexdigest()
         token = None if key is None else self._tokens.get(key)
         if token is None and key is not None:
             token = await run_in_threadpool(self._look_up, header, login)
@@ -157,9 +156,14 @@ class AccessControl:
 
     async def project(self, name: str) -> Project | None:
         """Return the project of a name, or None."""
+
+        def look_up() -> Project | None:
+            with self._database.connect() as connection:
+                return get_project(connection, name)
+
         found = self._projects.get(name)
-        if found is None:
-            found = await run_in_threadpool(self._look_up_project, name)
+        if found is None and "\0" not in name:
+            found = await run_in_threadpool(look_up)
             if found is not None:
                 self._projects.put(name, found)
         return found
@@ -175,7 +179,7 @@ class AccessControl:
 
     def log_in(self, token: Token) -> Login:
         """Start a login."""
-        login, now = Login.new(), datetime.now(UTC)
+        login, now = Login(secrets.token_urlsafe(32)), datetime.now(UTC)
         expires = now + timedelta(seconds=self._login_seconds)
         with self._database.begin() as connection:
             start_login(connection, login.secret, token.id, now, expires)
@@ -189,21 +193,12 @@ class AccessControl:
 
     def give_cookie(self, response: Response, login: Login) -> None:
         """Give a login to a browser."""
-        response.set_cookie(
-            self.cookie,
-            login.secret,
-            max_age=int(self._login_seconds),
-            path="/",
-            secure=self._behind_tls,
-            httponly=True,
-            samesite="strict",
-        )
+        seconds = int(self._login_seconds)
+        response.set_cookie(self.cookie, login.secret, max_age=seconds, **self._cookie_options)
 
     def remove_cookie(self, response: Response) -> None:
         """Remove the cookie of a login."""
-        response.delete_cookie(
-            self.cookie, path="/", secure=self._behind_tls, httponly=True, samesite="strict"
-        )
+        response.delete_cookie(self.cookie, **self._cookie_options)
 
     def _look_up(self, header: str | None, login: Login | None) -> Token | None:
         now = datetime.now(UTC)
@@ -215,21 +210,12 @@ class AccessControl:
                 bearer = scheme.lower() == "bearer"
                 token = find_token(connection, text.strip(), now) if bearer else None
         if token is not None:
-            self._mark_used(token, now)
+            before = self._marked.get(token.id)
+            if before is None or now - before > _USED_EVERY:
+                self._marked[token.id] = now
+                with self._database.begin() as connection:
+                    change(connection, Token, {"last_used": now}, id=token.id)
         return token
-
-    def _mark_used(self, token: Token, now: datetime) -> None:
-        before = self._marked.get(token.id)
-        if before is None or now - before > _USED_EVERY:
-            self._marked[token.id] = now
-            with self._database.begin() as connection:
-                change(connection, Token, {"last_used": now}, id=token.id)
-
-    def _look_up_project(self, name: str) -> Project | None:
-        if "\0" in name:
-            return None
-        with self._database.connect() as connection:
-            return get_project(connection, name)
 
     def _refusal(self, request: Request) -> HTTPException:
         if wait := self._failures.wait(_address(request)):
@@ -239,13 +225,6 @@ class AccessControl:
             "a valid token is needed: send the header Authorization: Bearer at_...",
             {"WWW-Authenticate": "Bearer"},
         )
-
-
-def _key_of(header: str | None, login: Login | None) -> str | None:
-    """Return what a token is remembered by: a hash, so that memory holds no secret."""
-    if login is not None:
-        return f"login {login.csrf_token}"
-    return None if header is None else hashlib.sha256(header.encode("latin-1")).hexdigest()
 
 
 def _address(request: Request) -> str:
@@ -284,7 +263,8 @@ async def check_csrf(request: Request, login: Login) -> None:
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await form_of(request)).get(CSRF_FIELD, "")
-    if not login.is_csrf_token(given):
+    text = given.encode("utf-8", "surrogatepass")
+    if not hmac.compare_digest(text, login.csrf_token.encode()):
         raise HTTPException(403, "the form is out of date: load the page again and repeat")
 
 

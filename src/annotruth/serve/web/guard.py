@@ -1,17 +1,6 @@
 """What happens to every request: limits, host check, security headers, metrics, log, errors.
 
 An error is one JSON object with one line of text, and never a traceback.
-
-============ ===========================================================================
-400          the request cannot be read
-401, 403     no valid token; a token without the right
-404          the project, item or other thing does not exist
-409          it exists already
-413, 415     too large; not JSON
-422          the content is wrong: which field, and what is expected
-429          too many requests; ``Retry-After`` says when to try again
-503          the database or the queue cannot take it now; nothing was stored
-============ ===========================================================================
 """
 
 from __future__ import annotations
@@ -20,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from fastapi import FastAPI
@@ -92,14 +81,8 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 def add_handlers(app: FastAPI) -> None:
     """Make an application answer every error with one JSON object."""
-    for kind in (
-        HTTPException,
-        RequestValidationError,
-        ValidationError,
-        AnnotruthError,
-        UnavailableError,
-        ClientDisconnect,
-    ):
+    of_requests = HTTPException, RequestValidationError, ValidationError, ClientDisconnect
+    for kind in (*of_requests, AnnotruthError, UnavailableError):
         app.add_exception_handler(kind, _answer)
 
 
@@ -146,37 +129,22 @@ class ServeMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "annotruth_requests", "Requests.", ("method", "route", "status"), registry=self.registry
-        )
+        ours: Any = {"registry": self.registry}
+        requests, seconds = ("method", "route", "status"), "Time to answer a request."
+        outcomes = "Events that were received: accepted, or repeated and ignored."
+        self.requests = Counter("annotruth_requests", "Requests.", requests, **ours)
         self.seconds = Histogram(
-            "annotruth_request_seconds",
-            "Time to answer a request.",
-            ("route",),
-            buckets=_SECONDS,
-            registry=self.registry,
+            "annotruth_request_seconds", seconds, ("route",), buckets=_SECONDS, **ours
         )
-        self.labels = Counter(
-            "annotruth_labels",
-            "Events that were received: accepted, or repeated and ignored.",
-            ("outcome",),
-            registry=self.registry,
-        )
+        self.labels = Counter("annotruth_labels", outcomes, ("outcome",), **ours)
         self.commits = Histogram(
-            "annotruth_commit_events",
-            "Events per commit.",
-            buckets=_GROUP_SIZES,
-            registry=self.registry,
+            "annotruth_commit_events", "Events per commit.", buckets=_GROUP_SIZES, **ours
         )
-        self.failed_commits = Counter(
-            "annotruth_failed_commits", "Commits that failed.", registry=self.registry
-        )
+        self.failed_commits = Counter("annotruth_failed_commits", "Commits that failed.", **ours)
         self.waiting = Gauge(
-            "annotruth_waiting_events", "Events that wait to be committed.", registry=self.registry
+            "annotruth_waiting_events", "Events that wait to be committed.", **ours
         )
-        self.listeners = Gauge(
-            "annotruth_listeners", "Open streams of live events.", registry=self.registry
-        )
+        self.listeners = Gauge("annotruth_listeners", "Open streams of live events.", **ours)
 
     def count_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request under its route's template, which has no ids in it."""
@@ -201,13 +169,25 @@ class Guard:
     def __init__(self, app: ASGIApp, config: ServeConfig, metrics: ServeMetrics) -> None:
         self._app = app
         self._config = config
-        self._host_check = HostCheck.of_config(config)
-        self._headers = security_headers(behind_tls=config.behind_tls)
+        local = _LOOPBACK_NAMES if config.is_loopback else ()
+        self._hosts = {name.lower() for name in config.allowed_hosts or local}
+        headers = dict(SECURITY_HEADERS)
+        if config.behind_tls:  # browsers use HTTPS only from then on
+            headers["Strict-Transport-Security"] = "max-age=31536000"
+        self._headers = [(k.lower().encode(), value.encode()) for k, value in headers.items()]
         self._metrics = metrics
 
     def allows(self, host: bytes) -> bool:
-        """Return whether requests by this Host header are served."""
-        return self._host_check(host.decode("latin-1"))
+        """Return whether requests by this Host header are served; without names, those by any.
+
+        A page of another site can make a browser send requests to a loopback address by a name of its
+        own (DNS rebinding); such a name is not among the allowed ones.
+        """
+        header = host.decode("latin-1")
+        name, colon, port = header.rpartition(":")
+        if not colon or not port.isdigit():
+            name = header
+        return not self._hosts or name.lower() in self._hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -222,11 +202,14 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = with_defaults(message.get("headers", ()), self._headers)
+                own = list(message.get("headers", ()))
+                given = {name.lower() for name, _ in own}
+                message["headers"] = own + [each for each in self._headers if each[0] not in given]
             await send(message)
 
         try:
-            if not self.allows(_host_of(scope)):
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if not self.allows(hosts[0] if len(hosts) == 1 else b""):
                 raise HTTPException(400, "the Host header does not name this server")
             if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                 raise HTTPException(400, "the address has a zero character")  # no database takes it
@@ -246,12 +229,6 @@ class Guard:
             _log_request(scope, status, seconds)
 
 
-def _host_of(scope: Scope) -> bytes:
-    """Return the Host header; empty if there is none, or more than one."""
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    return hosts[0] if len(hosts) == 1 else b""
-
-
 def _shown_path(scope: Scope) -> str:
     path = printable(scope["path"])
     return path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}..."
@@ -259,31 +236,9 @@ def _shown_path(scope: Scope) -> str:
 
 def _log_request(scope: Scope, status: int, seconds: float) -> None:
     if _ACCESS.isEnabledFor(logging.INFO):
-        client = scope.get("client") or ("-", 0)
-        path = _shown_path(scope)
-        _ACCESS.info(
-            "%s %s %s %d %.1f ms",
-            client[0],
-            printable(scope["method"]),
-            path,
-            status,
-            seconds * 1e3,
-        )
-
-
-def security_headers(*, behind_tls: bool) -> HeaderList:
-    """Return the headers; behind TLS, browsers use HTTPS only from then on."""
-    headers = dict(SECURITY_HEADERS)
-    if behind_tls:
-        headers["Strict-Transport-Security"] = "max-age=31536000"
-    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-
-
-def with_defaults(headers: Iterable[tuple[bytes, bytes]], defaults: HeaderList) -> HeaderList:
-    """Return the headers of a response, with those of the defaults that it does not have."""
-    own = list(headers)
-    given = {name.lower() for name, _ in own}
-    return own + [pair for pair in defaults if pair[0] not in given]
+        client, method = scope.get("client") or ("-", 0), printable(scope["method"])
+        line = client[0], method, _shown_path(scope), status, seconds * 1e3
+        _ACCESS.info("%s %s %s %d %.1f ms", *line)
 
 
 class RateLimit:
@@ -320,33 +275,6 @@ def too_many(seconds: float) -> HTTPException:
     )
 
 
-class HostCheck:
-    """Decides whether the Host header of a request names this server.
-
-    A page of another site can make a browser send requests to a loopback address by a name of its
-    own (DNS rebinding); such a name is not among the allowed ones.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {name.lower() for name in names}
-
-    @classmethod
-    def of_config(cls, config: ServeConfig) -> HostCheck:
-        """Return the check of a server; without names, any host is allowed."""
-        if config.allowed_hosts:
-            return cls(config.allowed_hosts)
-        return cls(_LOOPBACK_NAMES if config.is_loopback else ())
-
-    def __call__(self, header: str) -> bool:
-        """Return whether the header's name, without the port, is allowed."""
-        if not self._names:
-            return True
-        name, colon, port = header.rpartition(":")
-        if not colon or not port.isdigit():
-            name = header
-        return name.lower() in self._names
-
-
 class LimitedReceive:
     """Receives the body of a request, and refuses one that is too large or too slow.
 
@@ -364,7 +292,11 @@ class LimitedReceive:
         self._deadline = 0.0
         self._size = 0
         self._complete = False
-        _refuse_length(headers.get(b"content-length", b"0"), self._most)
+        stated = headers.get(b"content-length", b"0")
+        if not stated.isdigit():
+            raise HTTPException(400, "Content-Length is not a number")
+        if len(stated) > 18 or int(stated) > self._most:
+            raise _too_large(self._most)
 
     async def __call__(self) -> Message:
         """Return the next part of the body, or that the client has gone."""
@@ -397,14 +329,6 @@ async def read_lines(request: Request) -> AsyncIterator[list[bytes]]:
             yield lines
     if rest:
         yield [rest]
-
-
-def _refuse_length(stated: bytes, most: int) -> None:
-    """Refuse a request that states a length above the limit, or none that can be read."""
-    if not stated.isdigit():
-        raise HTTPException(400, "Content-Length is not a number")
-    if len(stated) > 18 or int(stated) > most:
-        raise _too_large(most)
 
 
 def _too_large(most: int) -> HTTPException:

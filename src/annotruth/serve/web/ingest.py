@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from annotruth.errors import InputError, listed, shown
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_batches, check_event
-from annotruth.serve.store.tables import Appended, Batch, LabelEvent, Project
+from annotruth.serve.store.tables import AppendedEvents, Batch, LabelEvent, Project
 from annotruth.serve.web.guard import ServeMetrics, UnavailableError
 
 _LOGGER = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class _Request:
 
     batch: Batch
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Appended]
+    future: asyncio.Future[AppendedEvents]
 
 
 class Ingest:
@@ -64,7 +64,9 @@ class Ingest:
         if self._thread.is_alive():
             self._thread.join()
 
-    async def append(self, project: Project, source: str, events: Sequence[LabelEvent]) -> Appended:
+    async def append(
+        self, project: Project, source: str, events: Sequence[LabelEvent]
+    ) -> AppendedEvents:
         """Append events, and return when they are committed."""
         check_events(project, events)
         loop = asyncio.get_running_loop()
@@ -133,7 +135,7 @@ def _failure(error: Exception) -> Exception:
     return UnavailableError("the labels could not be written: see the server's log")
 
 
-def _reply(request: _Request, result: Appended | Exception) -> None:
+def _reply(request: _Request, result: AppendedEvents | Exception) -> None:
     """Answer a request in its own event loop, unless its client has gone."""
 
     def set_result() -> None:

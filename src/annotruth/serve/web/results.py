@@ -120,7 +120,9 @@ class SnapshotCache:
             row = self._latest(project)
             if row is None or entry.loaded is None:
                 entry.loaded = None if row is None else self._load(project)
-            elif row.version != entry.loaded.version and _is_done(entry.loading):
+            elif row.version != entry.loaded.version and (
+                entry.loading is None or entry.loading.done()
+            ):
                 entry.loading = self._executor.submit(self._replace, project, entry)
             return entry.loaded
 
@@ -168,18 +170,6 @@ class SnapshotCache:
         raise AssertionError("unreachable")
 
 
-def _is_done(loading: Future[None] | None) -> bool:
-    return loading is None or loading.done()
-
-
-class TablePart(NamedTuple):
-    """Some rows of a table, how many there are in all, and where the next part starts, if any."""
-
-    rows: list[dict[str, Any]]
-    n_rows: int
-    next_start: int | None
-
-
 def result_table(loaded: LoadedSnapshot, name: TableName) -> pa.Table:
     """Return the items or the annotators of a snapshot, with the advice on each."""
     return loaded.keep(name, lambda: _make_table(loaded, name))
@@ -209,8 +199,11 @@ def table_part(
     status: str | None = None,
     start: int = 0,
     limit: int = 100,
-) -> TablePart:
-    """Return some rows of a table, sorted by a column, those with a status or verdict alone."""
+) -> dict[str, Any]:
+    """Return some rows of a table, sorted by a column, those with a status or verdict alone.
+
+    Beside them: the version, how many rows there are in all, and where the next part starts, if any.
+    """
     table = result_table(loaded, name)
     rows = _sorted_rows(loaded, name, sort, order)
     if status is not None:
@@ -221,7 +214,13 @@ def table_part(
         rows = rows[has_status[rows]]
     chosen = table.take(pa.array(rows[start : start + limit]))
     end = start + limit
-    return TablePart(to_rows(chosen), len(rows), end if end < len(rows) else None)
+    next_start = end if end < len(rows) else None
+    return {
+        "version": loaded.version,
+        "total": len(rows),
+        name: to_rows(chosen),
+        "next": next_start,
+    }
 
 
 def _sorted_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, get_args
 
@@ -83,14 +84,14 @@ def _refuse_hostile_json(values: list[Any], count: list[int], depth: int) -> Non
             raise ValueError("give finite numbers")
 
 
-def _checked_project_name(value: str) -> str:
-    check_name(value)
-    return value
+def _checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Return what checks a text by a function that raises for a wrong one."""
 
+    def checked(value: str) -> str:
+        check(value)
+        return value
 
-def _checked_url(value: str) -> str:
-    check_url(value)
-    return value
+    return AfterValidator(checked)
 
 
 def _documented_as(*types: str) -> WithJsonSchema:
@@ -221,7 +222,7 @@ class ProjectSettings(_Sent):
 class NewProject(_Sent):
     """A project to create."""
 
-    name: Annotated[str, AfterValidator(_checked_project_name)] = Field(
+    name: Annotated[str, _checked_by(check_name)] = Field(
         description="1 to 60 lower-case letters, digits and -."
     )
     kind: ProjectKind = "labels"
@@ -287,7 +288,7 @@ class CreatedToken(TokenInfo):
 class NewWebhook(_Sent):
     """Where alerts are sent; requests are signed by Standard Webhooks."""
 
-    url: Annotated[str, AfterValidator(_checked_url)] = Field(max_length=2000)
+    url: Annotated[str, _checked_by(check_url)] = Field(max_length=2000)
     kinds: list[AlertKind] = Field(
         default=list(get_args(AlertKind)), max_length=50, description="All by default."
     )

@@ -141,13 +141,8 @@ class WorkQueue:
         own: list[str] = []
         for lease in active_leases(connection, project.id, now):
             if lease.annotator in queue.done_by.get(lease.item, ()):
-                remove(
-                    connection,
-                    Lease,
-                    project=project.id,
-                    item=lease.item,
-                    annotator=lease.annotator,
-                )
+                held = {"project": project.id, "annotator": lease.annotator}
+                remove(connection, Lease, item=lease.item, **held)
             elif lease.annotator == annotator:
                 own.append(lease.item)
             else:
@@ -159,18 +154,12 @@ class WorkQueue:
                 continue
             expires = now + self._lease
             if take_lease(connection, project.id, key, annotator, now, expires, places=places):
-                _release_others(connection, project.id, annotator, own, key)
+                for other in own:  # what they can no longer use
+                    if other != key:
+                        held = {"project": project.id, "annotator": annotator}
+                        remove(connection, Lease, item=other, **held)
                 return wanted.task
         return None
-
-
-def _release_others(
-    connection: Connection, project: int, annotator: str, own: list[str], kept: str
-) -> None:
-    """Give back what a person was given and can no longer use."""
-    for key in own:
-        if key != kept:
-            remove(connection, Lease, project=project, item=key, annotator=annotator)
 
 
 def _refresh(

@@ -208,36 +208,29 @@ class Alerted:
         table = feather.read_table(str(folder / _FILE), memory_map=False)
         state = json.loads(table.schema.metadata[_STATE])
         return cls(
-            {name: _read_standing(each) for name, each in state["verdicts"].items()},
+            {  # version 0.1.0 saved the verdict alone
+                name: Standing(it, it, 0) if isinstance(it, str) else Standing(*it)
+                for name, it in state["verdicts"].items()
+            },
             table["item"].combine_chunks(),
             table["n_labels"].to_numpy().copy(),
             AgreementState(*state["agreement"]),
         )
 
 
-class AlertsOfFit(NamedTuple):
-    """The alerts of a fit, and what people were alerted to with them."""
-
-    alerted: Alerted
-    alerts: list[NewAlert]
-
-
-def find_alerts(fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted) -> AlertsOfFit:
-    """Return what is new in a fit."""
+def find_alerts(
+    fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted
+) -> tuple[Alerted, list[NewAlert]]:
+    """Return the alerts of a fit, after what people were alerted to with them."""
     held, alerts = _find_verdicts(fit, before.verdicts)
     if advice is None:
-        return AlertsOfFit(Alerted(held), alerts)
+        return Alerted(held), alerts
     n_reported, finished = _find_finished(fit, advice, before)
     agreement, change = find_agreement_change(fit.data, seq, before.agreement)
     alerts += _finished_alerts(finished)
     if change is not None and change.fell:
         alerts.append(_agreement_alert(change))
-    return AlertsOfFit(Alerted(held, fit.data.items, n_reported, agreement), alerts)
-
-
-def _read_standing(saved: str | list[Any]) -> Standing:
-    """Return a standing verdict of a file; version 0.1.0 saved the verdict alone."""
-    return Standing(saved, saved, 0) if isinstance(saved, str) else Standing(*saved)
+    return Alerted(held, fit.data.items, n_reported, agreement), alerts
 
 
 def _find_verdicts(

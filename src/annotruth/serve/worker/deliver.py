@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from annotruth.errors import AnnotruthError, one_line, shorten
 from annotruth.serve.hooks.message import sign
@@ -45,6 +45,7 @@ WAITS = tuple(
 """How long to wait after each failed attempt, as Standard Webhooks recommends; then it has failed."""
 
 Send = Callable[[str, bytes, dict[str, str]], None]
+_Message = tuple[Delivery, Alert]
 
 
 class SendingError(AnnotruthError):
@@ -78,7 +79,12 @@ def send(
             parts.hostname, port, allow_private=allow_private, seconds=seconds
         )
         # A server that sends a byte now and then would never run into the time limit of one read.
-        timer = threading.Timer(seconds, _shut_down, [connection])
+
+        def shut_down() -> None:
+            with suppress(OSError, AttributeError):  # closed already
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, shut_down)
         timer.daemon = True
         timer.start()
         if parts.scheme == "https":
@@ -116,16 +122,6 @@ def _connect(host: str, port: int, *, allow_private: bool, seconds: float) -> so
     raise failure or OSError("the host has no address")
 
 
-def _shut_down(connection: http.client.HTTPConnection) -> None:
-    with suppress(OSError, AttributeError):  # closed already
-        connection.sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Message(NamedTuple):
-    delivery: Delivery
-    alert: Alert
-
-
 def deliver_due(
     database: Database, *, allow_private: bool, send_message: Send | None = None
 ) -> int:
@@ -143,7 +139,7 @@ def deliver_due(
             if each.webhook not in webhooks:
                 webhooks[each.webhook] = find_one(connection, Webhook, id=each.webhook)
             if alert is not None:
-                by_webhook[each.webhook].append(_Message(each, alert))
+                by_webhook[each.webhook].append((each, alert))
     receivers = [webhook for webhook in webhooks.values() if webhook is not None]
     if not receivers:
         return 0

@@ -288,7 +288,7 @@ def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:
         _, code = infer_scale(values, kind=options.scale, categories=options.categories)
         usable = (code >= 0)[current.codes["label"]]
         table, seq = table.filter(as_arrow(usable)), seq[usable]
-        notes = _note_on_categories(usable, settings)
+        notes = _note(usable, "label", f"not among the categories {listed(options.categories)}")
     if not len(table):
         raise InputError("there are no labels that can be fitted")
     labels, more = _with_gold(Labels.from_arrow(table, options), settings)
@@ -317,11 +317,10 @@ def _labels_on_scale_of(
         ),
         settings,
     )
-    return _Usable(labels, current.seq[usable], (*_note_on_categories(usable, settings), *notes))
-
-
-def _note_on_categories(usable: NDArray[np.bool_], settings: FitSettings) -> tuple[str, ...]:
-    return _note(usable, "label", f"not among the categories {listed(settings.categories or ())}")
+    left_out = _note(
+        usable, "label", f"not among the categories {listed(settings.categories or ())}"
+    )
+    return _Usable(labels, current.seq[usable], (*left_out, *notes))
 
 
 def _comparisons(current: CurrentLabels) -> _Usable:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text, update
+from sqlalchemy import text, update
 
 from annotruth.errors import (
     AnnotruthError,
@@ -26,7 +26,7 @@ from annotruth.errors import (
 )
 from annotruth.io.system import try_lock
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.hooks.polling import BackgroundPolling
+from annotruth.serve.hooks.polling import poll_due
 from annotruth.serve.start import end_with_parent
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.projects import get_worker_state, list_projects, remove_orphans
@@ -41,7 +41,6 @@ _LOCK_FILE = "worker.lock"
 
 _POLL_SECONDS = 0.25
 _MAX_ERROR_LENGTH = 500
-_SECONDS_BETWEEN_CALLS = 1.0
 _SECONDS_TO_END = 5.0
 
 _NICENESS = 5  # people who post labels come first
@@ -71,7 +70,13 @@ def only_worker(
         # rather than kept for others.
         connection = stack.enter_context(database.connect())
         connection.detach()
-        if _wait_for(lambda: _try_key(connection), wait, database.name) is None:
+
+        def try_key() -> int | None:
+            taken = connection.scalar(text("select pg_try_advisory_lock(:key)"), {"key": _LOCK_KEY})
+            connection.commit()
+            return _LOCK_KEY if taken else None
+
+        if _wait_for(try_key, wait, database.name) is None:
             yield None
             return
 
@@ -80,13 +85,6 @@ def only_worker(
             connection.commit()
 
         yield check
-
-
-def _try_key(connection: Connection) -> int | None:
-    """Take the lock of the database and return its key; None if another session holds it."""
-    taken = connection.scalar(text("select pg_try_advisory_lock(:key)"), {"key": _LOCK_KEY})
-    connection.commit()
-    return _LOCK_KEY if taken else None
 
 
 def _wait_for(
@@ -110,25 +108,27 @@ def run(
     database: Database,
     data_dir: Path,
     stop: threading.Event,
-    others: Sequence[Callable[[], object]] = (),
+    others: Mapping[Callable[[], object], float] = MappingProxyType({}),
 ) -> None:
     """Fit all projects until ``stop`` is set; wait while the database is away.
 
-    ``others`` are called every second meanwhile, each in a thread of its own, by the only worker.
+    ``others`` are called meanwhile, each in a thread of its own, by the only worker: the number is that of
+    seconds between two calls.
     """
     n_failures = 0
     while not stop.is_set():
         try:
             with only_worker(database, data_dir, lambda: stop.wait(_POLL_SECONDS)) as check:
-                if check is not None:
-                    loop = Loop(database, data_dir)
-                    with _called_every_second(others):
-                        while not stop.is_set():
-                            check()
-                            is_idle = not loop.step()
-                            n_failures = 0
-                            if is_idle:
-                                stop.wait(_POLL_SECONDS)
+                if check is None:
+                    return
+                loop = Loop(database, data_dir)
+                with _called_again_and_again(others):
+                    while not stop.is_set():
+                        check()
+                        is_idle = not loop.step()
+                        n_failures = 0
+                        if is_idle:
+                            stop.wait(_POLL_SECONDS)
         except DatabaseUnavailableError as error:
             n_failures += 1
             if n_failures == 1:
@@ -137,16 +137,16 @@ def run(
 
 
 @contextmanager
-def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Call functions every second, each in a thread of its own, so that none waits for another.
+def _called_again_and_again(functions: Mapping[Callable[[], object], float]) -> Iterator[None]:
+    """Call functions every so many seconds, each in a thread of its own: none waits for another.
 
     An error that repeats is logged once.
     """
     end = threading.Event()
 
-    def call(function: Callable[[], object]) -> None:
+    def call(function: Callable[[], object], seconds: float) -> None:
         is_failing = False
-        while not end.wait(_SECONDS_BETWEEN_CALLS):
+        while not end.wait(seconds):
             try:
                 function()
                 is_failing = False
@@ -156,7 +156,7 @@ def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[
                     _LOGGER.error("%s", error, exc_info=None if known else error)
                 is_failing = True
 
-    threads = [threading.Thread(target=call, args=[each], daemon=True) for each in functions]
+    threads = [threading.Thread(target=call, args=each, daemon=True) for each in functions.items()]
     for thread in threads:
         thread.start()
     try:
@@ -205,17 +205,15 @@ class Loop:
                 # Whatever it was, start again from what is stored.
                 self._workers.pop(project.id, None)
                 _LOGGER.exception("project %s failed", project.name)
-            self._keep_error(project, _describe(error))
+            message = _describe(error)
+            with self._database.begin() as connection:
+                state = get_worker_state(connection, project.id)
+                if state.error != message:
+                    _LOGGER.error("project %s: %s", project.name, message)
+                put(connection, [state._replace(error=message, heartbeat=utc_now())])
             return False
         self._failures.pop(project.id, None)
         return is_published
-
-    def _keep_error(self, project: Project, message: str) -> None:
-        with self._database.begin() as connection:
-            state = get_worker_state(connection, project.id)
-            if state.error != message:
-                _LOGGER.error("project %s: %s", project.name, message)
-            put(connection, [state._replace(error=message, heartbeat=utc_now())])
 
 
 def beat(database: Database) -> None:
@@ -252,28 +250,17 @@ def main() -> int:
         if database is None:
             return 0
         database.check_schema()
-        allow_private = config.private_webhooks
-        deliver = partial(deliver_due, database, allow_private=allow_private)
-        poll = BackgroundPolling(database, config.data_dir, allow_private=allow_private)
-        run(database, config.data_dir, stop, [deliver, poll, Seldom(partial(beat, database))])
+        private = config.private_webhooks
+        others: dict[Callable[[], object], float] = {
+            partial(deliver_due, database, allow_private=private): 1.0,
+            partial(poll_due, database, config.data_dir, allow_private=private): 1.0,
+            partial(beat, database): 10.0,
+        }
+        run(database, config.data_dir, stop, others)
     except AnnotruthError as error:
         _LOGGER.error("%s", error)
         return 2
     return 0
-
-
-class Seldom:
-    """Calls a function at most once in some seconds, however often it is called itself."""
-
-    def __init__(self, function: Callable[[], object], seconds: float = 10.0) -> None:
-        self._function, self._seconds = function, seconds
-        self._last = -math.inf
-
-    def __call__(self) -> None:
-        """Call the function if it is time."""
-        if time.monotonic() >= self._last + self._seconds:
-            self._last = time.monotonic()
-            self._function()
 
 
 def _open(url: str, stop: threading.Event) -> Database | None:

@@ -34,7 +34,7 @@ from annotruth.serve.worker.fitting import (
     FitSettings,
     fit_current,
 )
-from annotruth.serve.worker.publish import LastRefit, NewEvents, publish
+from annotruth.serve.worker.publish import LastRefit, publish
 
 REFIT_AFTER = 0.2
 """The share of labels that may change after a fit from scratch before the next one is due."""
@@ -164,14 +164,10 @@ class ProjectWorker:
         else:
             self._read_all()
             self._n_changed += n_events
-        if not self._n_changed:
-            self._skip_events()
-
-    def _skip_events(self) -> None:
-        """Note that the latest snapshot is up to date with events that changed no label."""
-        with self._database.begin() as connection:
-            state = get_worker_state(connection, self._project.id)
-            put(connection, [state._replace(last_seq=self._seq)])
+        if not self._n_changed:  # the latest snapshot is up to date
+            with self._database.begin() as connection:
+                state = get_worker_state(connection, self._project.id)
+                put(connection, [state._replace(last_seq=self._seq)])
 
     def _read_settings(self) -> None:
         now = time.monotonic()
@@ -206,7 +202,7 @@ class ProjectWorker:
             self._data_dir,
             self._project,
             made,
-            NewEvents(self._fitted_seq, self._seq),
+            (self._fitted_seq, self._seq),
             last,
             self._alerted,
             self._histories,

@@ -110,11 +110,13 @@ def summarize(
         n_needed = labels_needed(advice, settings.get("labels_per_item"))
     expected = expected_end(per_hour, now, n_needed=n_needed)
     cost = settings.get("cost_per_label")
+    # It is not known who is a spammer among labels of chance, or in a crowd of two sides.
+    has_no_verdicts = fit.is_void or fit.verdict == "camps"
     figures: dict[str, Any] = {
         "n_labels": fit.data.n_labels,
         "n_items": fit.data.n_items,
         "n_annotators": fit.data.n_annotators,
-        "n_spammers": None if _has_no_verdicts(fit) else fit.n_spammers,
+        "n_spammers": None if has_no_verdicts else fit.n_spammers,
         "converged": fit.converged,
         "cost": None if cost is None else cost * fit.data.n_labels,
         "agreement": None,
@@ -122,7 +124,7 @@ def summarize(
         "n_needed": n_needed,
         "labels_per_hour": expected.labels_per_hour,
         "expected_end": None if expected.end is None else expected.end.isoformat(),
-        "notes": [*_limits(fit), *made.notes],
+        "notes": [*(note.sentence for note in fit.notes), *made.notes],
     }
     if advice is not None:
         alpha = krippendorff_alpha(fit.data)
@@ -134,16 +136,6 @@ def summarize(
             "verdicts": advice.of_annotators.count(),
         }
     return figures
-
-
-def _has_no_verdicts(fit: AnyFit) -> bool:
-    """Whether it is not known who is a spammer: labels of chance, or two sides of a crowd."""
-    return fit.is_void or fit.verdict == "camps"
-
-
-def _limits(fit: AnyFit) -> list[str]:
-    """Return what limits the results of a fit of labels."""
-    return [note.sentence for note in fit.notes]
 
 
 def changed_annotators(
@@ -211,13 +203,6 @@ class LastRefit(NamedTuple):
         return self.n_changed / max(self.n_labels, 1)
 
 
-class NewEvents(NamedTuple):
-    """The events since the snapshot before: after the first number, up to the last."""
-
-    after: int
-    last: int
-
-
 class Published(NamedTuple):
     """A published snapshot and what the next one is compared with."""
 
@@ -231,22 +216,23 @@ def publish(
     data_dir: Path,
     project: Project,
     made: CurrentFit,
-    events: NewEvents,
+    events: tuple[int, int],
     refit: LastRefit,
     alerted: Alerted | None,
     histories: Mapping[str, AnnotatorHistory],
 ) -> Published | None:
     """Save a fit as the project's next snapshot; return None if data were erased meanwhile.
 
+    ``events`` are the numbers of the last event of the snapshot before, and of this one.
+
     When anything fails, the snapshot before stays the latest one.
     """
-    now = utc_now()
-    fit = made.fit
+    now, fit, (after, last) = utc_now(), made.fit, events
     advice = advise(fit) if fit.kind == "labels" else None
-    found = find_alerts(fit, advice, made.seq, alerted or Alerted())
+    alerted_now, alerts = find_alerts(fit, advice, made.seq, alerted or Alerted())
     with database.connect() as connection:
         version = next_version(connection, project.id)
-        new_hours = count_per_hour(connection, project.id, events.after, events.last)
+        new_hours = count_per_hour(connection, project.id, after, last)
         earliest = min([now - 2 * DAY, *new_hours])
         per_hour = hourly_counts(connection, project.id, earliest)
     for hour, number in new_hours.items():
@@ -258,7 +244,7 @@ def publish(
         project.id,
         version,
         now,
-        events.last,
+        last,
         fit.data.n_labels,
         fit.model,
         "refit" if made.is_refit else "update",
@@ -266,7 +252,13 @@ def publish(
         folder_name(project.id, version),
     )
     folder = snapshots_folder(data_dir) / snapshot.folder
-    _save(made, found.alerted, folder)
+    try:
+        fit.save(folder)
+        with system_errors_reported(folder):
+            sync_file(alerted_now.save(folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     # When the transaction fails, it may have been committed all the same, so the folder stays. A
     # folder without a row is removed by `remove_orphans`.
     with database.begin() as connection:
@@ -274,22 +266,12 @@ def publish(
         if is_added:
             add_all(connection, rows)
             set_hourly_counts(connection, project.id, {hour: per_hour[hour] for hour in new_hours})
-            for each in found.alerts if alerted is not None else ():
+            for each in alerts if alerted is not None else ():
                 add_alert(connection, project.id, *each, created=now)
-            put(connection, [WorkerState(project.id, events.last, now)])
+            put(connection, [WorkerState(project.id, last, now)])
     if not is_added:
         shutil.rmtree(folder, ignore_errors=True)
         return None
     with database.begin() as connection:
         remove_old_snapshots(connection, data_dir, project.id)
-    return Published(version, found.alerted, rows)
-
-
-def _save(made: CurrentFit, alerted: Alerted, folder: Path) -> None:
-    try:
-        made.fit.save(folder)
-        with system_errors_reported(folder):
-            sync_file(alerted.save(folder))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    return Published(version, alerted_now, rows)

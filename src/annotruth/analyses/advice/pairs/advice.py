@@ -106,8 +106,7 @@ class PairAdvice:
             "left": data.items.take(pa.array(self.left)),
             "right": data.items.take(pa.array(self.right)),
         }
-        codes = assign_contexts(self.fit, self.left, self.right)
-        if codes is not None and data.contexts is not None:
+        if (codes := self.context) is not None and data.contexts is not None:
             columns["context"] = data.contexts.take(pa.array(codes, mask=codes == NOBODY))
         columns["annotator"] = data.annotators.take(pa.array(annotator, mask=annotator == NOBODY))
         columns |= {"gain": self.gain, "why": pa.array(self.why, pa.string())}
@@ -130,7 +129,12 @@ class PairAdvice:
     @cached_property
     def assigned(self) -> Codes:
         """The code of the annotator who should make each comparison; `NOBODY` for a new one."""
-        return assign_pairs(self.fit, self.left, self.right, self.of_annotators)
+        return assign_pairs(self.fit, self.left, self.right, self.context, self.of_annotators)
+
+    @cached_property
+    def context(self) -> Codes | None:
+        """The context of each comparison, `NOBODY` for none; None where comparisons have none."""
+        return assign_contexts(self.fit, self.left, self.right)
 
     def summary(self) -> str:
         """Return the advice in a few lines."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -81,25 +83,32 @@ def assign_contexts(fit: RankFit, left: Codes, right: Codes) -> Codes | None:
     return chosen
 
 
-def assign_pairs(fit: RankFit, left: Codes, right: Codes, people: AnnotatorAdvice) -> Codes:
-    """Return who makes each comparison, among the annotators who have not compared the items."""
+def assign_pairs(
+    fit: RankFit, left: Codes, right: Codes, context: Codes | None, people: AnnotatorAdvice
+) -> Codes:
+    """Return who makes each comparison, among the annotators who have not compared the items.
+
+    With contexts, as `assign_contexts` returns them, among those who have not compared them there.
+    """
     data = fit.data
-    done: dict[tuple[int, int], set[int]] = {
-        (min(pair), max(pair)): set() for pair in zip(left.tolist(), right.tolist(), strict=True)
-    }
-    for a, b, s in zip(
-        np.minimum(data.left, data.right).tolist(),
-        np.maximum(data.left, data.right).tolist(),
-        data.annotator_of_comparison().tolist(),
-        strict=True,
-    ):
-        if (a, b) in done:
-            done[a, b].add(s)
+
+    def keys(
+        left: NDArray[Any], right: NDArray[Any], context: NDArray[Any] | None
+    ) -> list[tuple[int, int, int]]:
+        pairs = np.minimum(left, right), np.maximum(left, right)
+        where = np.full(len(left), NOBODY) if context is None else context
+        return list(zip(*(each.tolist() for each in (*pairs, where)), strict=True))
+
+    asked = keys(left, right, context)
+    done: dict[tuple[int, int, int], set[int]] = {key: set() for key in asked}
+    voted = keys(data.left, data.right, None if context is None else data.context)
+    for key, s in zip(voted, data.annotator_of_comparison().tolist(), strict=True):
+        if key in done:
+            done[key].add(s)
     workload = even_workload(people, len(left))
     annotator = np.full(len(left), NOBODY, dtype=np.int64)
-    for n, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        compared_by = done[min(a, b), max(a, b)]
-        for s in workload.choose(1, excluded=compared_by):
+    for n, key in enumerate(asked):
+        for s in workload.choose(1, excluded=done[key]):
             annotator[n] = s
-            compared_by.add(s)
+            done[key].add(s)
     return annotator

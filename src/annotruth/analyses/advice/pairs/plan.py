@@ -126,8 +126,9 @@ class SimulatedOrder(OrderPosterior):
     def __init__(self, first: OrderPosterior, rng: np.random.Generator) -> None:
         super().__init__(first.mean, first.covariance, first.comparable)
         values, vectors = np.linalg.eigh(first.covariance)
-        spread = vectors * np.sqrt(np.maximum(values, 0.0))
-        self._truth = first.mean + spread @ rng.standard_normal(len(values))
+        # The symmetric root is unique, whatever the signs of the vectors.
+        root = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        self._truth = first.mean + root @ rng.standard_normal(len(values))
         self._rng = rng
 
     def add_vote(self, a: int, b: int, kappa: float) -> None:

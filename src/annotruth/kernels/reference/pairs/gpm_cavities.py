@@ -6,7 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior, Equations
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
 from annotruth.kernels.reference.pairs.gpm_contexts import vote_rows
 
 
@@ -18,7 +18,7 @@ def leave_annotators_out(
     sites: Sites,
     posterior: ContextPosterior,
     solved: Equations,
-    found: Differences,
+    found: VoteDifferences,
 ) -> None:
     """Set the differences of votes by the votes of all but their annotators ``lo:hi``."""
     for s in range(lo, hi):
@@ -34,7 +34,7 @@ def leave_annotators_out(
 
 
 def leave_votes_out(
-    at: ContextLayout, lo: int, hi: int, sites: Sites, covariance: Floats, found: Differences
+    at: ContextLayout, lo: int, hi: int, sites: Sites, covariance: Floats, found: VoteDifferences
 ) -> None:
     """Set the differences of the votes ``lo:hi`` by all other votes, where these are many."""
     own = slice(lo, hi)

@@ -6,7 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
 
 
 def _signs(at: ContextLayout, votes: slice | Codes, k: int) -> Floats:
@@ -55,7 +55,7 @@ def set_differences(
     hi: int,
     posterior: ContextPosterior,
     solution: Floats,
-    found: Differences,
+    found: VoteDifferences,
 ) -> None:
     """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
     for v in range(lo, hi):

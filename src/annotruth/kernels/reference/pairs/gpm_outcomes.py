@@ -10,13 +10,13 @@ from annotruth.kernels.pairs.gpm_outcomes import (
     LOST,
     MAX_LOG_ODDS,
     MIN_SHOWN,
-    Differences,
     HabitPrior,
     Habits,
     Outcomes,
     Predictions,
     Quadrature,
     Sites,
+    VoteDifferences,
     VoterHabits,
 )
 
@@ -72,7 +72,7 @@ def fit_habits(
     votes: Outcomes,
     lo: int,
     hi: int,
-    at: Differences,
+    at: VoteDifferences,
     level: Floats,
     active: NDArray[np.bool_],
     prior: HabitPrior,
@@ -108,7 +108,7 @@ def update_sites(
     votes: Outcomes,
     lo: int,
     hi: int,
-    at: Differences,
+    at: VoteDifferences,
     who: VoterHabits,
     step: float,
     sites: Sites,
@@ -135,7 +135,7 @@ def update_sites(
 
 
 def predict_votes(
-    votes: Outcomes, lo: int, hi: int, at: Differences, who: VoterHabits, found: Predictions
+    votes: Outcomes, lo: int, hi: int, at: VoteDifferences, who: VoterHabits, found: Predictions
 ) -> None:
     """Set the predictions of the votes of the annotators ``lo:hi``."""
     for s in range(lo, hi):

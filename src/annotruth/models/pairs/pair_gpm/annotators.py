@@ -16,10 +16,10 @@ from scipy.special import gammaln, logsumexp
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs.gpm_outcomes import (
-    Differences,
     HabitPrior,
     Habits,
     Outcomes,
+    VoteDifferences,
     VoterHabits,
 )
 from annotruth.models.pairs.graph import sums_at
@@ -136,7 +136,7 @@ class AnnotatorStates:
         )
 
     def evaluate(
-        self, outcomes: Outcomes, passes: Passes, by_group: list[Differences], n_steps: int = 1
+        self, outcomes: Outcomes, passes: Passes, by_group: list[VoteDifferences], n_steps: int = 1
     ) -> None:
         """Take steps on the habits at each active level, given differences by others' votes."""
         self.scale = 1.0

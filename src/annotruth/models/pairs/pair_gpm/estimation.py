@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Outcomes, Predictions, Sites
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Predictions, Sites, VoteDifferences
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
@@ -26,6 +26,9 @@ MARGINAL = 2.0 * (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2
 r"""Log odds in a new context are those within a context divided by :math:`\sqrt{1 + 0.692 \tau^2}`."""
 
 _PAIR_TIE_VARIANCE, _PAIR_TIE_PAIRS = 0.05, 5.0  # of pairs' log tie rates, and what it counts as
+_CELL_TIE_VARIANCES = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)  # of log tie rates of pairs in a context
+_CELL_TIE_ROUNDS = (1, 3)  # in which one of these is chosen
+_MAX_CELL_TIE = 2.0
 _FIRST_SPREAD, _MAX_SPREAD = 1.0, 6.0  # of scores over contexts: beyond, these determine votes
 _FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
 _STEP = 0.8
@@ -58,9 +61,12 @@ class PairEstimate:
     outcomes: Outcomes  # the votes with the tie rates of pairs
     pair_tie: Floats  # the log tie rate of each pair, relative to the crowd's
     pair_tie_variance: float = _PAIR_TIE_VARIANCE  # of their prior
-    left_out: list[Differences] = field(default_factory=list)  # by others' votes, of each group
+    cell_tie: Floats | float = 0.0  # what each vote's context adds, by the votes of others there
+    cell_tie_variance: float = 0.0
+    left_out: list[VoteDifferences] = field(default_factory=list)  # by others' votes, of each group
     history: list[float] = field(default_factory=list)  # the log-likelihood after each round
     converged: bool = False
+    plain: Floats | None = None  # the scores of all votes counted alike, where they are known
     is_large: bool = False  # annotators are evaluated by votes in classes of differences, for speed
     classes: EvaluatedVotes | None = None  # these votes, once they are needed
 
@@ -111,6 +117,11 @@ class PairEstimate:
         for group, each in zip(self.groups, sites, strict=True):
             group.put_sites(each)
 
+    def set_tie_odds(self) -> None:
+        """Set the tie odds of votes: those of their pairs, times those of their contexts."""
+        odds = np.exp(self.pair_tie[self.votes.pair] + self.cell_tie)
+        self.outcomes = self.outcomes._replace(tie_odds=odds)
+
     def predict_votes(self, group: int) -> Predictions:
         """Return the predictions of all votes by the votes of others, with a group's scores."""
         found = Predictions(*(np.empty(self.votes.data.n_comparisons) for _ in range(3)))
@@ -132,7 +143,7 @@ class EvaluatedVotes(NamedTuple):
     """Votes, or classes of an annotator's votes with nearly the same difference."""
 
     outcomes: Outcomes
-    left_out: list[Differences]
+    left_out: list[VoteDifferences]
     annotator: Codes
     n_votes: Floats
 
@@ -159,7 +170,7 @@ def _in_classes(now: PairEstimate) -> EvaluatedVotes:
         weight=count,
         tie_odds=np.ones(len(used)),
     )
-    return EvaluatedVotes(outcomes, [Differences(total / count, spread / count)], who, count)
+    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
 
 
 def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:
@@ -234,6 +245,8 @@ def one_round(now: PairEstimate, number: int) -> None:
     now.states.p_level = kept * before + (1.0 - kept) * now.states.p_level
     now.states.choose_levels()
     _update_pair_ties(now)
+    if now.votes.cell is not None:
+        _update_cell_ties(now, choose=number in _CELL_TIE_ROUNDS)
     # Within contexts that decide nearly everything, scale and spread can hardly be separated.
     may_scale = not now.votes.has_contexts or number <= max(_SPREAD_ROUNDS)
     _update_scale(now, _SCALE_STEP if may_scale else 0.0)
@@ -272,10 +285,57 @@ def _update_pair_ties(now: PairEstimate) -> None:
         moved = now.pair_tie + np.clip(move, -1.0, 1.0)
         n_votes = sums_at(votes.pair, votes.outcomes.weight, n_pairs)
         now.pair_tie = moved - float(moved @ n_votes) / max(float(n_votes.sum()), 1e-300)
-        now.outcomes = now.outcomes._replace(tie_odds=np.exp(now.pair_tie)[votes.pair])
+        now.set_tie_odds()
     square = float((now.pair_tie**2 + 1.0 / known).sum())
     total = _PAIR_TIE_PAIRS * _PAIR_TIE_VARIANCE + square
     now.pair_tie_variance = total / (_PAIR_TIE_PAIRS + n_pairs)
+
+
+def _update_cell_ties(now: PairEstimate, *, choose: bool) -> None:
+    r"""Update what a context adds to the log tie rate of a pair; choose its variance :math:`\omega^2`.
+
+    It is one Newton step from 0 on the votes of the same pair and context by all but the annotator,
+    :math:`\sum z / (\sum I + \omega^{-2})`, with their slopes z and information I. The variance is the
+    one by which serious votes are predicted best.
+    """
+    slope, known = cell_tie_sums(now)
+    cell, own = now.votes.cell, now.votes.own_cell
+    assert cell is not None
+    slope, known = (
+        sums_at(cell, each, len(cell))[cell] - sums_at(own, each, len(cell))[own]
+        for each in (slope, known)
+    )
+    variances = _CELL_TIE_VARIANCES if choose else (now.cell_tie_variance,)
+    best, chosen = -math.inf, (now.cell_tie, now.cell_tie_variance)
+    for variance in variances:
+        now.cell_tie = shrunk_cell_tie(slope, known, variance)
+        now.set_tie_odds()
+        value = _prediction(now) if len(variances) > 1 else 0.0
+        if value > best:
+            best, chosen = value, (now.cell_tie, variance)
+    now.cell_tie, now.cell_tie_variance = chosen
+    now.set_tie_odds()
+
+
+def cell_tie_sums(now: PairEstimate) -> tuple[Floats, Floats]:
+    """Return the slope and information of each vote by the log tie rate, without what contexts add."""
+    before, now.cell_tie = now.cell_tie, 0.0
+    now.set_tie_odds()
+    slope, known = (np.zeros(len(now.votes.pair)) for _ in range(2))
+    for g in range(len(now.groups)):
+        found = now.predict_votes(g)
+        slope += found.tie_slope
+        known += found.tie_information
+    now.cell_tie = before
+    now.set_tie_odds()
+    return slope, known
+
+
+def shrunk_cell_tie(slope: Floats, known: Floats, variance: float) -> Floats:
+    """Return what contexts add to log tie rates, given sums of slopes and information."""
+    if variance == 0.0:
+        return np.zeros_like(slope)
+    return np.clip(slope / (known + 1.0 / variance), -_MAX_CELL_TIE, _MAX_CELL_TIE)
 
 
 def choose_spread(now: PairEstimate, factor: float) -> None:
@@ -291,6 +351,7 @@ def choose_spread(now: PairEstimate, factor: float) -> None:
         now.put_sites(sites)
         now.prior = Prior(now.prior.precision, spread)
         now.iterate(_SITES_OF_SPREAD)
+        now.leave_out()
         values.append(_prediction(now))
         found.append(now.copy_sites())
         if factor == 0.0 and values[-1] < max(values):
@@ -327,7 +388,6 @@ def _top_of_parabola(x: Sequence[float], y: Sequence[float]) -> float:
 
 def _prediction(now: PairEstimate) -> float:
     """Return the log-probability of serious annotators' votes by the votes of others."""
-    now.leave_out()
     annotator, total = now.votes.annotator, 0.0
     for g in range(len(now.groups)):
         weight = now.outcomes.weight * now.states.voters(g).weight[annotator]

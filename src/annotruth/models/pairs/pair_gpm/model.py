@@ -52,10 +52,12 @@ class PairGPM(PairEstimator):
         D &= (\theta_l + u_{lc}) - (\theta_r + u_{rc}) + x \cdot k, \qquad
         u_{ic} \sim N(0, \tau^2), \\
         d &= b_s D + \gamma_s, \qquad
-        P(\text{left}, \text{right}, \text{tie}) \propto (e^{d/2}, e^{-d/2}, \nu_s e^{\zeta_{lr}}),
+        P(\text{left}, \text{right}, \text{tie}) \propto (e^{d/2}, e^{-d/2},
+        \nu_s e^{\zeta_{lr} + \eta_{lrc}}),
 
     with the sharpness b of the annotator, the side bias :math:`\gamma` and the tie rate :math:`\nu`,
-    which are habits, the tie rate :math:`\zeta` of the pair and covariates x. Effects of contexts are
+    which are habits, the tie rate :math:`\zeta` of the pair, what its context adds (:math:`\eta`, for a vote
+    by the votes of others there) and covariates x. Effects of contexts are
     estimated from five contexts on that two annotators evaluated; :math:`\tau` is 0 where contexts do not
     matter. Reported scores are :math:`\theta / \sqrt{1 + 0.692 \tau^2}`, the log odds that a typical
     annotator prefers an item in a *new* context; their intervals take contexts as a sample.

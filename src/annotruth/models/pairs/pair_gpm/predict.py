@@ -96,6 +96,9 @@ def check_parameters(fit: RankFit) -> None:
     }
     if n_covariates:
         shapes |= {"coefficient": (g, n_covariates), "covariate_scale": (n_covariates,)}
+    if "cell" in found:
+        n_cells = max(found["cell"].size, 1)
+        shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,)}
     if "context_code" in found:
         ptr = found.get("context_ptr", np.zeros(1, dtype=np.int64))
         sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
@@ -212,10 +215,19 @@ def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Float
 
 
 def _pair_ties(fit: RankFit, new: NewVotes) -> Floats:
-    """Return the log tie rate of each pair, relative to the crowd's; 0 for pairs not compared yet."""
-    codes, values = fit.parameters["pair"], fit.parameters["pair_tie"]
+    """Return the log tie rate of each pair in its context, relative to the crowd's; 0 for new ones."""
+    found, n = fit.parameters, fit.data.n_items
     low, high = np.minimum(new.left, new.right), np.maximum(new.left, new.right)
-    wanted = low * fit.data.n_items + high
+    pair = low * n + high
+    ties = _values_at(pair, found["pair"], found["pair_tie"])
+    if "cell" in found:
+        cell = np.where(new.context < 0, -1, new.context * n**2 + pair)
+        ties += _values_at(cell, found["cell"], found["cell_tie"])
+    return ties
+
+
+def _values_at(wanted: Codes, codes: Codes, values: Floats) -> Floats:
+    """Return the values of codes, which are sorted; 0 for others."""
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     found: Floats = np.where(codes[at] == wanted, values[at], 0.0)
     return found

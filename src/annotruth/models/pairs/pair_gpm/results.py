@@ -13,8 +13,9 @@ from annotruth.models.base_fit import Column, Verdict, now
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.beside import PLAIN_SCORES
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts
+from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, center_in_parts, sums_at
 from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS_TIE,
     FAVOURS,
@@ -24,7 +25,12 @@ from annotruth.models.pairs.pair_gpm.annotators import (
     SHARPNESS,
     SIDES,
 )
-from annotruth.models.pairs.pair_gpm.estimation import PairEstimate, attenuation
+from annotruth.models.pairs.pair_gpm.estimation import (
+    PairEstimate,
+    attenuation,
+    cell_tie_sums,
+    shrunk_cell_tie,
+)
 from annotruth.models.pairs.pair_gpm.scores import GroupScores
 from annotruth.models.pairs.pair_gpm.verdicts import (
     DECIDED,
@@ -34,9 +40,8 @@ from annotruth.models.pairs.pair_gpm.verdicts import (
 )
 from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
-from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, RankFit
-from annotruth.models.pairs.sanity import PLAIN_SCORES
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
+from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT
 
 if TYPE_CHECKING:
@@ -281,11 +286,13 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
         "counts": np.bincount(key, outcomes.weight, 3 * votes.n_annotators).reshape(-1, 3),
         "favoured": states.favoured,
     }
-    if not estimate.is_large:
-        plain = BradleyTerry().fit(votes.data).result_
-        parameters[PLAIN_SCORES] = plain.scores.mean
+    if (plain := estimate.plain) is None:
+        plain = BradleyTerry().fit(votes.data).result_.scores.mean
+    parameters[PLAIN_SCORES] = plain
     if votes.has_contexts:
         parameters["context_free"] = np.array([float(estimate.prior.spread == 0.0)])
+    if estimate.cell_tie_variance > 0.0:
+        parameters |= _cell_ties(estimate)
     if votes.is_ranked:
         parameters["ranked"] = np.ones(1)
     if votes.data.covariates:
@@ -303,3 +310,18 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
             "context_covariance": np.stack([covariance for _, covariance in effects]),
         }
     return parameters
+
+
+def _cell_ties(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
+    """Return what each context adds to the log tie rate of each pair, by all votes."""
+    votes, data = estimate.votes, estimate.votes.data
+    assert votes.cell is not None
+    assert data.context is not None
+    first = np.unique(votes.cell, return_index=True)[1]
+    slope, known = (sums_at(votes.cell, each, len(first)) for each in cell_tie_sums(estimate))
+    low, high = votes.pairs
+    pair = (low * data.n_items + high)[votes.pair[first]]
+    code = data.context[votes.order[first]] * data.n_items**2 + pair
+    order = np.argsort(code, kind="stable")
+    value = shrunk_cell_tie(slope, known, estimate.cell_tie_variance)
+    return {"cell": code[order], "cell_tie": value[order]}

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.gpm_contexts import ContextPosterior, Equations
-from annotruth.kernels.pairs.gpm_outcomes import Differences, Outcomes, Sites, VoterHabits
+from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Sites, VoteDifferences, VoterHabits
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
@@ -50,7 +50,7 @@ class GroupScores:
         self._n, self._q = votes.data.n_items, votes.covariates.shape[1]
         self._is_dense = self._n <= MAX_DENSE_ITEMS
         self.sites = Sites(np.zeros(n), np.zeros(n))
-        self.differences = Differences(np.zeros(n), np.zeros(n))
+        self.differences = VoteDifferences(np.zeros(n), np.zeros(n))
         n_local = len(layout.items)
         self._context = ContextPosterior(
             np.zeros(n_local),
@@ -215,13 +215,13 @@ class GroupScores:
         trace = np.trace(self.score_covariance()) if dense else self._system.centered_trace()
         return max(n_free - precision * float(trace), 0.0)
 
-    def leave_out(self, *, exact: bool = True) -> Differences:
+    def leave_out(self, *, exact: bool = True) -> VoteDifferences:
         """Return the differences of votes by the votes of everybody else.
 
         Where there are too many votes for that, or it need not be exact, by all votes but the one.
         """
         votes, sites = self.votes, self.sites
-        found = Differences(self.differences.mean.copy(), np.zeros(len(sites.shift)))
+        found = VoteDifferences(self.differences.mean.copy(), np.zeros(len(sites.shift)))
         n_votes = votes.data.comparisons_per_annotator.astype(np.float64)
         cost = float((np.minimum(n_votes, self._n) ** 3 + n_votes * self._n).sum())
         if exact and self._is_dense and (votes.has_contexts or cost <= _MAX_EXACT):

@@ -71,7 +71,11 @@ def start_with_groups(votes: PairVotes, passes: Passes, n_groups: int, seed: int
     consensus.iterate(_SITES_PER_START)
     rng = np.random.default_rng(seed)
     coordinates = _deviations(votes.data, consensus.groups[0].theta, n_groups, rng)
-    starts = _distinct([_k_means(coordinates, n_groups, rng) for _ in range(_N_STARTS)])
+    # Sorted, so that names and the order of rows do not matter.
+    order = np.lexsort(coordinates.T)
+    place = np.argsort(order)
+    drawn = [_k_means(coordinates[order], n_groups, rng)[place] for _ in range(_N_STARTS)]
+    starts = _distinct(drawn)
     best: PairEstimate | None = None
     for member in starts:
         now = start_estimate(votes, passes, n_groups)
@@ -94,6 +98,7 @@ def _deviations(
     won = np.where(data.outcome == TIE, 0.5, data.outcome == LEFT)
     deviation = won - 1.0 / (1.0 + np.exp(theta[data.right] - theta[data.left]))
     matrix = deviations_by_item(data, deviation)
+    matrix = matrix[:, np.argsort(-theta, kind="stable")]  # whatever the order of items was
     directions = leading_directions(matrix, n_groups, rng)
     n_votes = np.maximum(data.comparisons_per_annotator, 1)
     projected: Floats = (matrix @ directions) / np.sqrt(n_votes)[:, np.newaxis]
@@ -148,8 +153,8 @@ def estimate_large(
     states, crowd = now.states, small.states.crowd
     states.crowd = crowd
     states.habits.side[:], states.habits.tie[:] = crowd.habits.side, crowd.habits.tie
-    scores = BradleyTerry().fit(votes.data).result_.scores.mean
-    now.groups[0].start_at(scores, now.outcomes, states.voters(0))
+    now.plain = BradleyTerry().fit(votes.data).result_.scores.mean
+    now.groups[0].start_at(now.plain, now.outcomes, states.voters(0))
     now.iterate(_SITES - 1)
     now.leave_out()
     evaluated = now.evaluated()

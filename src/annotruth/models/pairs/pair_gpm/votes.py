@@ -49,6 +49,8 @@ class PairVotes:
     pairs: tuple[Codes, Codes]  # the left and the right item of each pair
     part: Codes  # the connected part of each item
     context: Codes | None  # also where scores do not depend on it; None without contexts
+    cell: Codes | None  # the pair and context of each vote; None without contexts or ties
+    own_cell: Codes  # the cell and annotator
     varies: NDArray[
         np.bool_
     ]  # whether each of ``layout.items`` may score differently in its context
@@ -104,6 +106,10 @@ def make_votes(data: Comparisons) -> PairVotes:
         in_several = np.bincount(in_contexts.items, minlength=data.n_items) > 1
         if in_several.any():
             layout, varies = in_contexts, in_several[in_contexts.items]
+    cell, own_cell = None, none
+    if context is not None and len(layout.items) and data.has_ties:
+        cell = np.unique(context * len(pair_codes) + pair, return_inverse=True)[1]
+        own_cell = np.unique(cell * data.n_annotators + annotator, return_inverse=True)[1]
     weight, is_ranked = ranking_weights(data)
     outcomes = Outcomes(
         ptr=data.annotator_ptr,
@@ -126,6 +132,8 @@ def make_votes(data: Comparisons) -> PairVotes:
         pairs=pairs,
         part=connected_parts(data.n_items, *pairs),
         context=context,
+        cell=cell,
+        own_cell=own_cell,
         varies=varies,
         covariate_scale=covariate_scale,
         is_shared=is_shared,

@@ -18,8 +18,8 @@ from annotruth.report.charts.rank_charts import outcome_counts
 from annotruth.report.headings import RANK_HEADINGS
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
-    PageColumn,
     PageTable,
+    TableStyle,
     columns_of,
     number_column,
     text_column,
@@ -29,12 +29,18 @@ MAX_ITEMS = 20_000
 MAX_VOTES = 2_000
 """How many doubtful comparisons, and how many pairs with disagreement, a page has."""
 
-# Which columns a small screen shows: the first of these that have room.
-_FIRST = (
-    *("item", "annotator", "rank", "reliability", "score", "verdict", "other", "left", "right"),
-    *("chosen", "p_serious", "behavior", "p_best", "for_item", "for_other", "n_comparisons"),
+_STYLE = TableStyle(
+    headings=RANK_HEADINGS,
+    # Which columns a small screen shows: the first of these that have room.
+    first=(
+        *("item", "annotator", "rank", "reliability", "score", "verdict", "other", "left", "right"),
+        *("chosen", "p_serious", "behavior", "p_best", "for_item", "for_other", "n_comparisons"),
+    ),
+    hidden=frozenset(
+        ("low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group")
+    ),
+    shares=frozenset(("p_best", "left_share", "tie_share", "share")),
 )
-_HIDDEN = {"low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"}
 
 
 class PageRows(NamedTuple):
@@ -57,10 +63,8 @@ def rank_item_table(fit: RankFit, rows: Codes) -> PageTable:
     """Return the table of items, best first."""
     won, lost, tied = outcome_counts(fit)
     total = np.maximum(won + lost + tied, 1)
-    order = np.lexsort((-fit.scores.mean, fit.part))  # that of the table
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    columns = _with_headings(columns_of(fit.item_table(), place[rows]))
+    place = _places(np.lexsort((-fit.scores.mean, fit.part)), fit.data.n_items)  # in the table
+    columns = _STYLE.apply(columns_of(fit.item_table(), place[rows]))
     low, high = fit.scores.interval.T
     for column in columns:
         if column["key"] == "score":
@@ -69,7 +73,7 @@ def rank_item_table(fit: RankFit, rows: Codes) -> PageTable:
         if column["key"] == "rank":
             column |= {"kind": "range", "ends": ["rank_low", "rank_high"], "digits": 0}
             column["domain"] = [1, int(fit.ranking.high.max())]
-    columns += _with_headings(
+    columns += _STYLE.apply(
         [
             number_column("share", (won + tied / 2.0)[rows] / total[rows]),
             number_column("won", won[rows]),
@@ -86,40 +90,29 @@ def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
     table = fit.annotator_table()
     if fit.spammer is not None:  # the verdict says it better: it considers the interval
         table = table.drop_columns("spammer")
-    columns = _with_headings(columns_of(table, rows))
+    columns = _STYLE.apply(columns_of(table, rows))
     for column in columns:
         if column["key"] == "accuracy":
             column["domain"] = [0, 1]
         if column["key"] == "reliability":
             column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
         if column["key"] == "side_bias" and "side_bias_low" in table.column_names:
-            column |= {
-                "kind": "range",
-                "ends": ["side_bias_low", "side_bias_high"],
-                "domain": [-3, 3],
-            }
-    left = np.bincount(
-        fit.data.annotator_of_comparison(),
-        fit.data.outcome == LEFT,
-        minlength=fit.data.n_annotators,
-    )
-    ties = np.bincount(
-        fit.data.annotator_of_comparison(),
-        fit.data.outcome == TIE,
-        minlength=fit.data.n_annotators,
-    )
+            ends = ["side_bias_low", "side_bias_high"]
+            column |= {"kind": "range", "ends": ends, "domain": [-3, 3]}
+    voter, n_voters = fit.data.annotator_of_comparison(), fit.data.n_annotators
+    left, ties = (np.bincount(voter, fit.data.outcome == k, n_voters) for k in (LEFT, TIE))
     total = np.maximum(fit.data.comparisons_per_annotator, 1)
     if fit.data.sides_known:
-        columns += _with_headings([number_column("left_share", (left / total)[rows])])
+        columns += _STYLE.apply([number_column("left_share", (left / total)[rows])])
     if fit.data.has_ties:
-        columns += _with_headings([number_column("tie_share", (ties / total)[rows])])
+        columns += _STYLE.apply([number_column("tie_share", (ties / total)[rows])])
     if fit.reliability is not None:
         words, reasons = verdicts(fit)
         after = 1 + max(
             k for k, c in enumerate(columns) if c["key"] in ("n_comparisons", "reliability")
         )
-        columns[after:after] = _with_headings([text_column("verdict", words[rows].tolist())])
-        columns += _with_headings([text_column("reason", [reasons[s] for s in rows])])
+        columns[after:after] = _STYLE.apply([text_column("verdict", words[rows].tolist())])
+        columns += _STYLE.apply([text_column("reason", [reasons[s] for s in rows])])
     # The dialog of an annotator has the reason, and the evidence for the behavior is shorter.
     if "evidence" in table.column_names:
         columns[-1]["hidden"] = fit.reliability is not None
@@ -136,11 +129,10 @@ def doubtful_votes(fit: RankFit, rows: Codes) -> PageTable | None:
     doubtful = np.flatnonzero((fit.p_serious < SPAMMER_BELOW) & ~dropped[annotator])
     doubtful = doubtful[np.isin(annotator[doubtful], rows)]
     first = doubtful[np.argsort(fit.p_serious[doubtful], kind="stable")][:MAX_VOTES]
-    place = np.full(data.n_annotators, -1)
-    place[rows] = np.arange(len(rows))
+    place = _places(rows, data.n_annotators)
     items = as_text(data.items)
     ids = pa.table({"annotator": data.annotators.take(as_arrow(annotator[first]))})
-    columns = _with_headings(
+    columns = _STYLE.apply(
         [
             *columns_of(ids, np.arange(len(first))),
             text_column("left", [items[k] for k in data.left[first]]),
@@ -165,12 +157,11 @@ def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
     disputed = np.flatnonzero(np.minimum(wins, losses) > 0)
     best = disputed[np.argsort(-np.minimum(wins, losses)[disputed], kind="stable")][:MAX_VOTES]
     a, b = np.divmod(key[best], data.n_items)
-    place = np.full(data.n_items, -1)
-    place[rows] = np.arange(len(rows))
+    place = _places(rows, data.n_items)
     known = (place[a] >= 0) & (place[b] >= 0)
     best, a, b = best[known], a[known], b[known]
     items = as_text(data.items)
-    columns = _with_headings(
+    columns = _STYLE.apply(
         [
             *columns_of(pa.table({"item": data.items.take(as_arrow(a))}), np.arange(len(a))),
             text_column("other", [items[k] for k in b]),
@@ -186,19 +177,6 @@ def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
     )
 
 
-def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:
-    """Return columns with the headings of comparisons in place of those of labels."""
-    for column in columns:
-        key = column["key"]
-        if key in RANK_HEADINGS:
-            column["title"], column["help"] = RANK_HEADINGS[key]
-        if key in ("p_best", "left_share", "tie_share", "share") and column["kind"] == "number":
-            column["kind"] = "share"
-        column["hidden"] = key in _HIDDEN
-        column["rank"] = _FIRST.index(key) if key in _FIRST else len(_FIRST)
-    return columns
-
-
 def vote_data(fit: RankFit, rows: PageRows, max_votes: int) -> dict[str, Any]:
     """Return the comparisons for the dialogs: rows of tables, outcomes, and p serious in percent.
 
@@ -207,10 +185,8 @@ def vote_data(fit: RankFit, rows: PageRows, max_votes: int) -> dict[str, Any]:
     data = fit.data
     if data.n_comparisons > max_votes:
         return {"left": [], "right": [], "annotator": [], "outcome": [], "p_serious": None}
-    item = np.full(data.n_items, -1)
-    item[rows.items] = np.arange(len(rows.items))
-    annotator = np.full(data.n_annotators, -1)
-    annotator[rows.annotators] = np.arange(len(rows.annotators))
+    item = _places(rows.items, data.n_items)
+    annotator = _places(rows.annotators, data.n_annotators)
     serious = None
     if fit.p_serious is not None:
         serious = np.round(100.0 * fit.p_serious).astype(int).tolist()
@@ -221,3 +197,10 @@ def vote_data(fit: RankFit, rows: PageRows, max_votes: int) -> dict[str, Any]:
         "outcome": data.outcome.tolist(),
         "p_serious": serious,
     }
+
+
+def _places(rows: Codes, n: int) -> Codes:
+    """Return the row of each of n items or annotators; -1 of those that have none."""
+    places = np.full(n, -1)
+    places[rows] = np.arange(len(rows))
+    return places

@@ -1,11 +1,9 @@
-"""The report on several questions: one HTML file with an overview, annotators, and each question."""
+"""The report on several questions: an overview, annotators across questions, and each question."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,9 @@ from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 from annotruth.questions.reading import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
-from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.page import against_truth, convergence_notice, subheading
+from annotruth.report.labels import LOWEST, charts_of
+from annotruth.report.page import ReportContent
 from annotruth.report.render import (
     DataTable,
     Fact,
@@ -35,10 +33,8 @@ from annotruth.report.render import (
     SmallTable,
     Text,
     as_sentence,
-    make_page,
-    write_page,
 )
-from annotruth.report.sections import LOWEST, charts_of, rows_left_out
+from annotruth.report.sections import DASH, convergence_notice, rows_left_out, short_id
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageColumn,
@@ -46,60 +42,39 @@ from annotruth.report.tables import (
     columns_of,
     number_column,
 )
+from annotruth.report.truth import compare_with_truth
 from annotruth.report.verdict import ReportVerdict, verdict_of
 
 _MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
 _N_ITEMS = 5  # the most difficult items of each question
-_NONE = "\N{EN DASH}"
 _CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
-def write_question_report(
-    fits: QuestionFits,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    truth: Any = None,
-    command: str | None = None,
-) -> None:
-    """Write the report of several questions, as `question_page` makes it."""
-    write_page(question_page(fits, source=source, truth=truth, command=command), path)
+def content(
+    fits: QuestionFits, *, truth: Any = None, arguments: str | None = None
+) -> ReportContent:
+    """Return what is in the report on several questions; ``truth`` has a column ``question``.
 
-
-def question_page(
-    fits: QuestionFits,
-    *,
-    source: str | None = None,
-    truth: Any = None,
-    command: str | None = None,
-    day: date | None = None,
-) -> str:
-    """Return the report of several questions, as HTML; the arguments are as in `Fit.report`."""
+    There is no advice on all of them, for ``arguments``.
+    """
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
     verdicts: dict[str, ReportVerdict] = {}
-    sections: list[Section] = []
+    sections, notices = [], []
     for number, (name, fit) in enumerate(fits.questions.items(), start=1):
-        against = against_truth(fit, truths.get(name))
+        measured = compare_with_truth(fit, truths.get(name)).measured
         advice = advise(fit)
-        verdicts[name] = verdict_of(fit, advice, measured=against.measured if against else None)
+        verdicts[name] = verdict_of(fit, advice, measured=measured)
         sections.append(_question_section(number, name, fit, advice, verdicts[name]))
-    return make_page(
+        if notice := convergence_notice(fit):
+            notices.append(f"{shorten(name)}: {notice}")
+    return ReportContent(
         kind="Report on several questions",
-        heading=source or "Labels",
-        subheading=subheading(fits.model, fits.describe(), day),
-        command=command or "",
-        notice=_notice(fits),
+        heading="Labels",
+        described=fits.describe(),
+        notice=" ".join(notices),
         sections=[_overview(fits, verdicts), _annotators(fits), *sections],
-        footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full. "
-        "This page works offline.",
-        colors=CLASS_COLORS,
+        footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full.",
     )
-
-
-def _notice(fits: QuestionFits) -> str:
-    """Return the warnings on fits that did not converge; empty if all did."""
-    texts = {name: convergence_notice(fit) for name, fit in fits.questions.items()}
-    return " ".join(f"{shorten(name)}: {text}" for name, text in texts.items() if text)
 
 
 def _median(fit: Fit, name: str) -> float | None:
@@ -126,7 +101,7 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Sect
             f"{fit.data.n_categories} {fit.data.scale.kind}",
             _figure(agreement_of(fit)),
             _figure(_median(fit, estimate)),
-            _NONE if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
+            DASH if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
         ]
         for number, (name, fit) in enumerate(fits.questions.items(), start=1)
     ]
@@ -134,24 +109,19 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Sect
         *("Question", "Trusted?", "Items", "Labels", "Categories"),
         *("Alpha", f"Median {estimate}", "Spammers"),
     ]
-    lead = as_sentence(fits.sharing.why)
-    flags = any(has_flags(fit) for fit in fits.questions.values())
-    spammers = (
-        "are careless or consistently wrong"
-        if flags
-        else f"have a reliability below {SPAMMER_BELOW}"
-    )
+    spammers = f"have a reliability below {SPAMMER_BELOW}"
+    if any(has_flags(fit) for fit in fits.questions.values()):
+        spammers = "are careless or consistently wrong"
     rules = (
         "Alpha is Krippendorff's: 1 is full agreement, 0 is agreement by chance. Spammers "
-        f"{spammers}. The question's section says what the verdict follows "
-        "from."
+        f"{spammers}. The question's section says what the verdict follows from."
     )
-    parts = [Text(lead, "lead"), SmallTable(header, rows), Text(rules, "quiet")]
-    return Section("overview", "Overview", parts)
+    lead = Text(as_sentence(fits.sharing.why), "lead")
+    return Section("overview", "Overview", [lead, SmallTable(header, rows), Text(rules, "quiet")])
 
 
 def _figure(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.2f}"
+    return DASH if value is None else f"{value:.2f}"
 
 
 def _annotators(fits: QuestionFits) -> Section:
@@ -208,21 +178,19 @@ def estimate_table(fits: QuestionFits) -> PageTable:
     mean[~known.any(axis=1)] = np.nan
     rows = np.sort(np.argsort(mean, kind="stable")[:MAX_ANNOTATORS])
     n_labels = np.zeros(len(fits.annotator_ids), dtype=np.int64)
-    for fit in fits.questions.values():
-        n_labels[match_ids(fit.data.annotators, fits.annotator_ids)] += (
-            fit.data.labels_per_annotator
-        )
     columns = [
         *columns_of(pa.table({"annotator": fits.annotator_ids}), rows),
         {**number_column("mean", mean[rows]), "help": f"mean {estimate} over questions"},
     ]
     columns[0] |= {"help": ""}
     prefix = "accuracy_" if estimate == "accuracy" else ""
-    low, high = (estimates(fits, f"{prefix}{end}") for end in ("low", "high"))
+    low, high = (estimates(fits, f"{prefix}{end}")[rows] for end in ("low", "high"))
     for k, (name, fit) in enumerate(fits.questions.items()):
+        place = match_ids(fit.data.annotators, fits.annotator_ids)
+        n_labels[place] += fit.data.labels_per_annotator
         tip = f"{estimate} in the question {shorten(name)}"
-        ends = (low[rows, k], high[rows, k])
-        made = _question_columns(k, name, tip, values[rows, k], ends, len(fits) <= _MAX_RANGES)
+        ends = {} if len(fits) > _MAX_RANGES else {"from": low[:, k], "to": high[:, k]}
+        made = _question_columns(k, name, tip, values[rows, k], ends)
         if not has_flags(fit):
             made[0]["limit"] = SPAMMER_BELOW
         columns += made
@@ -231,49 +199,38 @@ def estimate_table(fits: QuestionFits) -> PageTable:
 
 
 def _question_columns(
-    k: int, name: str, tip: str, values: Floats, interval: tuple[Floats, Floats], with_range: bool
+    k: int, name: str, tip: str, values: Floats, interval: Mapping[str, Floats]
 ) -> list[PageColumn]:
     """Return the column of a question's estimates, and hidden ones of their intervals."""
-    low, high = interval
     key, title = f"q{k + 1}", shorten(name, 24)
     column = {**number_column(key, values), "title": title, "help": tip, "rank": 2 + k}
-    if not with_range or not np.isfinite(low).any():
+    if not interval or not np.isfinite(interval["from"]).any():
         return [column]
-    column |= {"kind": "range", "ends": (f"{key}_low", f"{key}_high"), "domain": [0, 1]}
-    ends = {f"{key}_low": (f"{title} from", low), f"{key}_high": (f"{title} to", high)}
-    return [
-        column,
-        *(
-            {**number_column(end, each), "title": text, "hidden": True}
-            for end, (text, each) in ends.items()
-        ),
+    ends = [
+        {**number_column(f"{key}_{end}", each), "title": f"{title} {word}", "hidden": True}
+        for end, (word, each) in zip(("low", "high"), interval.items(), strict=True)
     ]
-
-
-def _charts(fit: Fit, number: int) -> list[Chart]:
-    """Return the charts of a question, with names of their own."""
-    drawn = charts_of(FitCharts(fit), fit)
-    return [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
+    keys = tuple(end["key"] for end in ends)
+    return [column | {"kind": "range", "ends": keys, "domain": [0, 1]}, *ends]
 
 
 def _question_section(
-    number: int,
-    name: str,
-    fit: Fit,
-    advice: Advice,
-    verdict: ReportVerdict,
+    number: int, name: str, fit: Fit, advice: Advice, verdict: ReportVerdict
 ) -> Section:
     """Return the main findings on a question."""
     rows: list[Fact] = [
-        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})"),
-        *_annotator_facts(fit, verdict),
-        (
-            "Items that need labels",
-            f"{verdict.items['needs labels']:,} of {fit.data.n_items:,}",
-            f"{counted(verdict.n_add, 'label')} to add in this round",
-        ),
+        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})")
     ]
-    charts = _charts(fit, number)
+    if fit.reliability is not None and not fit.withholds_figures:
+        counts = (f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
+        median = f"{np.median(fit.reliability):.2f}"
+        rows.append(("Median reliability", median, f"annotators: {', '.join(counts)}"))
+    needed = f"{verdict.items['needs labels']:,} of {fit.data.n_items:,}"
+    to_add = f"{counted(verdict.n_add, 'label')} to add in this round"
+    rows.append(("Items that need labels", needed, to_add))
+    drawn = charts_of(FitCharts(fit), fit)
+    # Names of charts are unique on the page.
+    charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
     parts: list[Part] = [
         Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
         verdict.trust.conclusion,
@@ -284,13 +241,6 @@ def _question_section(
     return Section(f"q{number}", shorten(name), parts, link=shorten(name, 24))
 
 
-def _annotator_facts(fit: Fit, verdict: ReportVerdict) -> list[Fact]:
-    if fit.reliability is None or fit.withholds_figures:
-        return []
-    counts = ", ".join(f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
-    return [("Median reliability", f"{np.median(fit.reliability):.2f}", f"annotators: {counts}")]
-
-
 def _difficult_items(fit: Fit, advice: Advice) -> list[SmallTable]:
     """Return the most difficult items as a small table."""
     if fit.distribution is None or fit.label is None:
@@ -299,7 +249,7 @@ def _difficult_items(fit: Fit, advice: Advice) -> list[SmallTable]:
     names = fit.data.scale.names
     rows = [
         [
-            shorten(str(fit.data.items[item].as_py()), 40),
+            short_id(fit.data.items, item),
             shorten(names[fit.label[item]], 24),
             f"{confidence[item]:.0%}",
             f"{fit.data.labels_per_item[item]:,}",

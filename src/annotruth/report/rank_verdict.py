@@ -1,0 +1,254 @@
+"""The first screen of the report of a ranking: can it be trusted, who leads, whom to act on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from annotruth.analyses.advice.annotators import RANK_VERDICTS, verdict_rules, verdicts
+from annotruth.analyses.advice.pairs.advice import top_items
+from annotruth.analyses.advice.pairs.annotators import typical_voter
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.fits.notes import CHANCE
+from annotruth.models.pairs.beside import contradictions
+from annotruth.models.pairs.summary import ONE_ANNOTATOR, leaders, only_outcome, side_line
+from annotruth.models.result import RankFit
+from annotruth.observations.pairs.table import TIE, Comparisons
+from annotruth.observations.pairs.votes import in_order_of_codes
+from annotruth.report.render import (
+    Answer,
+    CodeText,
+    Fact,
+    NamedRows,
+    Part,
+    Section,
+    Strong,
+    as_sentence,
+)
+from annotruth.report.sections import (
+    DASH,
+    N_NAMED,
+    Trust,
+    above_chance,
+    chance_rule,
+    chance_trust,
+    first_screen,
+    next_command,
+    ranked_trust,
+    short_id,
+    steps_text,
+    verdicts_besides_keep,
+    whom_to_act_on,
+)
+
+ORDER_FROM = (0.95, 0.85, 0.7)
+"""The expected shares of pairs in the right order from which the answer is Yes, Mostly, Partly."""
+
+SURE_ORDER = 0.975
+"""The probability from which two neighbours in the ranking count as separated."""
+
+_MAX_PAIRS = 200_000
+
+
+@dataclass(frozen=True)
+class RankVerdict:
+    """The report's first screen in numbers."""
+
+    trust: Trust  # whether the ranking can be trusted
+    right_order: float  # the expected share of pairs in the right order; nan without any pair
+    # how many neighbours in the ranking are separated with 97.5% probability, and of how many
+    n_separated: int
+    n_neighbours: int
+    # how often two votes on a pair agree, and how often they would by chance; nan without
+    same: float
+    same_by_chance: float
+    annotators: dict[str, int]  # how many have each verdict; empty without reliabilities
+
+
+def rank_verdict(fit: RankFit) -> RankVerdict:
+    """Return the numbers of the first screen."""
+    right_order = expected_order(fit)
+    order = np.lexsort((-fit.scores.mean, fit.part))
+    above, below = order[:-1], order[1:]
+    same_part = fit.part[above] == fit.part[below]
+    p = _order_probability(fit, above[same_part], below[same_part])
+    same, by_chance = vote_agreement(fit.data)
+    counts: dict[str, int] = {}
+    if fit.reliability is not None:
+        words = verdicts(fit)[0]
+        counts = {word: int(np.count_nonzero(words == word)) for word in RANK_VERDICTS}
+    return RankVerdict(
+        trust=_trust(fit, right_order),
+        right_order=right_order,
+        n_separated=int(np.count_nonzero(p >= SURE_ORDER)),
+        n_neighbours=len(p),
+        same=same,
+        same_by_chance=by_chance,
+        annotators=counts,
+    )
+
+
+def expected_order(fit: RankFit) -> float:
+    """Return the expected share of pairs of items of one part that are in the right order."""
+    n = fit.data.n_items
+    if n * (n - 1) // 2 <= _MAX_PAIRS:
+        first, second = np.triu_indices(n, 1)
+    else:  # a sample, always the same
+        first, second = np.random.default_rng(0).integers(n, size=(2, _MAX_PAIRS))
+    kept = (fit.part[first] == fit.part[second]) & (first != second)
+    if not kept.any():
+        return math.nan
+    return float(_order_probability(fit, first[kept], second[kept]).mean())
+
+
+def _order_probability(fit: RankFit, first: Codes, second: Codes) -> Floats:
+    """Return the probability that two items are in the order of their scores."""
+    covariance, mean = fit.scores.covariance, fit.scores.mean
+    variance = fit.scores.sd[first] ** 2 + fit.scores.sd[second] ** 2
+    if covariance.ndim == 2:
+        variance = variance - 2.0 * covariance[first, second]
+    sd = np.sqrt(np.maximum(variance, 1e-18))
+    probability: Floats = ndtr(np.abs(mean[first] - mean[second]) / sd)
+    return probability
+
+
+def vote_agreement(data: Comparisons) -> tuple[float, float]:
+    """Return how often two votes on the same pair agree, and how often they would by chance.
+
+    Where there are contexts, both votes are in the same one.
+    """
+    first, second, outcome = in_order_of_codes(data.left, data.right, data.outcome)
+    key = first.astype(np.int64) * data.n_items + second
+    if data.context is not None:
+        key = key * (int(data.context.max()) + 1) + data.context
+    _, pair = np.unique(key, return_inverse=True)
+    counts = np.bincount(pair * 3 + outcome, minlength=3 * (int(pair.max()) + 1)).reshape(-1, 3)
+    total = counts.sum(axis=1)
+    n_pairs = (total * (total - 1)).sum()
+    if n_pairs == 0:
+        return math.nan, math.nan
+    ties = float(np.mean(data.outcome == TIE))
+    by_chance = ties**2 + (1.0 - ties) ** 2 / 2.0
+    return float((counts * (counts - 1)).sum() / n_pairs), by_chance
+
+
+def _trust(fit: RankFit, right_order: float) -> Trust:
+    same = only_outcome(fit.data)
+    if same and fit.data.n_comparisons > 1:
+        return Trust("No", "bad", as_sentence(same), "")
+    if fit.data.n_annotators == 1:
+        why = f"{as_sentence(ONE_ANNOTATOR)} The ranking is that person's."
+        return Trust("Too few annotators to tell", "bad", why, "")
+    if fit.verdict == "chance":
+        return chance_trust("votes", "ranks", chance_rule(fit.model, "votes"))
+    if math.isnan(right_order):
+        return Trust("Too few votes to tell", "bad", "No two items can be compared.", "")
+    within = " within the parts of the graph" if fit.n_parts > 1 else ""
+    if against := contradictions(fit):
+        return Trust("Not as it is", "bad", " ".join(map(as_sentence, against)), "")
+    return ranked_trust(
+        sum(right_order < limit for limit in ORDER_FROM),
+        f"About {right_order:.0%} of all pairs of items{within} are expected to be in the right "
+        "order.",
+        "The expected share of pairs in the right order, the mean of their probabilities: "
+        f"{steps_text(f'from {limit:.0%}' for limit in ORDER_FROM)}.",
+    )
+
+
+def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
+    """Return the first screen; ``arguments`` are those of ``annotruth next`` and ``plan``."""
+    verdict, data = rank_verdict(fit), fit.data
+    people = ("Annotators", f"{data.n_annotators:,}", f"{fit.model} treats all of them alike")
+    if verdict.annotators:
+        kept = f"{verdict.annotators['keep']:,} of {data.n_annotators:,}"
+        rest = verdicts_besides_keep(verdict.annotators, "votes")
+        people = ("Reliable annotators", kept, rest)
+    facts: list[Fact] = [
+        (
+            "Neighbours separated",
+            f"{verdict.n_separated:,} of {verdict.n_neighbours:,}",
+            f"of items next to each other, with {SURE_ORDER:.1%} probability",
+        ),
+        above_chance(verdict.same, verdict.same_by_chance, "two votes on a pair agree", DASH),
+        people,
+        (
+            "Votes per item",
+            f"{2 * data.n_comparisons / data.n_items:.1f}",
+            f"each is of two items; {data.n_comparisons / data.n_annotators:,.0f} per annotator",
+        ),
+    ]
+    rules = {} if fit.reliability is None else verdict_rules(fit)
+    listed = [
+        *((f"Annotators: {word}", rule) for word, rule in rules.items()),
+        ("Tied for first", "the 95% interval of the item's rank contains 1"),
+        (
+            "Neighbours separated",
+            f"the better of two items has the higher score with a probability of {SURE_ORDER:.1%}",
+        ),
+        (
+            "Above chance",
+            "how often two votes on a pair agree, less how often votes at random would",
+        ),
+    ]
+    blocks = (_leaders(fit), _people(fit), _next(fit, verdict, arguments))
+    return first_screen("Can this ranking be trusted?", verdict.trust, facts, blocks, listed)
+
+
+def _leaders(fit: RankFit) -> Answer:
+    """Return who is first, or tied for first, in the largest parts."""
+    lines: list[Part] = []
+    for part in np.argsort(-np.bincount(fit.part), kind="stable")[:3].tolist():
+        first = leaders(fit, part)
+        about = [
+            f"score {fit.scores.mean[k]:.2f}, P best {fit.ranking.p_best[k]:.2f}" for k in first
+        ]
+        named = [short_id(fit.data.items, k) for k in first[:N_NAMED].tolist()]
+        where = f" in part {part + 1}" if fit.n_parts > 1 else ""
+        tied = [Strong(f"{len(first):,}"), " tied for first"]
+        rows = NamedRows(list(zip(named, about, strict=False)))
+        lines.append([tied if len(first) > 1 else "Clear first", where, rows])
+    if fit.n_parts > 1:
+        text = (
+            " parts that were never compared with each other: scores and ranks hold within a part"
+        )
+        lines.append([Strong(f"{fit.n_parts:,}"), text])
+    return Answer("Who is first?", lines)
+
+
+def _people(fit: RankFit) -> Answer:
+    reliability = fit.reliability
+    if reliability is None:
+        line = f"{fit.model} says nothing about annotators: rank with pair-gpm"
+        return Answer("Whom to act on?", [line])
+    votes, behavior = fit.data.comparisons_per_annotator, fit.behavior or [""] * len(reliability)
+    lines = whom_to_act_on(
+        fit.data.annotators,
+        verdicts(fit)[0],
+        order=np.argsort(reliability, kind="stable"),
+        share=lambda who: f"{votes[who].sum() / fit.data.n_comparisons:.0%}",
+        about=lambda s: f"{behavior[s]}, reliability {reliability[s]:.2f}",
+        nobody=f"Nobody to drop{f': votes {CHANCE}' if fit.verdict == 'chance' else ''}.",
+        unit="votes",
+    )
+    if line := side_line(fit):
+        lines.append(line[0].upper() + line[1:])
+    return Answer("Whom to act on?", lines)
+
+
+def _next(fit: RankFit, verdict: RankVerdict, arguments: str) -> Answer:
+    """Return what to do next."""
+    lines: list[Part] = ["All neighbours in the ranking are separated."]
+    if n_open := verdict.n_neighbours - verdict.n_separated:
+        rest = f" of {verdict.n_neighbours:,} neighbours in the ranking are not separated yet"
+        lines = [[Strong(f"{n_open:,}"), rest]]
+    voter = typical_voter(fit, np.ones(fit.data.n_annotators, np.bool_))
+    if (top := top_items(fit, voter)) is not None:
+        lines.append(as_sentence(top.line()))
+    if fit.n_parts > 1:
+        lines.append("Compare items of different parts, which joins them.")
+    plan = CodeText(f"annotruth plan {arguments} --target tau=0.9")
+    lines.append(["Which pairs to ask: ", next_command(arguments)])
+    return Answer("What next?", [*lines, ["How many votes it takes: ", plan]])

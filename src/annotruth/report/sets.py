@@ -1,0 +1,338 @@
+"""The report of a fit of sets of labels: its sections, tables and charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from annotruth.analyses.advice.annotators import verdict_rules, verdicts
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.result import Fit
+from annotruth.observations.sets import Members
+from annotruth.report.charts import shapes
+from annotruth.report.charts.chart import CLASS_COLORS, Chart
+from annotruth.report.charts.fit_charts import (
+    as_text,
+    history_chart,
+    interval_chart,
+    sorted_intervals,
+)
+from annotruth.report.page import ReportContent
+from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
+from annotruth.report.sections import (
+    annotator_section,
+    appendix,
+    convergence_notice,
+    range_of,
+    rows_dropped,
+    rows_left_out,
+)
+from annotruth.report.tables import (
+    MAX_ANNOTATORS,
+    PageTable,
+    TableStyle,
+    columns_of,
+    number_column,
+    text_column,
+)
+from annotruth.sets.fit import SURE, evaluate_sets, given_sets, joined, label_names
+
+MAX_PROBABILITIES = 400_000
+"""How many probabilities of labels the page has; of more, the least certain items stay."""
+
+MAX_ANSWERS = 5_000
+"""How many doubtful answers the page has."""
+
+_MAX_SHOWN = 8  # labels with a column of their own; the file that --out writes has all
+_MAX_BARS = 24
+_MAX_TOGETHER = 12
+_METRICS = {
+    "f1_micro": ("Micro-F1", "over all items and labels at once"),
+    "f1_macro": ("Macro-F1", "the mean over labels: rare ones count as much"),
+    "exact_match": ("Exact match", "items whose whole set is right"),
+    "jaccard": ("Jaccard", "labels in common, of those in either set"),
+}
+_STYLE = TableStyle(
+    headings={
+        "item": ("Item", ""),
+        "annotator": ("Annotator", ""),
+        "n_answers": ("Answers", "number of answers"),
+        "labels": ("Labels", "the most likely set, or the set that was given"),
+        "recovered": ("Recovered", "the most likely set of the item"),
+        "confidence": ("Confidence", "the probability that the item has exactly these labels"),
+        "next": ("Unsure", "the labels whose probability is between 20% and 80%"),
+        "reliability": (
+            "Reliability",
+            "what their answers say relative to a typical serious annotator, with its 95% interval",
+        ),
+        "sensitivity": ("Sensitivity", "how often they give a label where it is right"),
+        "specificity": ("Specificity", "how often they leave out a label where it is wrong"),
+        "prevalence": ("Prevalence", "the share of items that have the label"),
+        "n_items": ("Items", "items whose most likely set has the label"),
+        "n_given": ("Given", "answers that have the label"),
+        "p_serious": ("P serious", "the probability that the answer was serious"),
+    },
+    first=(
+        *("item", "annotator", "label", "labels", "confidence", "reliability", "verdict"),
+        "recovered",
+    ),
+    hidden=frozenset(
+        (
+            *("low", "high", "spammer", "sensitivity_low", "sensitivity_high"),
+            *("specificity_low", "specificity_high"),
+        )
+    ),
+    shares=frozenset(("confidence", "sensitivity", "specificity", "prevalence", "p_serious")),
+)
+
+
+def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+    """Return what is in the report of a fit of sets; ``truth`` is as for labels.
+
+    There is no advice on sets, for ``arguments``.
+    """
+    return ReportContent(
+        kind="Annotation report",
+        heading="Sets of labels",
+        described=fit.describe(),
+        notice=" ".join(filter(None, (as_sentence(fit.notice()), convergence_notice(fit)))),
+        sections=[
+            _overview(fit),
+            *([] if truth is None else [_against_truth(fit, truth)]),
+            _labels(fit),
+            _items(fit),
+            _annotators(fit),
+            _answers(fit),
+            _appendix(fit),
+        ],
+        footer="Numbers in the tables are rounded; `annotruth fit --out DIR` writes them in full.",
+    )
+
+
+def _overview(fit: Fit) -> Section:
+    sure = int((fit.confidence > SURE).sum())
+    empty = int((~fit.sets.any(axis=1)).sum())
+    n_dropped = int((verdicts(fit)[0] == "drop").sum())
+    rows: list[Fact] = [
+        (
+            "Items with a clear set",
+            f"{sure:,}",
+            f"of {fit.data.n_items:,} have a set above {SURE:.0%} probability",
+        ),
+        (
+            "Labels per item",
+            f"{fit.sets.sum(axis=1).mean():.1f}",
+            f"in the most likely sets; {empty:,} items have none",
+        ),
+        (
+            "Labels",
+            f"{len(label_names(fit.data)):,}",
+            as_sentence((fit.chosen or {})["why"]).rstrip("."),
+        ),
+        (
+            "Annotators",
+            f"{fit.data.n_annotators:,}",
+            f"{n_dropped:,} to drop, median reliability {np.median(np.asarray(fit.reliability)):.2f}",
+        ),
+    ]
+    lead = (
+        "An answer is a set of labels. For every item, this page has the probability of each label, the "
+        "most likely set, and the probability that it is exactly this set."
+    )
+    return Section("overview", "Overview", [Text(lead), Facts(rows)])
+
+
+def _against_truth(fit: Fit, truth: Any) -> Section:
+    metrics = evaluate_sets(fit, truth)
+    rows = [(name, f"{metrics[key]:.3f}", note) for key, (name, note) in _METRICS.items()]
+    return Section("truth", "Against the truth", [Facts(rows)])
+
+
+def _labels(fit: Fit) -> Section:
+    """Return the labels: how frequent they are, and how well they are found."""
+    text = (
+        "How many items have each label, and how well a typical serious annotator finds it: sensitivity "
+        "is how often the label is given where it is right, specificity how often it is left out where "
+        "it is not."
+    )
+    chart, together = _label_chart(fit), together_chart(fit)
+    drawn = chart if together is None else SideBySide([chart, together])
+    table = fit.label_table()
+    columns = _STYLE.apply(columns_of(table, np.arange(table.num_rows)))
+    shown = PageTable(
+        columns,
+        len(label_names(fit.data)),
+        len(label_names(fit.data)),
+        "prevalence",
+        descending=True,
+    )
+    return Section("labels", "Labels", [Text(text), drawn, DataTable("labels", "Labels", shown)])
+
+
+def _items(fit: Fit) -> Section:
+    """Return the items, the least certain first, with the probabilities of the frequent labels."""
+    n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
+    rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
+    columns = columns_of(fit.item_table().select(["item", "n_answers", "confidence"]), rows)
+    columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
+    unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
+    columns.append(text_column("next", joined(fit, unsure).to_pylist()))
+    columns = _STYLE.apply(columns)
+    most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
+    for n in most.tolist():
+        column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
+        title, tip = label_names(fit.data)[n], "probability of this label"
+        columns.append(column | {"kind": "share", "title": title, "help": tip})
+    table = PageTable(columns, len(rows), fit.data.n_items, "confidence")
+    text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
+    note = rows_left_out(table, "items", "least certain")
+    parts = [Text(text), note, DataTable("sets", "Items", table)]
+    return Section("items", "Items", parts, long=True)
+
+
+def _annotators(fit: Fit) -> Section:
+    """Return the annotators, the least reliable first."""
+    rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
+    words, reasons = verdicts(fit)
+    columns = columns_of(fit.annotator_table(), rows)
+    for column in columns:
+        if column["key"] == "reliability":
+            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
+    columns.insert(3, text_column("verdict", words[rows].tolist()))
+    columns.append(text_column("reason", [reasons[s] for s in rows]))
+    table = PageTable(_STYLE.apply(columns), len(rows), fit.data.n_annotators, "reliability")
+    text = (
+        f"Reliability is how much an annotator's answers say (sensitivity + specificity - 1) relative to "
+        f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
+    )
+    rules = verdict_rules(fit)
+    counts = {word: int((words == word).sum()) for word in rules}
+    shown = DataTable("people", "Annotators", table)
+    chart = _reliability_chart(fit)
+    return annotator_section(Text(text), chart, counts, rules, shown, "least reliable")
+
+
+def _answers(fit: Fit) -> Section:
+    """Return the answers that are probably not serious, of annotators who are not dropped."""
+    data = fit.data
+    dropped = verdicts(fit)[0] == "drop"
+    p_serious = np.asarray(fit.p_serious)
+    doubtful = np.flatnonzero((p_serious < SPAMMER_BELOW) & ~dropped[data.annotator])
+    first = doubtful[np.argsort(p_serious[doubtful], kind="stable")][:MAX_ANSWERS]
+    if not len(first):
+        text = "No answer of the other annotators is probably not serious."
+        return Section("answers", "Doubtful answers", [Text(text)])
+    item = data.item_of_label()[first]
+    ids: dict[str, Any] = {
+        "item": data.items.take(item),
+        "annotator": data.annotators.take(data.annotator[first]),
+        "labels": _named(fit, given_sets(fit.data)[first]),
+        "recovered": _named(fit, fit.sets[item]),
+        "p_serious": np.round(p_serious[first], 3),
+    }
+    columns = _STYLE.apply(columns_of(table_of(ids), np.arange(len(first))))
+    table = PageTable(columns, len(first), len(doubtful), "p_serious")
+    parts = [
+        Text("Answers that are probably not serious, of annotators who are not dropped."),
+        rows_left_out(table, "doubtful answers", "most doubtful"),
+        DataTable("answers", "Doubtful answers", table),
+    ]
+    return Section("answers", "Doubtful answers", parts, long=True)
+
+
+def _named(fit: Fit, sets: Members) -> list[str]:
+    """Return sets as text, of which the empty one has a name."""
+    return [text or "(none)" for text in joined(fit, sets).to_pylist()]
+
+
+def _appendix(fit: Fit) -> Section:
+    data = fit.data
+    per_answer = given_sets(fit.data).sum(axis=1)
+    empty = int((per_answer == 0).sum())
+    rows: list[Fact] = [
+        ("Answers", f"{data.n_labels:,}", f"{per_answer.mean():.1f} labels each, {empty:,} empty"),
+        ("Different sets", f"{data.n_categories:,}", "among the answers"),
+        ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "answer")),
+        ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "answer")),
+        rows_dropped(data.n_dropped, "without an answer"),
+    ]
+    if known := int((data.known >= 0).sum()):
+        rows.append(("Known truths", f"{known:,}", "items whose set was given"))
+    return appendix(rows, fit, {"history": history_chart(fit, "answers")}, "answer")
+
+
+def _label_chart(fit: Fit) -> Chart:
+    """Chart the share of items that have each label, and of answers that give it."""
+    prevalence, given = fit.probability.mean(axis=0), given_sets(fit.data).mean(axis=0)
+    order = np.argsort(-prevalence, kind="stable")[:_MAX_BARS]
+    names = [label_names(fit.data)[n] for n in order]
+    tips = [
+        f"{name}: {prevalence[n]:.1%} of items have it, {given[n]:.1%} of answers give it"
+        for name, n in zip(names, order, strict=True)
+    ]
+    more = ""
+    if len(order) < len(label_names(fit.data)):
+        more = f" The {len(order)} most frequent of {len(label_names(fit.data)):,}."
+    recovered, given = prevalence[order], given[order]
+    return Chart(
+        name="labels",
+        title="Share of items with each label",
+        caption=f"Recovered, and as given in answers.{more}",
+        data={"label": names, "recovered": recovered.tolist(), "given": given.tolist()},
+        draw=lambda width: shapes.paired_bars(
+            names, given, recovered, ["at-k0"] * len(names), width, tips
+        ),
+        colors=CLASS_COLORS,
+    )
+
+
+def _reliability_chart(fit: Fit) -> Chart:
+    intervals = sorted_intervals(
+        as_text(fit.data.annotators), np.asarray(fit.reliability), fit.low, fit.high, fit.spammer, (0.0, 1.0),
+        "reliability", SPAMMER_BELOW,
+    )  # fmt: skip
+    caption = "What answers say relative to a typical serious annotator, with 95% intervals."
+    title, ranks = "Reliability of annotators", "annotators by rank"
+    return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
+
+
+def together_chart(fit: Fit) -> Chart | None:
+    """Chart which labels go together; None where types of items do not say that they do."""
+    share = shares_together(fit)
+    if share is None:
+        return None
+    order = np.argsort(-fit.probability.mean(axis=0), kind="stable")[:_MAX_TOGETHER]
+    names = [label_names(fit.data)[n] for n in order]
+    shown = share[np.ix_(order, order)]
+    drawn = np.where(np.eye(len(order), dtype=np.bool_), np.nan, np.clip(shown, 0.0, 1.0))
+    pairs = [(row, column) for row in names for column in names]
+    tips = [
+        f"{column}: {value:.0%} of items with {row}"
+        for (row, column), value in zip(pairs, shown.ravel(), strict=True)
+    ]
+    texts = [f"{value:.0%}" if len(order) <= 8 else "" for value in shown.ravel()]
+    return Chart(
+        name="together",
+        title="Labels that go together",
+        caption="Of the items with the label of the row, the share that has that of the column.",
+        data={
+            "label": [row for row, _ in pairs],
+            "other": [column for _, column in pairs],
+            "share": shown.ravel().tolist(),
+        },
+        draw=lambda width: shapes.heatmap(
+            names, names, drawn, width, tips, ("with ↓", "also →"), texts
+        ),
+    )
+
+
+def shares_together(fit: Fit) -> Floats | None:
+    """Return the share of items with one label that have another, labels x labels."""
+    theta, types = fit.parameters["theta"], fit.parameters["types"]
+    if len(types) == 1:
+        return None
+    both = np.einsum("k,ka,kb->ab", types, theta, theta)
+    share: Floats = both / (types @ theta)[:, np.newaxis]
+    return share
