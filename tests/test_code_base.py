@@ -125,6 +125,7 @@ RETIRED_WORDS = (
                 "src/annotruth/observations/sets.py",
             ),
             *("src/annotruth/simulate/sets.py", "tests/sets", "benchmarks/sets"),
+            *("src/annotruth/models/fits/accessors.py", "src/annotruth/report/sets.py"),
         ),
     ),
     RetiredWord("informs, shows, says, returns", "", r"\btells\b"),

@@ -157,7 +157,7 @@ def _find_abstentions(
 _ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "id", "index"}
 _ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"])}
 _LABELS = {*chain(*KNOWN_NAMES["label"]), "stars"}
-_IDS = {f"{name}_id" for name in _ITEMS | _ANNOTATORS}
+_IDS = set(map("{}_id".format, _ITEMS | _ANNOTATORS))
 _NUMBERED_ANNOTATOR = re.compile(
     rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE
 )
