@@ -122,7 +122,7 @@ past_fits reliability scores true_scores workload"""
 PUBLIC = {
     "fit": """accuracy annotator_columns annotator_stats annotators behavior changes_over_time chosen converged crowd_over_time
         data dependence dependent_annotators disputed distribution distributions expectation group_differences group_summary groups high history
-        item_columns items keep label label_quality labels log_likelihood low machines model n_iter n_spammers notes
+        item_columns items keep kind label label_quality labels log_likelihood low machines model n_iter n_spammers notes
         over_time p_serious past_fits plot readout reliability report save score settings soft_labels spammer
         stop_reason summary to_dict verdict""",
     "comparison": """agreement choice data finding fits measures models recommended refused report
