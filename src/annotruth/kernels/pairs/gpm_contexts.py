@@ -208,16 +208,22 @@ def set_differences(
     found: VoteDifferences,
 ) -> None:
     """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
-    n_items = len(solution) - at.covariates.shape[1]
+    q = at.covariates.shape[1]
+    n_items = len(solution) - q
+    if len(at.item_ptr) == 1:  # without rows, as such votes may be many
+        for v in range(lo, hi):
+            total = solution[at.left[v]] - solution[at.right[v]]
+            for x in range(q):
+                total += at.covariates[v, x] * solution[n_items + x]
+            found.mean[v], found.variance[v] = total, 0.0
+        return
     rows = make_rows(1, row_width(at))
     for v in range(lo, hi):
         set_row(at, posterior, v, n_items, rows, 0)
         total = rows.base[0]
         for i in range(rows.size[0]):
             total += rows.design[0, i] * solution[rows.column[0, i]]
-        found.mean[v], found.variance[v] = total, 0.0
-        if len(at.item_ptr) > 1:
-            found.variance[v] = max(common_variance(at, posterior, v, v), 0.0)
+        found.mean[v], found.variance[v] = total, max(common_variance(at, posterior, v, v), 0.0)
 
 
 @compiled
