@@ -286,7 +286,7 @@ class FitTables:
     def table(self, name: str) -> pa.Table:
         """Return a table in Arrow; raise if this fit has none of that name."""
         if name in self._kind.tables:
-            return self._kind.tables[name](self)
+            return decode_table(self._kind.tables[name](self))
         for kind, tables in FURTHER_TABLES.items():
             if name in tables:
                 return self.further_table(kind, name)
@@ -308,7 +308,7 @@ class FitTables:
 
     def label_table(self) -> pa.Table:
         """Return the labels table in Arrow, in the order of the input."""
-        return decode_table(self.table("labels"))
+        return self.table("labels")
 
     def comparison_table(self) -> pa.Table:
         """Return the table of comparisons in Arrow, in the order of the input."""
