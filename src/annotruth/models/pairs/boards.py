@@ -233,6 +233,8 @@ def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> pa.Tabl
 
     5% are false discoveries (Benjamini and Hochberg); the clearest come first.
     """
+    from scipy.stats import false_discovery_control  # imported here because that takes long
+
     i, j = np.triu_indices(data.n_items, 1)
     variance = np.diagonal(found.covariance, axis1=1, axis2=2)
     sd = np.sqrt(
@@ -242,10 +244,9 @@ def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> pa.Tabl
     overall = found.center[i] - found.center[j]
     reverse = difference * overall < 0.0
     p_value = np.where(reverse, ndtr(-np.abs(difference) / sd), 1.0)
+    q_value = false_discovery_control(p_value.ravel())
     order = np.argsort(p_value, axis=None, kind="stable")
-    ranked = p_value.ravel()[order] * p_value.size / np.arange(1, p_value.size + 1)
-    q_sorted = np.minimum.accumulate(ranked[::-1])[::-1]
-    kept = order[q_sorted <= _LEVEL]
+    kept = order[q_value[order] <= _LEVEL]
     k, pair = np.divmod(kept, len(i))
     first = difference[k, pair] > 0.0
     better, worse = np.where(first, i[pair], j[pair]), np.where(first, j[pair], i[pair])
@@ -259,7 +260,7 @@ def _differences(found: Pooled, data: Comparisons, boards: list[str]) -> pa.Tabl
             "low": value - margin,
             "high": value + margin,
             "overall": -np.abs(overall[pair]),
-            "q_value": q_sorted[q_sorted <= _LEVEL],
+            "q_value": q_value[kept],
         }
     )
 
