@@ -275,7 +275,7 @@ class DistributedSession(Session, Protocol):
 
 
 class DistributedEngine(Engine, Protocol):
-    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame."""
+    """An engine on other machines: the tables of its fits of a file, table or frame are frames there."""
 
     def open(self, data: Any) -> DistributedSession:
         """Open data and return a session on them."""

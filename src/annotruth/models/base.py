@@ -189,7 +189,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     @property
     def result_(self) -> Fit:
-        """The fit. Of labels on a distributed engine it is a `DistributedFit`."""
+        """The fit. Of labels on a distributed engine its kind is "distributed"."""
         if not hasattr(self, "_result"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._result
