@@ -11,11 +11,11 @@ from annotruth.analyses.over_time.analysis import add_over_time
 from annotruth.analyses.over_time.changes import (
     MAX_ALARMS,
     ChangeModel,
+    Trajectories,
     beats_shuffled,
     find_changes,
 )
 from annotruth.analyses.over_time.sequences import Sample, Sequences
-from annotruth.analyses.over_time.trajectories import Trajectories
 from annotruth.engines import get_engine
 
 

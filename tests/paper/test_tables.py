@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from annotruth.paper import claim_tests, tables
+from annotruth.paper import tables
 from annotruth.paper.experiment import Experiment, ExperimentRun, Measure
 from annotruth.paper.tables import MeanWithError
 
@@ -106,8 +106,8 @@ def test_differences_are_paired_by_run():
         ExperimentRun({}, 2, {"a": {"rmse": 7.0}, "b": {"rmse": None}}),
         ExperimentRun({}, 3, {"a": {"rmse": 7.0}}),
     ]
-    assert claim_tests.paired_difference(runs, "rmse", "a", "b") == MeanWithError(5.0, 1.0, 2)
-    assert claim_tests.paired_difference(runs, "rmse", "a", "c").mean is None
+    assert tables.paired_difference(runs, "rmse", "a", "b") == MeanWithError(5.0, 1.0, 2)
+    assert tables.paired_difference(runs, "rmse", "a", "c").mean is None
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_differences_are_paired_by_run():
     ],
 )
 def test_a_difference_within_two_standard_errors_is_undecided(mean, error, verdict):
-    assert claim_tests.verdict_of(MeanWithError(mean, error, 1)) == verdict
+    assert tables.verdict_of(MeanWithError(mean, error, 1)) == verdict
 
 
 def test_combined_verdict_is_the_worst():
-    combine = claim_tests.combine_verdicts
+    combine = tables.combine_verdicts
     assert combine(["holds", "undecided", "does not hold"]) == "does not hold"
     assert combine(["holds", "undecided"]) == "undecided"
     assert combine(["holds", "holds"]) == "holds"
@@ -139,7 +139,7 @@ def curve_of(*means):
 
 def test_crossing_is_linear_between_points():
     level = np.array([2.5, 2.5])
-    crossing = claim_tests.find_crossing((0.05, 0.10, 0.20), curve_of(1.0, 2.0, 4.0), level)
+    crossing = tables.find_crossing((0.05, 0.10, 0.20), curve_of(1.0, 2.0, 4.0), level)
     assert crossing == pytest.approx((0.125, 0.125, 0.125))
     assert crossing.describe("%", 0.05, 0.2, 100.0) == "12.5% (95%: 12.5% to 12.5%)"
 
@@ -155,7 +155,7 @@ def test_crossing_is_linear_between_points():
     ],
 )
 def test_level_outside_the_curve_is_beyond_an_end(curve, level, x, text):
-    crossing = claim_tests.find_crossing((10, 40), curve_of(*curve), np.array([level, level]))
+    crossing = tables.find_crossing((10, 40), curve_of(*curve), np.array([level, level]))
     assert crossing == (x, x, x)
     assert crossing.describe("", 10, 40).startswith(text)
 
@@ -164,7 +164,7 @@ def test_interval_of_a_crossing_matches_its_standard_error():
     rng = np.random.default_rng(5)
     sd, slope, n = 0.1, 2.0, 400
     curve = [slope * x + rng.normal(0, sd, n) for x in (0.0, 1.0)]
-    crossing = claim_tests.find_crossing((0.0, 1.0), curve, np.full(n, 1.0))
+    crossing = tables.find_crossing((0.0, 1.0), curve, np.full(n, 1.0))
     assert crossing.x == pytest.approx(0.5, abs=0.02)
     # Half-way the standard error of the curve is sd / sqrt(2 n); divided by the slope, that of x.
     error = sd / np.sqrt(2 * n) / slope

@@ -12,7 +12,7 @@ import pytest
 
 import annotruth as at
 from annotruth.observations.options import ReadOptions
-from annotruth.questions.reading import read_questions
+from annotruth.questions.fitting import read_questions
 
 ROWS = [
     {"question": question, "item": item, "annotator": who, "label": label}

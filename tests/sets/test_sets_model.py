@@ -11,9 +11,8 @@ import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.observations.sets import members
 from annotruth.sets.fit import set_metrics
-from annotruth.sets.rates import start_rates, update_rates
 from annotruth.sets.readout import joint_sets
-from annotruth.sets.steps import SetSteps
+from annotruth.sets.steps import SetSteps, start_rates, update_rates
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from annotruth.analyses.advice.advice import Advice
-    from annotruth.analyses.advice.changes import Changes, RankChanges
+    from annotruth.analyses.advice.changes import Changes
     from annotruth.analyses.advice.pairs.advice import PairAdvice
     from annotruth.io.tasks import TaskFormat
     from annotruth.io.writers import LazyTable, TableFormat
@@ -189,7 +189,7 @@ class Outputs:
         source: str,
         arguments: str | None = None,
         truth: str | None = None,
-        changes: Changes | RankChanges | None = None,
+        changes: Changes | None = None,
         quiet: bool,
     ) -> Written:
         """Write everything that is asked for.

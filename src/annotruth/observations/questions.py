@@ -109,3 +109,8 @@ def concat_questions(tables: Mapping[str, pa.Table]) -> pa.Table:
         columns[name] = concat_columns(parts)
     rows = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables.values()])
     return pa.table({QUESTION: as_arrow(list(tables)).take(as_arrow(rows)), **columns})
+
+
+def every_annotator(ids: Iterable[pa.Array]) -> pa.Array:
+    """Return the ids of the annotators of all questions as text, in order of appearance."""
+    return pa.chunked_array([to_text(to_plain(each)) for each in ids]).unique()

@@ -12,14 +12,6 @@ from typing import Any
 import numpy as np
 
 from annotruth.kernels.arrays import Floats
-from annotruth.paper.claim_tests import (
-    combine_verdicts,
-    difference,
-    find_crossing,
-    negate,
-    paired_difference,
-    verdict_of,
-)
 from annotruth.paper.experiment import (
     Claim,
     Condition,
@@ -31,7 +23,15 @@ from annotruth.paper.experiment import (
 )
 from annotruth.paper.measures import fit_gpm, measure_distributions
 from annotruth.paper.simulated import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
-from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
+from annotruth.paper.tables import (
+    MeanWithError,
+    combine_verdicts,
+    find_crossing,
+    mean_with_error,
+    paired_difference,
+    values_of,
+    verdict_of,
+)
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.lines import LineAxes, line_chart
 
@@ -154,7 +154,7 @@ def spammer_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Cl
             "from 10% to 15% spammers GPM's error even falls; that of the observed shares does not",
             "Exp1-b",
             f"change of RMSE: GPM {dip['gpm']}, observed shares {dip['observed']}",
-            combine_verdicts([verdict_of(negate(dip["gpm"])), verdict_of(dip["observed"])]),
+            combine_verdicts([verdict_of(-dip["gpm"]), verdict_of(dip["observed"])]),
         ),
         Claim(
             "GPM is more robust to irregular labels than the observed shares",
@@ -189,7 +189,7 @@ def _equal_error_claim(runs: Sequence[ExperimentRun], measure: str) -> Claim:
 
 def _change(later: Floats, earlier: Floats) -> MeanWithError:
     """Return the difference of the means at two values, whose crowds are not the same."""
-    return difference(mean_with_error(later.tolist()), mean_with_error(earlier.tolist()))
+    return mean_with_error(later.tolist()) - mean_with_error(earlier.tolist())
 
 
 def annotator_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import permutations, product
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from annotruth.io.parse import read_table
 from annotruth.io.readers import read_labels
 from annotruth.observations import Labels
 from annotruth.observations.truth import match_truth
-from annotruth.paper.claim_tests import lead_claim, rmse_leads
 from annotruth.paper.experiment import (
     SCORE_MEASURES,
     Claim,
@@ -37,7 +36,7 @@ from annotruth.paper.measures import (
     measure_scores,
     spammer_share,
 )
-from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
+from annotruth.paper.tables import MeanWithError, lead_claims, mean_with_error, rmse_lead, values_of
 
 CLASS_MODELS = {
     "ordinal-binary": "Ord-bin",
@@ -51,7 +50,7 @@ _SOURCE = (
     "the repository crowd_truth_infer of the VLDB'17 benchmark of truth inference "
     "(github.com/zhydhkcws/crowd_truth_infer)"
 )
-_SECTIONS = {"dog": "Crowd Dog Classification", "face": "Face Emotion Identification"}
+_DOG, _FACE = "Crowd Dog Classification", "Face Emotion Identification"  # sections of the paper
 
 # Statements, models, and the others that each of them is said to be ahead of in accuracy.
 _ORDERS = {
@@ -115,20 +114,6 @@ def accuracy_lead(runs: Sequence[ExperimentRun], model: str, other: str) -> Mean
     return MeanWithError(results.get(f"ahead of {other}"), results.get(f"error of {other}"), 1)
 
 
-def _order_claims(dataset: str, runs: Sequence[ExperimentRun]) -> list[Claim]:
-    """Return the claims on the order of the models, tested."""
-    return [
-        lead_claim(
-            statement,
-            _SECTIONS[dataset],
-            "accuracy",
-            {pair: accuracy_lead(runs, *pair) for pair in product(models, others)},
-            CLASS_MODELS,
-        )
-        for statement, models, others in _ORDERS[dataset]
-    ]
-
-
 def _dog_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
     return [
         (
@@ -143,11 +128,14 @@ def _dog_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim
     spammers = runs[0].results["gpm"]["spammers"]
     share = Claim(
         "26.21% of the annotators are spammers",
-        _SECTIONS["dog"],
+        _DOG,
         f"share of spammers {spammers:.4f}, among other annotators",
         "cannot be tested",
     )
-    return [*_order_claims("dog", runs), share]
+    return [
+        *lead_claims(runs, _ORDERS["dog"], _DOG, "accuracy", accuracy_lead, CLASS_MODELS),
+        share,
+    ]
 
 
 def _face_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
@@ -164,11 +152,14 @@ def _face_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Clai
     spammers = runs[0].results["gpm"]["spammers"]
     share = Claim(
         "no annotator is a spammer",
-        _SECTIONS["face"],
+        _FACE,
         f"share of spammers {spammers:.4f}",
         "holds" if spammers == 0 else "does not hold",
     )
-    return [*_order_claims("face", runs), share]
+    return [
+        *lead_claims(runs, _ORDERS["face"], _FACE, "accuracy", accuracy_lead, CLASS_MODELS),
+        share,
+    ]
 
 
 def _of_classes(
@@ -373,17 +364,13 @@ def _movie_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]
 
 def _movie_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
     section, spammers = "Movie Review", mean_with_error(values_of(runs, "gpm", "spammers"))
-    leads = [
-        lead_claim(statement, section, "RMSE", rmse_leads(runs, models, others), MOVIE_MODELS)
-        for statement, models, others in _LEADS
-    ]
     share = Claim(
         "the share of spammers is only 1%",
         section,
         f"share of spammers {spammers}",
         "holds" if (spammers.mean or 0.0) < 0.02 else "does not hold",
     )
-    return [*leads, share]
+    return [*lead_claims(runs, _LEADS, section, "RMSE", rmse_lead, MOVIE_MODELS), share]
 
 
 MOVIE = Experiment(

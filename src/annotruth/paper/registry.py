@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from annotruth.errors import InputError
 from annotruth.paper import error_curves, real_labels, settings_grid, simulated
-from annotruth.paper.claim_tests import combine_verdicts, negate, paired_difference, verdict_of
 from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
-from annotruth.paper.tables import MeanWithError
+from annotruth.paper.tables import MeanWithError, combine_verdicts, rmse_lead, verdict_of
 
 # In the order of the paper; `all` runs these.
 EXPERIMENTS = {
@@ -116,10 +115,8 @@ def _lead_claim(
         for other in others:
             if not own or not {model, other} <= own[0].results.keys():
                 continue
-            if name in _BY_ACCURACY:
-                leads[name, other] = real_labels.accuracy_lead(own, model, other)
-            else:
-                leads[name, other] = negate(paired_difference(own, "rmse", model, other))
+            lead = real_labels.accuracy_lead if name in _BY_ACCURACY else rmse_lead
+            leads[name, other] = lead(own, model, other)
     if not leads:
         return Claim(statement, source, "no experiment that compares them was run", "not tested")
     verdicts = {key: verdict_of(lead) for key, lead in leads.items()}

@@ -14,15 +14,6 @@ from typing import Any
 import numpy as np
 
 from annotruth import simulate
-from annotruth.paper.claim_tests import (
-    combine_verdicts,
-    difference,
-    excess,
-    negate,
-    paired_difference,
-    smallest,
-    verdict_of,
-)
 from annotruth.paper.experiment import (
     SCORE_MEASURES,
     Claim,
@@ -41,7 +32,16 @@ from annotruth.paper.measures import (
     measure_reliability,
     measure_scores,
 )
-from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
+from annotruth.paper.tables import (
+    MeanWithError,
+    combine_verdicts,
+    mean_with_error,
+    paired_difference,
+    rmse_lead,
+    smallest,
+    values_of,
+    verdict_of,
+)
 from annotruth.simulate import Simulation
 
 SIZES = {
@@ -169,7 +169,7 @@ def _claims_1a(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]
         1 - round(settings["spammers"] * settings["annotators"]) / settings["annotators"]
     )
     f1_of_no_spammers = 2 * serious_share / (1 + serious_share)
-    best_other = negate(smallest(negate(plcc[behavior]) for behavior in BEHAVIORS[1:]))
+    best_other = -smallest(-plcc[behavior] for behavior in BEHAVIORS[1:])
     found = (
         (
             f"F1 is above 0.9 for all four behaviors (F1 counted as {settings['f1']})",
@@ -177,12 +177,12 @@ def _claims_1a(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]
                 f"{listed(f1)}; calling nobody a spammer scores {f1_of_no_spammers:.4f} for the "
                 "serious and 0 for the spammers"
             ),
-            excess(smallest(f1.values()), 0.9),
+            smallest(f1.values()) - 0.9,
         ),
         (
             "F1 is above 0.9 for all four behaviors (F1 of the spammers, who are to be detected)",
             listed(spammer),
-            excess(smallest(spammer.values()), 0.9),
+            smallest(spammer.values()) - 0.9,
         ),
         (
             (
@@ -190,12 +190,12 @@ def _claims_1a(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]
                 "and in scale (F1 of the spammers and PLCC above 0.9)"
             ),
             f"F1 {spammer['random']}, PLCC {plcc['random']}, RMSE {rmse['random']}",
-            excess(smallest([spammer["random"], plcc["random"]]), 0.9),
+            smallest([spammer["random"], plcc["random"]]) - 0.9,
         ),
         (
             "reliabilities are estimated less accurately for the other behaviors",
             f"PLCC: {listed(plcc)}",
-            difference(plcc["random"], best_other),
+            plcc["random"] - best_other,
         ),
     )
     return [
@@ -287,7 +287,7 @@ def _claims_1d(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]
         leads = {
             other: (
                 paired_difference(runs, "plcc", model, other),
-                negate(paired_difference(runs, "rmse", model, other)),
+                rmse_lead(runs, model, other),
             )
             for other in others
         }

@@ -1,19 +1,28 @@
-"""Means and standard errors over the runs beside the paper's figures, and the page of an experiment."""
+"""What the runs of an experiment show: means beside the paper's figures, claims tested, and the page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.io.writers import write_table
-from annotruth.paper.experiment import Claim, Condition, Experiment, ExperimentRun, Settings
+from annotruth.kernels.arrays import Floats
+from annotruth.paper.experiment import (
+    Claim,
+    Condition,
+    Experiment,
+    ExperimentRun,
+    Settings,
+    Verdict,
+)
 from annotruth.report.charts.chart import Chart
 
 _HOW_TO_READ = (
@@ -38,6 +47,18 @@ class MeanWithError:
             return ""
         text = f"{self.mean:.4f}"
         return text if self.error is None else f"{text} ± {self.error:.4f}"
+
+    def __neg__(self) -> MeanWithError:
+        return replace(self, mean=None if self.mean is None else -self.mean)
+
+    def __sub__(self, other: MeanWithError | float) -> MeanWithError:
+        """Return the difference from a bound, or from the mean over other runs."""
+        if not isinstance(other, MeanWithError):
+            return replace(self, mean=None if self.mean is None else self.mean - other)
+        if self.mean is None or other.mean is None:
+            return MeanWithError(None, None, 0)
+        error = math.hypot(self.error or 0.0, other.error or 0.0)
+        return MeanWithError(self.mean - other.mean, error, min(self.n, other.n))
 
 
 @dataclass(frozen=True)
@@ -247,3 +268,125 @@ def _not_converged(experiment: Experiment, runs: Sequence[ExperimentRun]) -> lis
                 f"{len(converged)} fits."
             )
     return notes
+
+
+# A difference of fewer standard errors than this may be chance.
+_N_ERRORS = 2.0
+_N_RESAMPLES = 1000
+
+
+def paired_difference(
+    runs: Sequence[ExperimentRun], measure: str, model: str, other: str
+) -> MeanWithError:
+    """Return the mean difference between two models, run by run on the same labels."""
+    pairs = [
+        (run.results[model].get(measure), run.results[other].get(measure))
+        for run in runs
+        if {model, other} <= run.results.keys()
+    ]
+    return mean_with_error([a - b for a, b in pairs if a is not None and b is not None])
+
+
+def rmse_lead(runs: Sequence[ExperimentRun], model: str, other: str) -> MeanWithError:
+    """Return by how much a model's RMSE is lower than another's."""
+    return -paired_difference(runs, "rmse", model, other)
+
+
+def smallest(means: Iterable[MeanWithError]) -> MeanWithError:
+    """Return the smallest; one without a mean is smaller than any."""
+    return min(means, key=lambda value: -math.inf if value.mean is None else value.mean)
+
+
+def verdict_of(difference: MeanWithError) -> Verdict:
+    """Return whether a difference is above zero by more than chance."""
+    if difference.mean is None:
+        return "not tested"
+    margin = _N_ERRORS * (difference.error or 0.0)
+    if difference.mean > margin:
+        return "holds"
+    # Without randomness an exact tie is no lead.
+    return "does not hold" if difference.mean < -margin or margin == 0.0 else "undecided"
+
+
+def combine_verdicts(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict on several statements together: the worst of theirs."""
+    present = set(verdicts)
+    for worst in ("does not hold", "cannot be tested", "not tested", "undecided"):
+        if worst in present:
+            return worst
+    return "holds"
+
+
+Orders = Sequence[tuple[str, Sequence[str], Sequence[str]]]
+"""Statements, models, and the others that each of them is said to be ahead of."""
+
+
+def lead_claims(
+    runs: Sequence[ExperimentRun],
+    orders: Orders,
+    source: str,
+    measure: str,
+    lead: Callable[[Sequence[ExperimentRun], str, str], MeanWithError],
+    names: Mapping[str, str],
+) -> list[Claim]:
+    """Return the claims that every ``lead`` of a model over another is above zero."""
+    claims = []
+    for statement, models, others in orders:
+        leads = {pair: lead(runs, *pair) for pair in product(models, others)}
+        listed = ", ".join(
+            f"{names[model]} over {names[other]} {gap}" for (model, other), gap in leads.items()
+        )
+        verdict = combine_verdicts(map(verdict_of, leads.values()))
+        claims.append(Claim(statement, source, f"lead in {measure}: {listed}", verdict))
+    return claims
+
+
+class Crossing(NamedTuple):
+    """Where a curve reaches a level, with a 95% interval.
+
+    Minus or plus infinity: before the first or beyond the last point of the curve.
+    """
+
+    x: float
+    low: float
+    high: float
+
+    def describe(self, unit: str, first: float, last: float, scale: float = 1.0) -> str:
+        """Return the point and its interval as text."""
+
+        def point(x: float) -> str:
+            if np.isfinite(x):
+                return f"{scale * x:.1f}{unit}"
+            return f"below {scale * first:g}{unit}" if x < 0 else f"beyond {scale * last:g}{unit}"
+
+        return f"{point(self.x)} (95%: {point(self.low)} to {point(self.high)})"
+
+
+def find_crossing(x: Sequence[float], curve: Sequence[Floats], level: Floats) -> Crossing:
+    """Find where the mean of ``curve``, one array of runs per point x, reaches that of ``level``.
+
+    Linear between points. The interval is a bootstrap over the runs.
+    """
+    crossing = _crossing_point(x, np.array([values.mean() for values in curve]), level.mean())
+    rng = np.random.default_rng(0)
+    resampled = []
+    for _ in range(_N_RESAMPLES):
+        means = np.array([rng.choice(values, values.size).mean() for values in curve])
+        resampled.append(_crossing_point(x, means, rng.choice(level, level.size).mean()))
+    # By rank and not by quantile, which would interpolate between infinities.
+    resampled.sort()
+    n_outside = round(0.025 * _N_RESAMPLES)
+    return Crossing(crossing, resampled[n_outside], resampled[-1 - n_outside])
+
+
+def _crossing_point(x: Sequence[float], curve: Floats, level: float) -> float:
+    """Return the first point where the curve passes the level."""
+    above = curve - level
+    for left in range(len(x) - 1):
+        if above[left] == 0 or above[left] * above[left + 1] < 0:
+            step = above[left] / (above[left] - above[left + 1])
+            return float(x[left] + step * (x[left + 1] - x[left]))
+    if above[-1] == 0:
+        return float(x[-1])
+    is_rising = curve[-1] > curve[0]
+    return -np.inf if (above[0] > 0) == is_rising else np.inf

@@ -36,8 +36,7 @@ from annotruth.models.storage import load_fit
 from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
-from annotruth.observations.questions import concat_questions
-from annotruth.questions.reading import annotators_of
+from annotruth.observations.questions import concat_questions, every_annotator
 from annotruth.questions.sharing import Sharing
 
 KIND = "questions"
@@ -116,7 +115,7 @@ class QuestionFits:
     @cached_property
     def annotator_ids(self) -> pa.Array:
         """The ids of all annotators as text, in order of appearance."""
-        return annotators_of({name: fit.data for name, fit in self.questions.items()})
+        return every_annotator(fit.data.annotators for fit in self.questions.values())
 
     def describe(self) -> str:
         """Return the numbers of labels and annotators, in words."""

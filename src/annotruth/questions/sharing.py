@@ -49,8 +49,8 @@ from annotruth.models.em import ProgressCallback
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 from annotruth.observations.encode import match_ids
+from annotruth.observations.questions import every_annotator
 from annotruth.observations.truth import MAX_PSEUDO_COUNT
-from annotruth.questions.reading import annotators_of
 from annotruth.selection.choose import first_folds
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 
@@ -153,7 +153,7 @@ class SharedEvidence:
     """What the fits of all questions say about their annotators."""
 
     def __init__(self, fits: Mapping[str, Fit]) -> None:
-        self._annotators = annotators_of({name: fit.data for name, fit in fits.items()})
+        self._annotators = every_annotator(fit.data.annotators for fit in fits.values())
         self._of_question = {
             name: ReliabilityEvidence.of(fit).among(self.codes(fit.data), len(self._annotators))
             for name, fit in fits.items()

@@ -17,7 +17,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.tables import readout_line
 from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
-from annotruth.questions.reading import split_by_question
+from annotruth.questions.fitting import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.labels import LOWEST, charts_of

@@ -33,19 +33,12 @@ _VALUES_AT_ONCE = 1 << 22
 class TypesChoice(NamedTuple):
     """The number of types and the power that tempers posteriors.
 
-    Attributes
-    ----------
-    n_types
-        The number that was given, or the best one; 1 where there are too few answers to hold some out.
-    power
-        The best one; 1.0 where there are too few answers to hold some out.
-    n_held_out
-        How many answers were held out.
+    Where there are too few answers to hold some out, the power is 1, and so is the number if it is not given.
     """
 
     n_types: int
     power: float
-    n_held_out: int
+    n_held_out: int  # how many answers were held out
 
 
 class _TriedTypes(NamedTuple):

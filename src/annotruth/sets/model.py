@@ -23,7 +23,7 @@ from annotruth.observations import Labels
 from annotruth.observations.sets import members
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
 from annotruth.sets.fit import of_original, with_separator
-from annotruth.sets.readout import AnnotatorEstimates, RateTable, estimate_annotators, joint_sets
+from annotruth.sets.readout import estimate_annotators, joint_sets
 from annotruth.sets.steps import SetParameters, SetSteps
 
 _MAX_BYTES = 4e9
@@ -36,7 +36,7 @@ class SetModel(OptionsBase):
     Item e has the label l (:math:`t_{e,l} = 1`) or not. Annotator s gives a label that is present with
     probability :math:`a_{s,l}`, the sensitivity, and leaves out one that is absent with probability
     :math:`b_{s,l}`, the specificity, independently given t. Both are pooled over annotators and labels
-    (`annotruth.sets.rates`), so that a rare label or an annotator of few answers has the level of others.
+    (`annotruth.sets.steps`), so that a rare label or an annotator of few answers has the level of others.
     An annotator is serious, or irregular with probability :math:`q_s`: irregular ones give label l at
     a rate of their own, whatever the item is, and count as much less,
     :math:`r_{e,l} = \sum_s (1 - q_s) \log \frac{p_s(x_{e,s,l} \mid t=1)}{p_s(x_{e,s,l} \mid t=0)}`.
@@ -133,8 +133,16 @@ class SetModel(OptionsBase):
             low=people.low,
             high=people.high,
             behavior=people.behavior,
-            annotator_columns=_columns(people),
-            parameters=_arrays(parameters, people),
+            annotator_columns=people.columns,
+            parameters={
+                "sensitivity": parameters.present,
+                "specificity": parameters.absent,
+                "crowd_sensitivity": parameters.sensitivity.crowd(),
+                "crowd_specificity": parameters.specificity.crowd(),
+                "irregular": parameters.irregular,
+                "theta": parameters.theta,
+                "types": parameters.types,
+            },
             chosen={"why": _why(choice, self.n_types)},
             fitted_at=base_fit.now(),
         )
@@ -210,26 +218,6 @@ def _p_serious(
     share = np.clip(reliability[answers.annotator], 1e-6, 1.0 - 1e-6)
     p: Floats = expit(np.log(share / (1.0 - share)) + serious - irregular)
     return p
-
-
-def _columns(people: AnnotatorEstimates) -> dict[str, Floats]:
-    columns: dict[str, Floats] = {}
-    for name in ("sensitivity", "specificity"):
-        rates: RateTable = getattr(people, name)
-        columns |= {name: rates.mean, f"{name}_low": rates.low, f"{name}_high": rates.high}
-    return columns
-
-
-def _arrays(parameters: SetParameters, people: AnnotatorEstimates) -> dict[str, Floats]:
-    return {
-        "sensitivity": people.sensitivity.by_label,
-        "specificity": people.specificity.by_label,
-        "crowd_sensitivity": parameters.sensitivity.crowd(),
-        "crowd_specificity": parameters.specificity.crowd(),
-        "irregular": parameters.irregular,
-        "theta": parameters.theta,
-        "types": parameters.types,
-    }
 
 
 def _why(choice: TypesChoice, n_types: int | None) -> str:

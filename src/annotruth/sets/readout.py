@@ -23,6 +23,7 @@ looking, R is that share. Intervals are those of draws from the posterior of rat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +34,7 @@ from annotruth.analyses.advice.annotators import FEW_LABELS
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.kernels.reference.sets.presence import type_posterior
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.sets.rates import PooledRates
-from annotruth.sets.steps import AnswerCounts, SetParameters
+from annotruth.sets.steps import AnswerCounts, PooledRates, SetParameters
 
 _LEAST = 1e-12
 _VALUES_AT_ONCE = 1 << 22
@@ -110,24 +110,14 @@ _RARELY = 0.15
 _ENDS = (2.5, 97.5)
 
 
-class RateTable(NamedTuple):
-    """An annotator's rate over all labels with its 95% interval, and per label."""
-
-    mean: Floats
-    low: Floats
-    high: Floats
-    by_label: Floats
-
-
 class AnnotatorEstimates(NamedTuple):
-    """Each annotator's reliability with its interval, rates and behavior."""
+    """Each annotator's reliability with its interval, behavior, and rates over all labels."""
 
     reliability: Floats
     low: Floats
     high: Floats
     behavior: list[str]
-    sensitivity: RateTable
-    specificity: RateTable
+    columns: dict[str, Floats]  # the rates with their intervals, as in the table of annotators
 
 
 def estimate_annotators(
@@ -135,21 +125,27 @@ def estimate_annotators(
 ) -> AnnotatorEstimates:
     """Return what is known about each annotator; ``own`` is how often they give each label."""
     rng = np.random.default_rng(0)
-    draws = [_draw(rng, parameters, counts) for _ in range(_N_DRAWS)]
+    of_reliability, *of_rates = zip(
+        *(_draw(rng, parameters, counts) for _ in range(_N_DRAWS)), strict=True
+    )
     reliability = (1.0 - parameters.irregular) * _relative(
         parameters.present, parameters.absent, parameters, counts
     )
-    low, high = np.percentile([each[0] for each in draws], _ENDS, axis=0)
-    estimate = AnnotatorEstimates(
-        reliability,
-        np.minimum(low, reliability),
-        np.maximum(high, reliability),
-        [],
-        _rate_table(parameters.present, counts.positives, [each[1] for each in draws]),
-        _rate_table(parameters.absent, counts.negatives, [each[2] for each in draws]),
-    )
+    columns: dict[str, Floats] = {}
+    rates = (parameters.present, counts.positives), (parameters.absent, counts.negatives)
+    for name, given, draws in zip(("sensitivity", "specificity"), rates, of_rates, strict=True):
+        ends = _with_interval(_overall(*given), draws)
+        columns |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    reliability, low, high = _with_interval(reliability, of_reliability)
     n_answers = (counts.positives + counts.negatives).max(axis=1)
-    return estimate._replace(behavior=_behaviors(estimate, own, n_answers))
+    behavior = _behaviors(reliability, high - low, own, n_answers)
+    return AnnotatorEstimates(reliability, low, high, behavior, columns)
+
+
+def _with_interval(values: Floats, draws: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Return values, and the ends of the 95% intervals of draws around them."""
+    low, high = np.percentile(draws, _ENDS, axis=0)
+    return values, np.minimum(low, values), np.maximum(high, values)
 
 
 def _draw(
@@ -191,13 +187,7 @@ def _overall(rates: Floats, trials: Floats) -> Floats:
     return mean
 
 
-def _rate_table(rates: Floats, trials: Floats, draws: list[Floats]) -> RateTable:
-    mean = _overall(rates, trials)
-    low, high = np.percentile(draws, _ENDS, axis=0)
-    return RateTable(mean, np.minimum(low, mean), np.maximum(high, mean), rates)
-
-
-def _behaviors(estimate: AnnotatorEstimates, own: Floats, n_answers: Floats) -> list[str]:
+def _behaviors(reliability: Floats, width: Floats, own: Floats, n_answers: Floats) -> list[str]:
     """Return serious, what annotators of low reliability do, or that too little is known."""
     never, always = own < _RARELY, own > 1.0 - _RARELY
     what = np.select(
@@ -205,9 +195,9 @@ def _behaviors(estimate: AnnotatorEstimates, own: Floats, n_answers: Floats) -> 
         ["always empty", "always everything", "always the same set"],
         default="random",
     )
-    unclear: NDArray[np.bool_] = estimate.high - estimate.low > _WIDE
+    unclear: NDArray[np.bool_] = width > _WIDE
     unclear |= n_answers < FEW_LABELS - 0.5  # sums of probabilities are rounded
-    serious = estimate.reliability >= SPAMMER_BELOW
+    serious = reliability >= SPAMMER_BELOW
     names: list[str] = np.select(
         [unclear, serious], [TOO_FEW_ANSWERS, "serious"], default=what
     ).tolist()

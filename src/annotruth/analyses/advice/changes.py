@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,12 +27,28 @@ _MAX_LISTED = 5  # in the summary, of items and of annotators
 
 
 @dataclass(frozen=True, eq=False)
-class AnyChanges:
-    """What changes of labels and of rankings have in common.
+class Changes:
+    """The differences between a fit and a later fit with more labels, or more comparisons.
 
-    ``new`` is how many labels or comparisons, items and annotators are new, by their names in the
-    singular; ``n_repeated`` how many labels or comparisons were given again, and left out;
-    ``frame`` the caller's frame library.
+    Attributes
+    ----------
+    new
+        How many labels or comparisons, items and annotators are new, by their names in the singular.
+    n_repeated
+        How many labels or comparisons were given again, and left out.
+    frame
+        The caller's frame library.
+    item_table
+        Items whose label changed, the most confident first: item, before, label, confidence. Of
+        comparisons, items whose rank changed, the best first: item, before, rank, score.
+    annotator_table
+        Annotators whose verdict changed, the standing one if the later fit continues others; the largest
+        change of reliability first: annotator, before, verdict, reliability_before, reliability.
+    status_table
+        Of labels, items that need labels now and did not before, or the reverse: item, before, status.
+    reliability_table
+        Of labels, annotators whose reliability moved by at least `LEAST_MOVE`, the largest change first:
+        annotator, reliability_before, reliability.
     """
 
     new: Mapping[str, int]
@@ -40,50 +56,8 @@ class AnyChanges:
     frame: str
     item_table: pa.Table
     annotator_table: pa.Table
-
-    def items(self) -> Any:
-        """Return one row per item whose label or rank changed."""
-        return from_arrow(self.item_table, self.frame)
-
-    def annotators(self) -> Any:
-        """Return one row per annotator whose verdict changed."""
-        return from_arrow(self.annotator_table, self.frame)
-
-    def _new_lines(self) -> list[str]:
-        """Return what is new, and what was given again, in words."""
-        lines = ["new: " + ", ".join(counted(number, word) for word, number in self.new.items())]
-        if self.n_repeated:
-            unit = next(iter(self.new))
-            again = counted(self.n_repeated, f"{unit} was", f"{unit}s were")
-            lines.append(f"{again} in the fit already")
-        return lines
-
-    def _new_entries(self) -> dict[str, Any]:
-        return {f"new_{word}s": number for word, number in self.new.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Changes(AnyChanges):
-    """The differences between a fit and a later fit with more labels.
-
-    Attributes
-    ----------
-    n_repeated
-        How many labels were given again, and left out.
-    item_table
-        Items whose label changed, the most confident first: item, before, label, confidence.
-    status_table
-        Items that need labels now and did not before, or the reverse: item, before, status.
-    annotator_table
-        Annotators whose verdict changed, the standing one if the later fit continues others; the largest
-        change of reliability first: annotator, before, verdict, reliability_before, reliability.
-    reliability_table
-        Annotators whose reliability moved by at least `LEAST_MOVE`, the largest change first:
-        annotator, reliability_before, reliability.
-    """
-
-    status_table: pa.Table
-    reliability_table: pa.Table
+    status_table: pa.Table | None = None
+    reliability_table: pa.Table | None = None
 
     def __repr__(self) -> str:
         return (
@@ -109,9 +83,17 @@ class Changes(AnyChanges):
         """How many annotators are new."""
         return self.new["annotator"]
 
+    def items(self) -> Any:
+        """Return one row per item whose label or rank changed."""
+        return from_arrow(self.item_table, self.frame)
+
     def statuses(self) -> Any:
         """Return one row per item that needs labels now and did not before, or the reverse."""
         return from_arrow(self.status_table, self.frame)
+
+    def annotators(self) -> Any:
+        """Return one row per annotator whose verdict changed."""
+        return from_arrow(self.annotator_table, self.frame)
 
     def reliabilities(self) -> Any:
         """Return one row per annotator whose reliability moved."""
@@ -120,93 +102,83 @@ class Changes(AnyChanges):
     @property
     def n_finished(self) -> int:
         """How many items needed labels before, and need none now."""
+        assert self.status_table is not None
         return int(np.count_nonzero(self.status_table["before"].to_numpy() == "needs labels"))
 
     @property
     def n_doubtful(self) -> int:
         """How many items needed no labels before, and need some now."""
+        assert self.status_table is not None
         return len(self.status_table) - self.n_finished
 
     def summary(self) -> str:
         """Return the changes in a few lines."""
-        n_moved = len(self.reliability_table)
+        unit = next(iter(self.new))
+        lines = ["new: " + ", ".join(counted(number, word) for word, number in self.new.items())]
+        if self.n_repeated:
+            again = counted(self.n_repeated, f"{unit} was", f"{unit}s were")
+            lines.append(f"{again} in the fit already")
+        if self.status_table is None or self.reliability_table is None:
+            lines += _listed("items whose rank changed", self.item_table, _rank_line)
+            who = "annotators whose verdict changed"
+            return "\n".join([*lines, *_listed(who, self.annotator_table, _rank_verdict_line)])
         return "\n".join(
             [
-                *self._new_lines(),
-                f"items whose label changed: {len(self.item_table):,}",
-                *(
-                    f"  {row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
-                    for row in _first_rows(self.item_table)
-                ),
+                *lines,
+                *_listed("items whose label changed", self.item_table, _label_line),
                 f"items that need no more labels now: {self.n_finished:,}",
                 f"items that need labels again: {self.n_doubtful:,}",
-                f"annotators whose verdict changed: {len(self.annotator_table):,}",
-                *(
-                    f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
-                    for row in _first_rows(self.annotator_table)
-                ),
-                f"annotators whose reliability moved by {LEAST_MOVE} or more: {n_moved:,}",
-                *(
-                    f"  {row['annotator']}{_move(row, ': ')}"
-                    for row in _first_rows(self.reliability_table)
+                *_listed("annotators whose verdict changed", self.annotator_table, _verdict_line),
+                *_listed(
+                    f"annotators whose reliability moved by {LEAST_MOVE} or more",
+                    self.reliability_table,
+                    lambda row: f"{row['annotator']}{_move(row, ': ')}",
                 ),
             ]
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the changes in words and numbers that JSON has."""
+        new = {f"new_{word}s": number for word, number in self.new.items()}
+        items, annotators = self.item_table.to_pylist(), self.annotator_table.to_pylist()
+        if self.status_table is None or self.reliability_table is None:
+            changed = {"changed_items": items, "changed_annotators": annotators}
+            return {**new, "repeated": self.n_repeated, **changed}
         return {
-            **self._new_entries(),
+            **new,
             "repeated_labels": self.n_repeated,
-            "changed_items": self.item_table.to_pylist(),
+            "changed_items": items,
             "finished_items": self.n_finished,
             "doubtful_items": self.n_doubtful,
             "changed_statuses": self.status_table.to_pylist(),
-            "changed_annotators": self.annotator_table.to_pylist(),
+            "changed_annotators": annotators,
             "changed_reliabilities": self.reliability_table.to_pylist(),
         }
 
 
-@dataclass(frozen=True, eq=False)
-class RankChanges(AnyChanges):
-    """The differences between a fit of comparisons and a later one with more comparisons.
-
-    ``item_table`` has the items whose rank changed, the best first: item, before, rank, score;
-    ``annotator_table`` the annotators whose verdict changed: annotator, before, verdict, reliability.
-    """
-
-    def summary(self) -> str:
-        """Return the changes in a few lines."""
-        return "\n".join(
-            [
-                *self._new_lines(),
-                f"items whose rank changed: {len(self.item_table):,}",
-                *(
-                    f"  {shorten(str(row['item']))}: rank {row['before']} before, {row['rank']} now"
-                    for row in _first_rows(self.item_table)
-                ),
-                f"annotators whose verdict changed: {len(self.annotator_table):,}",
-                *(
-                    f"  {shorten(str(row['annotator']))}: {row['before']} before, {row['verdict']} "
-                    f"now (reliability {row['reliability']:.2f})"
-                    for row in _first_rows(self.annotator_table)
-                ),
-            ]
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts and the changed items and annotators, as JSON types."""
-        return {
-            **self._new_entries(),
-            "repeated": self.n_repeated,
-            "changed_items": self.item_table.to_pylist(),
-            "changed_annotators": self.annotator_table.to_pylist(),
-        }
+def _listed(what: str, table: pa.Table, line: Callable[[dict[str, Any]], str]) -> list[str]:
+    """Return how many rows a table has, and a line on each of the first ones."""
+    rows = table.slice(0, _MAX_LISTED).to_pylist()
+    return [f"{what}: {len(table):,}", *(f"  {line(row)}" for row in rows)]
 
 
-def _first_rows(table: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.slice(0, _MAX_LISTED).to_pylist()
-    return rows
+def _label_line(row: dict[str, Any]) -> str:
+    return f"{row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
+
+
+def _verdict_line(row: dict[str, Any]) -> str:
+    return f"{row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
+
+
+def _rank_line(row: dict[str, Any]) -> str:
+    return f"{shorten(str(row['item']))}: rank {row['before']} before, {row['rank']} now"
+
+
+def _rank_verdict_line(row: dict[str, Any]) -> str:
+    return (
+        f"{shorten(str(row['annotator']))}: {row['before']} before, {row['verdict']} now "
+        f"(reliability {row['reliability']:.2f})"
+    )
 
 
 def _words(values: NDArray[np.str_], codes: Codes) -> pa.Array:
@@ -274,7 +246,7 @@ def changes(before: Fit, after: Fit, *, n_repeated: int = 0) -> Changes:
     )
 
 
-def rank_changes(before: RankFit, after: RankFit, *, n_repeated: int = 0) -> RankChanges:
+def rank_changes(before: RankFit, after: RankFit, *, n_repeated: int = 0) -> Changes:
     """Return what is different in a later fit of comparisons; arguments are as for `changes`."""
     old, new = before.data, after.data
     items = _Common.of(old.items, new.items)
@@ -289,7 +261,7 @@ def rank_changes(before: RankFit, after: RankFit, *, n_repeated: int = 0) -> Ran
             "score": after.scores.mean[moved.after],
         }
     )
-    return RankChanges(
+    return Changes(
         new={
             "comparison": new.n_comparisons - old.n_comparisons,
             "item": new.n_items - len(items.after),

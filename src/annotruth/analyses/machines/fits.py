@@ -20,8 +20,7 @@ from annotruth.analyses.machines.judges import (
     numbers,
     refuse_margin_alone,
 )
-from annotruth.analyses.machines.measure import MachineMeasures, measure_machines
-from annotruth.analyses.machines.results import make_results
+from annotruth.analyses.machines.measure import MachineMeasures, make_results, measure_machines
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.annotators import describe_time, name_change
+from annotruth.analyses.over_time.changes import Trajectories, find_trajectories
 from annotruth.analyses.over_time.crowd import (
     EqualBins,
     HeldOutGain,
@@ -20,7 +21,6 @@ from annotruth.analyses.over_time.crowd import (
     learn_seconds,
 )
 from annotruth.analyses.over_time.sequences import Clock, read_clock, sample_annotators
-from annotruth.analyses.over_time.trajectories import Trajectories, find_trajectories
 from annotruth.engines import Session, get_engine
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats, slices

@@ -182,7 +182,7 @@ def _measure_questions(
 ) -> dict[str, dict[str, float]]:
     """Return the metrics of each question that has known truths."""
     from annotruth.api import evaluate
-    from annotruth.questions.reading import question_named_in_errors, split_by_question
+    from annotruth.questions.fitting import question_named_in_errors, split_by_question
 
     metrics = {}
     for name, rows in split_by_question(truth, fits.questions, "truth", read.max_size).items():

@@ -15,7 +15,7 @@ from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 
 if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes, RankChanges
+    from annotruth.analyses.advice.changes import Changes
     from annotruth.models.em import ProgressReporter
     from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
@@ -118,9 +118,9 @@ def _update(
     refit: bool,
     read: ReadOptions,
     progress: ProgressReporter,
-) -> tuple[Fit[Any], Changes | RankChanges, dict[str, Any]]:
+) -> tuple[Fit[Any], Changes, dict[str, Any]]:
     """Return the new fit, what changed, and the entries of ``--json``."""
-    changed: Changes | RankChanges
+    changed: Changes
     if before.kind == "labels":
         from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit
