@@ -12,11 +12,12 @@ from pyarrow import csv
 import annotruth as at
 from annotruth.analyses.groups.differences import SIGNIFICANCE, find_differences
 from annotruth.analyses.groups.fit import AnnotatorGroups
-from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
+from annotruth.analyses.groups.model import fit_group_model, id_order
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.distribution import mixed_confusion
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.selection.heldout import HeldOut, assign_folds, log_p_of_folds, score_folds
+from annotruth.selection.heldout import assign_folds, score_folds
 from benchmarks.groups.tables import markdown
 
 _TRAITS = ("gender", "age", "race", "education")
@@ -68,7 +69,8 @@ def held_out_labels(folder: Path) -> str:
         **dict.fromkeys(_TRAITS, labels),
         "age, permuted": _permuted(labels, "age", 0),
     }.items():
-        found = _score_groups(traits, name.partition(",")[0], fold)
+        estimator: Any = _Groups(name.partition(",")[0])
+        found = score_folds(estimator, traits, fold, None)
         gains = [found.ahead_of(other) for other in (plain, opinions)]
         rows.append(
             [name, f"{found.score:.4f}", *(f"{gain:+.4f} ± {error:.4f}" for gain, error in gains)]
@@ -77,32 +79,36 @@ def held_out_labels(folder: Path) -> str:
     return markdown("groups-offensiveness, held-out labels in 5 folds", header, rows)
 
 
-def _score_groups(labels: Labels, by: str, fold: Codes) -> HeldOut:
-    """Return the score of fits with groups."""
-    item = labels.item_of_label()
-    fitted: dict[str, Any] = {}
+class _Groups:
+    """An estimator of groups by a column of traits, for `score_folds`."""
 
-    def fit(held_out: int, _: Any) -> bool:
-        some = labels.subset(fold != held_out)
-        groups = AnnotatorGroups.of(some, by)
-        model = at.RobustGPM(truth="opinions")
-        fitted["model"] = fit_group_model(model, some, groups.group, len(groups.names))
-        fitted["order"] = id_order(some)
-        return True
+    name = "groups"
 
-    def predict(rows: Codes) -> Floats:
-        model: GroupModel = fitted["model"]
-        items, annotators = (np.argsort(fitted["order"][k]) for k in (0, 1))
-        return model.predict_proba(items[item[rows]], annotators[labels.annotator[rows]])
+    def __init__(self, by: str) -> None:
+        self._by = by
 
-    label = labels.category_of_label()
-    log_p, converged = log_p_of_folds(
-        "groups", fit, predict, label, labels.n_categories, fold, None
-    )
-    scored = fold >= 0
-    return HeldOut(
-        "groups", log_p, item[scored], labels.annotator[scored], int((~scored).sum()), converged
-    )
+    def fit(self, labels: Labels, *, progress: Any = None) -> _Groups:
+        groups = AnnotatorGroups.of(labels, self._by)
+        estimator = at.RobustGPM(truth="opinions")
+        self._model = fit_group_model(estimator, labels, groups.group, len(groups.names))
+        self._codes = [np.argsort(order) for order in id_order(labels)[:2]]
+        self.result_ = self._model.fit
+        return self
+
+    def predict_proba(self, item: Codes, annotator: Codes) -> Floats:
+        """Return the probability of each category, one row per pair of item and annotator."""
+        item, annotator = (
+            codes[of] for codes, of in zip(self._codes, (item, annotator), strict=True)
+        )
+        model, messages = self._model, self._model.messages
+        states = np.empty((len(item), model.confusion.shape[2]))
+        group = model.group[annotator]
+        for code in np.unique(group):
+            of_items = messages.agreed + messages.differing @ messages.transitions[code]
+            rows = messages.pairs.rows[code]
+            of_items[messages.pairs.item[rows]] = model.posterior[rows]
+            states[group == code] = of_items[item[group == code]]
+        return mixed_confusion(states, model.confusion.transpose(2, 0, 1), annotator)
 
 
 def _permuted(labels: Labels, by: str, seed: int) -> Labels:

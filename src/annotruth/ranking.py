@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, check_pair_budget
 from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, plan_pairs
-from annotruth.analyses.machines.fits import check_pair_machine_options, rank_with_machines
-from annotruth.analyses.machines.judges import refuse_margin_alone
+from annotruth.analyses.machines.fits import rank_with_machines
+from annotruth.analyses.machines.judges import check_machines
+from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -20,6 +21,7 @@ from annotruth.models.options import settings_of
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_results, check_numbers
 from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
+from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.registry import AUTO, names_to_compare
 from annotruth.models.result import RankFit, is_fit
@@ -99,8 +101,13 @@ def rank(
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        refuse_margin_alone(machines, machine_margin)
-        _check_machines(estimator, read, machine_margin, warm_start, auto=auto)
+        others = (
+            ("memory (`--memory`)", read.memory),
+            ("a warm start (`--warm-start`)", warm_start),
+            ("n_groups='auto' (`--groups auto`)", auto or None),
+        )
+        given = {"machines": machines, "machine_margin": machine_margin}
+        check_machines(given, estimator, PairGPM, get_engine(estimator.engine), others)
     start_stage(progress, reading_stage(data))
     keep = KeptColumns(by, beside)
     comparisons = _load(data, keep.options(read))
@@ -141,11 +148,9 @@ class KeptColumns(NamedTuple):
                 "memory: leave out `--memory`"
             )
         further = [] if self.by is None else [self.by]
-        return replace(read, further=[*further, *([] if self.beside is None else [self._pattern])])
-
-    @property
-    def _pattern(self) -> str:
-        return f"{self.beside}{OF_BOTH_SIDES}"
+        if self.beside is not None:
+            further.append(f"{self.beside}{OF_BOTH_SIDES}")
+        return replace(read, further=further)
 
     def check(self, data: Comparisons, model: str) -> None:
         """Refuse columns that cannot be used, before anything is fitted."""
@@ -176,23 +181,6 @@ class KeptColumns(NamedTuple):
         if self.by is not None:
             further[BOARDS] = make_boards(fit, self.by)
         return replace(fit, further=further) if further else fit
-
-
-def _check_machines(
-    estimator: PairEstimator,
-    read: ReadOptions,
-    margin: float | None,
-    warm_start: Any,
-    *,
-    auto: bool,
-) -> None:
-    """Refuse machines that cannot be fitted, before comparisons are read."""
-    others = (
-        ("memory (`--memory`)", read.memory),
-        ("a warm start (`--warm-start`)", warm_start),
-        ("n_groups='auto' (`--groups auto`)", auto or None),
-    )
-    check_pair_machine_options(estimator, margin=margin, others=others)
 
 
 def _fit(

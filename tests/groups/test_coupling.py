@@ -99,14 +99,6 @@ def test_kernel_counts_are_sums_over_all_states(problem):
     np.testing.assert_allclose(messages.kernel_counts(kernels, coupling.kernel_weights), expected)
 
 
-def test_a_group_without_labels_of_an_item_has_what_the_others_say(problem):
-    *_, messages = problem
-    states = messages.posterior_of_group(1, messages.posterior())
-    expected = messages.agreed[1] + messages.differing[1] @ messages.transitions[1]
-    np.testing.assert_allclose(states[1], expected)
-    np.testing.assert_allclose(states.sum(axis=1), 1.0)
-
-
 def test_kernels_are_distributions_and_narrow_ones_stay_near():
     labels = Labels.of([("a", f"x{n}", n) for n in (1, 2, 3, 4, 5)])
     shapes = OpinionShapes(labels)

@@ -8,6 +8,7 @@ from annotruth.analyses.machines.dependence import alternative_test, people_labe
 from annotruth.analyses.machines.judges import check_machines
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
+from annotruth.models.robust_gpm import RobustGPM
 
 
 def people(matrix, values=None):
@@ -104,5 +105,6 @@ def test_items_without_the_machine_or_without_others_do_not_count():
 
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_a_margin_that_is_no_share_is_refused(margin):
+    options = {"machines": ["m"], "machine_margin": margin}
     with pytest.raises(InputError, match=r"--machine-margin.* from 0 to below 1"):
-        check_machines(get_engine("memory"), margin, others=())
+        check_machines(options, RobustGPM(), RobustGPM, get_engine("memory"), others=())

@@ -197,11 +197,6 @@ class _Equations(MACEEquations):
         competence, spam = (counts / counts.sum(axis=1, keepdims=True) for counts in parameters)
         return competence[:, :1], competence[:, 1:], spam
 
-    def strategies(self, parameters: MACEParameters) -> tuple[Floats, Floats]:
-        """Return the probabilities of spamming and of knowing, and of each label among spam."""
-        knows, spams, spam = self._geometric_means(parameters)
-        return np.hstack([spams, knows]), spam
-
 
 @dataclass(kw_only=True)
 class _Model(AllowsNoIterations, mace.MACE):
@@ -224,7 +219,8 @@ class _Model(AllowsNoIterations, mace.MACE):
     def strategies(self) -> tuple[Floats, Floats]:
         """Return the probabilities of spamming and of knowing, and of each label among spam."""
         equations = self._equations(self.result_.data)
-        return equations.strategies(equations.parameters_of(self.result_))
+        knows, spams, spam = equations._geometric_means(equations.parameters_of(self.result_))
+        return np.hstack([spams, knows]), spam
 
 
 @dataclass(eq=False)
@@ -261,24 +257,20 @@ class MACE(ModelAggregator):
             raise InputError(f"n_restarts must be 1 or more, not {self.n_restarts}")
 
     def _fit_model(self, data: TaskLabels) -> _Model:
-        fits = (
-            self._fit_from(self.random_state + number, data) for number in range(self.n_restarts)
-        )
-        return max(fits, key=lambda model: model.result_.log_likelihood or 0.0)
-
-    def _fit_from(self, seed: int, data: TaskLabels) -> _Model:
-        """Return the model fitted from one random start."""
         # crowd-kit's alpha is of spamming, that of annotruth's MACE of knowing.
         knows, spams, strategy = self.beta, self.alpha, _STRATEGY_PRIOR
         if self.method == "em":
             knows = spams = strategy = _SMOOTHING / len(data.classes)
-        model = _Model(max_iter=self.n_iter, alpha=knows, beta=spams, spam_prior=strategy)
-        model.method = self.method
-        model.start = self._start(seed, data)
-        with warnings.catch_warnings():
-            # The number of iterations is given: they are not expected to converge.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(data.labels)
+        fits = []
+        for number in range(self.n_restarts):
+            model = _Model(max_iter=self.n_iter, alpha=knows, beta=spams, spam_prior=strategy)
+            model.method = self.method
+            model.start = self._start(self.random_state + number, data)
+            with warnings.catch_warnings():
+                # The number of iterations is given: they are not expected to converge.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                fits.append(model.fit(data.labels))
+        return max(fits, key=lambda model: model.result_.log_likelihood or 0.0)
 
     def _start(self, seed: int, data: TaskLabels) -> MACEParameters:
         """Return crowd-kit's draws; their columns are in the order of the frame."""

@@ -200,12 +200,16 @@ class SkillVote(BaseClassificationAggregator):
         return shares
 
 
-@dataclass(eq=False)
-class Wawa(SkillVote):
-    """Worker agreement with aggregate: votes weighted by the workers' agreement with the majority."""
+class ProbabilityVote(SkillVote):
+    """Base of the weighted votes whose shares are probabilities."""
 
     predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
     predict_proba = SkillVote._predict_shares
+
+
+@dataclass(eq=False)
+class Wawa(ProbabilityVote):
+    """Worker agreement with aggregate: votes weighted by the workers' agreement with the majority."""
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Estimate the skills from a frame of task, worker, label."""
@@ -214,7 +218,7 @@ class Wawa(SkillVote):
 
 
 @dataclass(eq=False)
-class ZeroBasedSkill(SkillVote):
+class ZeroBasedSkill(ProbabilityVote):
     """Votes weighted by skills that approach the workers' agreement with the weighted vote.
 
     All skills start ``eps`` above chance. Each iteration moves them by the learning rate towards the
@@ -227,9 +231,6 @@ class ZeroBasedSkill(SkillVote):
     lr_steps_to_reduce: int = 20
     lr_reduce_factor: float = 0.5
     eps: float = 1e-5
-
-    predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
-    predict_proba = SkillVote._predict_shares
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Estimate the skills from a frame of task, worker, label."""
@@ -245,14 +246,11 @@ class ZeroBasedSkill(SkillVote):
 
 
 @dataclass(eq=False)
-class GoldMajorityVote(SkillVote):
+class GoldMajorityVote(ProbabilityVote):
     """Votes weighted by the workers' accuracy on tasks whose label is known.
 
     Every worker of a prediction must have labelled a task of known label.
     """
-
-    predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
-    predict_proba = SkillVote._predict_shares
 
     def fit(self, data: pd.DataFrame, true_labels: pd.Series[Any]) -> Self:  # type: ignore[override]
         """Estimate the skills; ``true_labels`` is a Series by task."""

@@ -191,7 +191,8 @@ class ExperimentReport:
             parts += [f"![{title}]({self.name}.svg)", self.chart.caption]
         if self.claims:
             parts += ["## Claims of the paper", claims_table(self.claims)]
-        parts += ["## Settings", _settings_table(self.settings)]
+        settings = [[name, str(value)] for name, value in self.settings.items()]
+        parts += ["## Settings", markdown_table(["setting", "value"], settings, n_left=2)]
         return "\n\n".join(parts) + "\n"
 
 
@@ -206,9 +207,13 @@ def make_report(
         table = to_markdown(experiment, settings, means)
         rows = to_arrow(experiment, settings, means)
     notes = experiment.notes(runs, settings) if experiment.notes else []
+    heading = f"# {experiment.title}\n\n{experiment.description}"
+    if experiment.is_random:
+        n_runs = len({run.number for run in runs})
+        heading += f" Mean ± standard error over {n_runs} run{'s' if n_runs > 1 else ''}."
     return ExperimentReport(
         name=experiment.name,
-        heading=f"# {experiment.title}\n\n{experiment.description}{_count_runs(experiment, runs)}",
+        heading=heading,
         table=table,
         notes=(*notes, *_not_converged(experiment, runs)),
         claims=tuple(experiment.claims(runs, settings)) if experiment.claims else (),
@@ -242,18 +247,6 @@ def claims_table(claims: Iterable[Claim]) -> str:
         for claim in claims
     ]
     return "\n".join(["| claim | section | evidence | verdict |", "|---|---|---|---|", *lines])
-
-
-def _settings_table(settings: Settings) -> str:
-    body = [[name, str(value)] for name, value in settings.items()]
-    return markdown_table(["setting", "value"], body, n_left=2)
-
-
-def _count_runs(experiment: Experiment, runs: Sequence[ExperimentRun]) -> str:
-    if not experiment.is_random:
-        return ""
-    n_runs = len({run.number for run in runs})
-    return f" Mean ± standard error over {n_runs} run{'s' if n_runs > 1 else ''}."
 
 
 def _not_converged(experiment: Experiment, runs: Sequence[ExperimentRun]) -> list[str]:

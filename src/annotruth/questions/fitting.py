@@ -149,16 +149,7 @@ def read_questions(
 ) -> dict[str, Labels]:
     """Return the labels of every question, in order of appearance.
 
-    Parameters
-    ----------
-    data
-        A file, several of one kind, or a frame of one row per label with a column of questions.
-    read
-        How to read it; ``question`` is "all".
-    gold
-        Known truths with a column ``question``: a path or a frame.
-    annotator_prior
-        What is known about annotators, which counts in every question.
+    ``gold`` has a column ``question``; ``annotator_prior`` counts in every question.
     """
     if read.memory is not None:
         raise InputError(
@@ -173,7 +164,13 @@ def read_questions(
             labels[name] = labels[name].with_gold(table)
     if annotator_prior is not None:
         with file_named_in_errors(annotator_prior):
-            labels = _with_prior(labels, load_table(annotator_prior, max_size=read.max_size))
+            # Annotators may lack a question.
+            everybody = every_annotator(each.annotators for each in labels.values())
+            table = load_table(annotator_prior, max_size=read.max_size)
+            counts = match_annotator_prior(table, everybody)
+        for name, each in labels.items():
+            prior = counts[match_ids(each.annotators, everybody)]
+            labels[name] = replace(each, annotator_prior=prior)
     return labels
 
 
@@ -190,16 +187,6 @@ def _without_dropped(labels: dict[str, Labels], read: ReadOptions) -> dict[str, 
             warnings.simplefilter("ignore", AnnotruthWarning)
             left[name] = leave_out(each, read, strict=False)
     return left
-
-
-def _with_prior(labels: Mapping[str, Labels], prior: Any) -> dict[str, Labels]:
-    """Return the labels with an annotator prior, whose annotators may lack a question."""
-    everybody = every_annotator(each.annotators for each in labels.values())
-    counts = match_annotator_prior(prior, everybody)
-    return {
-        name: replace(each, annotator_prior=counts[match_ids(each.annotators, everybody)])
-        for name, each in labels.items()
-    }
 
 
 def split_by_question(

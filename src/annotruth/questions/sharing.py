@@ -103,21 +103,11 @@ class Sharing:
 
 
 class ReliabilityEvidence(NamedTuple):
-    """What the labels of one question say about its annotators, among those of all questions.
+    """What the labels of one question say about its annotators, among those of all questions."""
 
-    Attributes
-    ----------
-    n_labels
-        As how many labels of known seriousness each annotator's labels count.
-    serious_share
-        The share of them that was serious.
-    crowd
-        The mean reliability of the question's annotators.
-    """
-
-    n_labels: Floats
-    serious_share: Floats
-    crowd: float
+    n_labels: Floats  # as how many labels of known seriousness each annotator's labels count
+    serious_share: Floats  # the share of them that was serious
+    crowd: float  # the mean reliability of the question's annotators
 
     @classmethod
     def of(cls, fit: Fit) -> ReliabilityEvidence:
@@ -254,10 +244,11 @@ def choose_sharing(
         if strength > 0.0 and scores[strength].score < scores[STRENGTHS[number - 2]].score:
             break
     best = max((strength for strength in scores if strength > 0.0), key=lambda s: scores[s].score)
-    if not _is_ahead(scores[best], scores[0.0]):
-        return _decide(scores, best, is_shared=False)
-    of_all = score(best, len(STRENGTHS) + 1, same_for_all=True)
-    return _decide(scores, best, is_shared=scores[best].score > of_all.score)
+    gain, error = scores[best].ahead_of(scores[0.0])
+    is_shared = gain > error
+    if is_shared:
+        is_shared = scores[best].score > score(best, len(STRENGTHS) + 1, same_for_all=True).score
+    return _decide(scores, best, is_shared=is_shared)
 
 
 def _standardised(fit: Fit) -> Floats:
@@ -266,12 +257,6 @@ def _standardised(fit: Fit) -> Floats:
         return np.zeros(fit.data.n_annotators)
     values: Floats = (fit.reliability - fit.reliability.mean()) / fit.reliability.std()
     return values
-
-
-def _is_ahead(one: HeldOut, other: HeldOut) -> bool:
-    """Whether one score is higher than another by more than a standard error."""
-    gain, error = one.ahead_of(other)
-    return gain > error
 
 
 def _pooled(parts: list[HeldOut], annotators: list[Codes]) -> HeldOut:

@@ -203,7 +203,8 @@ def decide(scores: Mapping[str, HeldOut], default_model: str) -> tuple[str, str]
     reason = f"{best.model} predicts held-out {best.unit}s best ({score})"
     default = scores.get(default_model)
     if default is None or default is best:
-        return best.model, f"{reason}, {_gap(best, others[0])} ahead of {others[0].model}"
+        gap = format_with_error(*best.ahead_of(others[0]))
+        return best.model, f"{reason}, {gap} ahead of {others[0].model}"
     behind, error = best.ahead_of(default)
     gap = format_with_error(behind, error)
     if behind > error:
@@ -211,10 +212,6 @@ def decide(scores: Mapping[str, HeldOut], default_model: str) -> tuple[str, str]
     # An unknown error is no reason to leave the default either.
     within = "not known to be worse" if math.isnan(error) else "within one standard error"
     return default_model, f"{reason}; the default {default_model} is {within} ({gap} behind)"
-
-
-def _gap(one: HeldOut, other: HeldOut) -> str:
-    return format_with_error(*one.ahead_of(other))
 
 
 def _sample(labels: Labels, seed: int) -> Labels:
@@ -265,7 +262,8 @@ def find_simplest(scores: Mapping[str, HeldOut]) -> Finding:
     differences = {other.model: best.ahead_of(other) for other in others}
     # An unknown error is no reason to prefer a model that is less simple.
     close = [name for name, (behind, error) in differences.items() if not behind > error]
-    simplest = min([best.model, *close], key=_simplicity)
+    known = [name for name in SIMPLEST_FIRST if name in (best.model, *close)]
+    simplest = known[0] if known else best.model
     if any(math.isnan(error) for _, error in differences.values()):
         sentence = (
             f"{simplest} is the simplest model, and there are too few items or annotators to tell "
@@ -284,20 +282,12 @@ def find_simplest(scores: Mapping[str, HeldOut]) -> Finding:
         )
     else:
         behind, error = differences[others[0].model]
+        distance = f"{behind / error:.1f}" if behind < _MANY * error else f"more than {_MANY}"
         sentence = (
-            f"{best.model} predicts held-out labels best, {_in_errors(behind, error)} standard "
-            f"errors ahead of {others[0].model}"
+            f"{best.model} predicts held-out labels best, {distance} standard errors ahead of "
+            f"{others[0].model}"
         )
     return Finding(simplest, sentence)
-
-
-def _in_errors(behind: float, error: float) -> str:
-    """Return a difference in standard errors, which may be 0."""
-    return f"{behind / error:.1f}" if behind < _MANY * error else f"more than {_MANY}"
-
-
-def _simplicity(name: str) -> int:
-    return SIMPLEST_FIRST.index(name) if name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
 
 
 def choose_pair_model(

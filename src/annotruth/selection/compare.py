@@ -242,7 +242,11 @@ class Comparison:
         """
         folder = reports_folder(path)
         if model_reports:
-            self._write_model_reports(folder, source, progress)
+            with atomic_write_folder(folder) as temporary:
+                for done, (name, fit) in enumerate(self.fits.items()):
+                    stage = f"writing reports: {name}, {done + 1} of {len(self.fits)}"
+                    start_stage(progress, stage, done=done, total=len(self.fits))
+                    fit.report(temporary / f"{name}.html", source=source, truth=self.truth)
         start_stage(progress, f"writing {Path(path).name}")
         bound("Comparison.report")(
             path,
@@ -256,15 +260,6 @@ class Comparison:
             source=source,
             reports=folder.name if model_reports else None,
         )
-
-    def _write_model_reports(
-        self, folder: Path, source: str | None, progress: ProgressCallback | None
-    ) -> None:
-        with atomic_write_folder(folder) as temporary:
-            for done, (name, fit) in enumerate(self.fits.items()):
-                stage = f"writing reports: {name}, {done + 1} of {len(self.fits)}"
-                start_stage(progress, stage, done=done, total=len(self.fits))
-                fit.report(temporary / f"{name}.html", source=source, truth=self.truth)
 
 
 def reports_folder(page: str | Path) -> Path:

@@ -271,71 +271,36 @@ def score_folds(
     """
     model = copy(estimator)
     task = _task_of(data)
-
-    def fit(current: int, progress: ProgressCallback | None) -> bool:
+    log_p = np.empty(len(task.outcome))
+    converged = True
+    folds = np.unique(fold[fold >= 0])
+    n_rows = max(_MAX_PREDICTIONS // max(task.n_outcomes, 32), 1)
+    for k, current in enumerate(folds.tolist()):
+        stage = f"cross-validating {model.name}, fold {k + 1} of {len(folds)}"
+        start_stage(
+            progress,
+            f"comparing: {model.name}, {number} of {n_models}" if n_models > 1 else stage,
+            done=(number - 1) * len(folds) + k,
+            total=n_models * len(folds),
+        )
         kept = data.subset(fold != current) if training is None else training(current)
-        return model.fit(kept, progress=progress).result_.converged
-
-    log_p, converged = log_p_of_folds(
-        model.name,
-        fit,
-        lambda rows: task.predict(model, rows),
-        task.outcome,
-        task.n_outcomes,
-        fold,
-        progress,
-        number=number,
-        n_models=n_models,
-    )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
+            converged &= model.fit(kept, progress=_with_stage(progress, stage)).result_.converged
+        held_out_rows = np.flatnonzero(fold == current)
+        for rows in np.split(held_out_rows, range(n_rows, len(held_out_rows), n_rows)):
+            p = task.predict(model, rows)[np.arange(len(rows)), task.outcome[rows]]
+            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / task.n_outcomes)
     scored = fold >= 0
     return HeldOut(
         model=model.name,
-        log_p=log_p,
+        log_p=log_p[scored],
         item=task.item[scored],
         annotator=task.annotator[scored],
         n_unscored=int((~scored).sum()),
         converged=converged,
         unit=task.unit,
     )
-
-
-def log_p_of_folds(
-    name: str,
-    fit: Callable[[int, ProgressCallback | None], bool],
-    predict: Callable[[Codes], Floats],
-    outcome: Integers,
-    n_outcomes: int,
-    fold: Codes,
-    progress: ProgressCallback | None,
-    *,
-    number: int = 1,
-    n_models: int = 1,
-) -> tuple[Floats, bool]:
-    """Return the log-probability of each outcome that is held out, and whether all fits converged.
-
-    ``fit`` fits the model to all rows but those of a fold and returns whether it converged;
-    ``predict`` returns the probabilities of all outcomes of some rows.
-    """
-    log_p = np.empty(len(outcome))
-    converged = True
-    folds = np.unique(fold[fold >= 0])
-    n_rows = max(_MAX_PREDICTIONS // max(n_outcomes, 32), 1)
-    for k, current in enumerate(folds.tolist()):
-        stage = f"cross-validating {name}, fold {k + 1} of {len(folds)}"
-        start_stage(
-            progress,
-            f"comparing: {name}, {number} of {n_models}" if n_models > 1 else stage,
-            done=(number - 1) * len(folds) + k,
-            total=n_models * len(folds),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
-            converged &= fit(current, _with_stage(progress, stage))
-        held_out_rows = np.flatnonzero(fold == current)
-        for rows in np.split(held_out_rows, range(n_rows, len(held_out_rows), n_rows)):
-            p = predict(rows)[np.arange(len(rows)), outcome[rows]]
-            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / n_outcomes)
-    return log_p[fold >= 0], converged
 
 
 def _with_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:

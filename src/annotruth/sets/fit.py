@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SETS as SETS_MODEL
 from annotruth.models.base_fit import table_of
 from annotruth.models.fits.accessors import Kind
@@ -58,31 +58,6 @@ def with_separator(fit: Fit, separator: str | None) -> Fit:
     usable = (each for each in (separator, *_SEPARATORS) if each)
     free = (each for each in usable if not any(each in name for name in names))
     return replace(fit, separator=next(free, SEPARATOR))
-
-
-def of_original(fit: Fit, data: Labels, item: Codes, annotator: Codes, position: Codes) -> Fit:
-    """Return the fit of labels in another order.
-
-    ``item`` and ``annotator`` are the codes here of those there, ``position`` those of answers.
-    """
-    people = ("sensitivity", "specificity", "irregular")
-    per_item = ("probability", "sets", "confidence")
-    assert fit.p_serious is not None
-    return replace(
-        fit,
-        data=data,
-        **{name: getattr(fit, name)[item] for name in per_item},
-        **{name: getattr(fit, name)[annotator] for name in ("reliability", "low", "high")},
-        p_serious=fit.p_serious[position],
-        behavior=[(fit.behavior or ())[code] for code in annotator.tolist()],
-        annotator_columns={
-            name: np.asarray(column)[annotator] for name, column in fit.annotator_columns.items()
-        },
-        parameters={
-            name: values[annotator] if name in people else values
-            for name, values in fit.parameters.items()
-        },
-    )
 
 
 def _items(fit: Fit) -> pa.Table:

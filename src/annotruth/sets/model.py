@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,17 +16,25 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
 from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
+from annotruth.models.fits.reordered import fit_of_original
 from annotruth.models.options import OptionsBase
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage.folder import refuse_sets
 from annotruth.observations import Labels
 from annotruth.observations.sets import members
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
-from annotruth.sets.fit import of_original, with_separator
+from annotruth.sets.fit import with_separator
 from annotruth.sets.readout import estimate_annotators, joint_sets
 from annotruth.sets.steps import SetParameters, SetSteps
 
 _MAX_BYTES = 4e9
+_PARAMETER_AXES = {
+    **dict.fromkeys(("sensitivity", "specificity"), "annotator label"),
+    **dict.fromkeys(("crowd_sensitivity", "crowd_specificity"), "label"),
+    "irregular": "annotator",
+    "theta": "type label",
+    "types": "type",
+}
 
 
 @dataclass(kw_only=True)
@@ -91,8 +99,11 @@ class SetModel(OptionsBase):
         order = answers.canonical_orders(keep_categories=True)[0]
         reordered = answers.reordered(order)
         fit = self._fit(reordered.labels, progress)
-        item, annotator = np.argsort(order.item), np.argsort(order.annotator)
-        return of_original(fit, answers, item, annotator, reordered.position)
+        item = np.argsort(order.item)
+        return replace(
+            fit_of_original(fit, answers, order, reordered.position, _PARAMETER_AXES),
+            **{name: getattr(fit, name)[item] for name in ("probability", "sets", "confidence")},
+        )
 
     def check_engine(self) -> None:
         """Refuse an engine that is not on this machine."""

@@ -213,8 +213,12 @@ def comparers(
         annotators=pa.array(np.arange(1, n_annotators + 1)),
         covariates=covariates,
     )
+    if n_contexts > 1:
+        context = context_of_item[comparisons.left].astype(np.int32)
+        contexts = pa.array(np.arange(1, n_contexts + 1))
+        comparisons = replace(comparisons, contexts=contexts, context=context)
     return ComparisonSimulation(
-        comparisons=_with_contexts(comparisons, context_of_item, n_contexts),
+        comparisons=comparisons,
         scores=scores,
         group=group,
         reliability=eps,
@@ -224,17 +228,6 @@ def comparers(
         serious=serious,
         coefficients=effects,
     )
-
-
-def _with_contexts(
-    comparisons: Comparisons, context_of_item: Codes, n_contexts: int
-) -> Comparisons:
-    """Return comparisons with their contexts, if there are several."""
-    if n_contexts == 1:
-        return comparisons
-    contexts = pa.array(np.arange(1, n_contexts + 1))
-    context = context_of_item[comparisons.left].astype(np.int32)
-    return replace(comparisons, contexts=contexts, context=context)
 
 
 def _scores(

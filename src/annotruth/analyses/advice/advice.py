@@ -37,7 +37,7 @@ from annotruth.models.fits.notes import to_dicts
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.observations.frames import as_arrow, from_arrow
+from annotruth.observations.frames import from_arrow
 from annotruth.observations.validate import is_integer
 
 # What completion offers.
@@ -186,12 +186,7 @@ class Advice:
 
     def annotator_table(self) -> pa.Table:
         """Return the table of annotators in Arrow."""
-        fit, people = self.fit, self.of_annotators
-        table = people.table(fit).append_column("information", as_arrow(people.information))
-        table = table.add_column(1, "n_labels", as_arrow(fit.data.labels_per_annotator))
-        if fit.reliability is not None:
-            table = table.append_column("reliability", as_arrow(fit.reliability))
-        return table
+        return self.of_annotators.full_table(self.fit)
 
     def tables(self) -> dict[str, pa.Table]:
         """Return all tables by name, to be written to files."""

@@ -30,6 +30,7 @@ from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow
 
 NOBODY = -1
 """Code of an assignment to a new annotator, where all of those to ask have labelled the item."""
@@ -87,6 +88,15 @@ class AnnotatorAdvice:
                 "reason": self.reason,
             }
         )
+
+    def full_table(self, fit: Fit[Any]) -> pa.Table:
+        """Return that table with numbers of labels or comparisons, information and reliability."""
+        n_given = as_arrow(fit.data.labels_per_annotator)
+        table = self.table(fit).append_column("information", as_arrow(self.information))
+        table = table.add_column(1, f"n_{fit.unit}s", n_given)
+        if fit.reliability is None:
+            return table
+        return table.append_column("reliability", as_arrow(fit.reliability))
 
     def why_nobody(self, done: str) -> str:
         """Return why assignments have no annotator; ``done`` is what those to ask did before."""

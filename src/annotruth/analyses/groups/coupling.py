@@ -233,13 +233,6 @@ class Messages:
         """Return the posterior of each pair's state."""
         return _normalised(np.maximum(self.from_others() * self.likelihood, _TINY))
 
-    def posterior_of_group(self, group: int, posterior: Floats) -> Floats:
-        """Return the posterior of a group's states on all items, given that of pairs with labels."""
-        states: Floats = self.agreed + self.differing @ self.transitions[group]
-        rows = self.pairs.rows[group]
-        states[self.pairs.item[rows]] = posterior[rows]
-        return states
-
     def kernel_counts(self, kernels: Floats, weights: Floats) -> Floats:
         """Return the expected number of pairs of each group that used each kernel."""
         _, differing = self._without

@@ -18,14 +18,12 @@ from annotruth.analyses.groups.coupling import (
 from annotruth.analyses.groups.steps import ClassGroupSteps, GroupParameters, OpinionGroupSteps
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.distribution import mixed_confusion
 from annotruth.models.em import ProgressCallback, one_blas_thread, run_em
 from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_model, class_results, opinion_model
 from annotruth.models.robust_gpm.annotators import (
-    AnnotatorPosterior,
     annotator_results,
     serious_weights,
 )
@@ -74,20 +72,9 @@ class GroupModel:
     confusion: Floats  # P(label | state) of each annotator, annotators x categories x states
     # the distribution of each group's opinion in each state, groups x states x categories
     opinions: Floats
-    annotators: AnnotatorPosterior  # the posterior of annotators' strategies
     # what intervals of items need beyond their posteriors
     variance_inflation: float
     score_variance: float
-
-    def predict_proba(self, item: Codes, annotator: Codes) -> Floats:
-        """Return the probability of each category, one row per pair of item and annotator."""
-        states = np.empty((len(item), self.confusion.shape[2]))
-        group = self.group[annotator]
-        for code in np.unique(group):
-            rows = group == code
-            of_items = self.messages.posterior_of_group(code, self.posterior)
-            states[rows] = of_items[item[rows]]
-        return mixed_confusion(states, self.confusion.transpose(2, 0, 1), annotator)
 
 
 def fit_group_model(
@@ -163,7 +150,6 @@ def _fit_opinions(
     )
     return GroupModel(
         *(labels, group, crowd, fit, parameters, messages, posterior, confusion, opinions),
-        final.posterior,
         final.uncertainty.variance_inflation,
         final.uncertainty.score_variance,
     )
@@ -229,7 +215,6 @@ def _fit_classes(
     confusion = parameters.crowd.confusion
     return GroupModel(
         *(labels, group, crowd, fit, parameters, messages, posterior, confusion, opinions),
-        annotators,
         inflation,
         0.0,
     )

@@ -47,13 +47,10 @@ class GroupParameters(NamedTuple, Generic[P]):
 
 
 class GroupSteps(ABC, Generic[P, S]):
-    """EM over a session of `GroupItems.labels`.
+    """EM over a session of `GroupItems.labels`, by RobustGPM's steps over that session.
 
-    ``steps``: RobustGPM's steps over that session.
-    ``pairs``: the pairs of items and groups.
-    ``labels``: the labels of the items, for known truths: a known truth is that of the item, and
-      says about groups what the coupling says.
-    ``known_truth``: the likelihood of a known truth, categories x states.
+    ``labels`` are those of the items, for known truths: a known truth is that of the item, and says about
+    groups what the coupling says. ``known_truth`` is its likelihood, categories x states.
     """
 
     def __init__(self, steps: S, pairs: GroupItems, labels: Labels, known_truth: Floats) -> None:
@@ -77,10 +74,6 @@ class GroupSteps(ABC, Generic[P, S]):
         """Return the kernels between states."""
 
     @abstractmethod
-    def _m_step(self, old: P, expected: ExpectedCounts) -> P:
-        """Return the updated parameters of RobustGPM."""
-
-    @abstractmethod
     def _objective(self, crowd: P, log_likelihood: float) -> float:
         """Return the objective per label of RobustGPM's parameters."""
 
@@ -99,7 +92,8 @@ class GroupSteps(ABC, Generic[P, S]):
         objective = self._objective(old.crowd, log_likelihood) + (
             _log_prior(old.coupling) / self.pairs.labels.n_labels
         )
-        new = GroupParameters(self._m_step(old.crowd, counts), self.new_coupling(old, messages))
+        crowd: Any = self.steps.m_step(old.crowd, counts)  # type: ignore[arg-type]  # of one kind
+        new = GroupParameters(crowd, self.new_coupling(old, messages))
         return new, Monitor(log_likelihood, objective)
 
     def new_coupling(self, old: GroupParameters[P], messages: Messages) -> Coupling:
@@ -182,9 +176,6 @@ class OpinionGroupSteps(GroupSteps[OpinionParameters, OpinionSteps]):
         """Return the prior of the strategies, and all shapes alike."""
         return self.with_coupling(self.steps.start())
 
-    def _m_step(self, old: OpinionParameters, expected: ExpectedCounts) -> OpinionParameters:
-        return self.steps.m_step(old, expected)
-
     def _objective(self, crowd: OpinionParameters, log_likelihood: float) -> float:
         bound = self.steps.lower_bound(crowd, log_likelihood, self.steps.divergence(crowd))
         return bound / self.pairs.labels.n_labels
@@ -206,9 +197,6 @@ class ClassGroupSteps(GroupSteps[ClassParameters, ClassSteps]):
     def kernels(self, prior: Floats) -> Floats:
         """Return the kernels between states."""
         return class_kernels(prior, self.steps.items.class_of)
-
-    def _m_step(self, old: ClassParameters, expected: ExpectedCounts) -> ClassParameters:
-        return self.steps.m_step(old, expected)
 
     def _objective(self, crowd: ClassParameters, log_likelihood: float) -> float:
         return log_likelihood / self.pairs.labels.n_labels

@@ -18,17 +18,14 @@ from annotruth.analyses.machines.judges import (
     estimate_columns,
     find_machines,
     numbers,
-    refuse_margin_alone,
 )
 from annotruth.analyses.machines.measure import MachineMeasures, make_results, measure_machines
 from annotruth.engines import Engine, get_engine
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
-from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.result import Fit, RankFit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.observations import Labels, Scale
@@ -51,21 +48,13 @@ def check(
     options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
 ) -> None:
     """Refuse what cannot be fitted with machines, before labels are read."""
-    margin = options.get("machine_margin")
-    refuse_margin_alone(options.get("machines", ()), margin)
-    if not isinstance(estimator, RobustGPM):
-        name = "auto" if estimator is None else estimator.name
-        raise InputError(
-            f"machines (`--machine`) need the model robust-gpm, not {name}: leave out the model "
-            "(`--model`)"
-        )
     others = (
         ("memory (`--memory`)", read.memory),
         ("a classifier (`--classifier`)", options.get("classifier")),
         ("a warm start (`--warm-start`)", options.get("warm_start")),
         ("groups (`--by`)", options.get("by")),
     )
-    check_machines(engine, margin, others)
+    check_machines(options, estimator, RobustGPM, engine, others)
 
 
 def analyse(
@@ -101,18 +90,6 @@ def analyse(
         further_lines=[_TIMES_NOT_USED] if labels.covariates.has_times else [],
     )
     return replace(fit, further={**fit.further, "machines": results})
-
-
-def check_pair_machine_options(
-    estimator: PairEstimator, *, margin: float | None, others: Sequence[tuple[str, Any]]
-) -> None:
-    """Refuse what cannot be fitted with machines, before comparisons are read."""
-    if not isinstance(estimator, PairGPM):
-        raise InputError(
-            f"machines (`--machine`) need the model pair-gpm, not {estimator.name}: leave out the "
-            "model (`--model`)"
-        )
-    check_machines(get_engine(estimator.engine), margin, others)
 
 
 def rank_with_machines(

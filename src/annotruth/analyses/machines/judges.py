@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine
 from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.options import OptionsBase
 from annotruth.models.robust_gpm.readouts import LatentStates
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, normalise_log_weights
 from annotruth.observations.encode import match_ids, to_text
@@ -41,20 +42,30 @@ def judge_of(item: AnyCodes, label: AnyCodes) -> Judge:
     return Judge(items.astype(np.int64), label[first].astype(np.int64))
 
 
-def refuse_margin_alone(machines: Sequence[Any], margin: float | None) -> None:
-    """Refuse a margin where no machines are named."""
-    if margin is not None and not machines:
+def check_machines(
+    options: Mapping[str, Any],
+    estimator: Any,
+    needed: type[OptionsBase],
+    engine: Engine,
+    others: Sequence[tuple[str, Any]],
+) -> None:
+    """Refuse machines that cannot be fitted, before data are read.
+
+    ``needed`` is the model that takes machines, ``others`` are names and values of options that do not go
+    together with them.
+    """
+    margin = options.get("machine_margin")
+    if not options.get("machines"):
         raise InputError(
             "machine_margin (`--machine-margin`) needs machines (`--machine NAME`): name them, or "
             "leave it out"
         )
-
-
-def check_machines(engine: Engine, margin: float | None, others: Sequence[tuple[str, Any]]) -> None:
-    """Refuse a margin, an engine and options that machines do not go together with.
-
-    ``others`` are names and values of options.
-    """
+    if not isinstance(estimator, needed):
+        name = "auto" if estimator is None else estimator.name
+        raise InputError(
+            f"machines (`--machine`) need the model {needed.name}, not {name}: leave out the model "
+            "(`--model`)"
+        )
     if margin is not None and not 0.0 <= margin < 1.0:
         raise InputError(
             f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
@@ -123,7 +134,10 @@ def confusion_of(judge: Judge, states: LatentStates) -> Floats:
     prior_labels = _PRIOR_LABELS * states.posterior.mean(axis=0)
     for _ in range(_MAX_STEPS):
         counts = is_label @ weights
-        shares = _updated_shares(shares, prior, strategies, counts)
+        # One EM step of the shares of strategies, with one pseudo-label of the prior.
+        ratio = counts / np.maximum(np.tensordot(shares, strategies, axes=1), MIN_PROBABILITY)
+        shares = shares * np.tensordot(strategies, ratio, axes=2) + prior
+        shares /= shares.sum()
         mass = counts + prior_labels * np.tensordot(shares, strategies, axes=1)
         confusion: Floats = np.maximum(mass / mass.sum(axis=0), MIN_PROBABILITY)
         if np.abs(confusion - old).max() < _TOL:
@@ -144,14 +158,6 @@ def _strategies_of(judge: Judge, expected: Floats, states: LatentStates) -> Floa
     strategies = table.other.copy()
     strategies[:, repeated] = table.repeated[:, repeated]
     return strategies
-
-
-def _updated_shares(shares: Floats, prior: Floats, strategies: Floats, counts: Floats) -> Floats:
-    """Return the shares of strategies after one EM step, with one pseudo-label of the prior."""
-    ratio = counts / np.maximum(np.tensordot(shares, strategies, axes=1), MIN_PROBABILITY)
-    mass = shares * np.tensordot(strategies, ratio, axes=2) + prior
-    updated: Floats = mass / mass.sum()
-    return updated
 
 
 def posterior_with(posterior: Floats, likelihood: Floats) -> Floats:

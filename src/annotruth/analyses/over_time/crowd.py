@@ -200,20 +200,10 @@ def learn_seconds(
     if gain.is_clear:
         places, bins_of, _ = bin_seconds(session, labels, seconds, has_seconds)
         bins[places] = bins_of
-    return SecondsEvidence(
-        bins,
-        np.log(shares[0] / shares[1]),
-        gain,
-        _medians(seconds[used], bin_of),
-    )
-
-
-def _medians(seconds: Floats, bins: Codes) -> Floats:
-    """Return the median seconds in each bin; NaN in those that are empty, as equal seconds are many."""
-    medians = np.full(N_FIFTHS, np.nan)
-    for b in np.unique(bins):
-        medians[b] = np.median(seconds[bins == b])
-    return medians
+    medians = np.full(N_FIFTHS, np.nan)  # fifths are empty where many seconds are equal
+    for b in np.unique(bin_of):
+        medians[b] = np.median(seconds[used][bin_of == b])
+    return SecondsEvidence(bins, np.log(shares[0] / shares[1]), gain, medians)
 
 
 def bin_seconds(

@@ -24,7 +24,7 @@ from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.result import RankFit
 from annotruth.observations.encode import decode_table
-from annotruth.observations.frames import as_arrow, from_arrow
+from annotruth.observations.frames import from_arrow
 from annotruth.observations.validate import is_integer
 
 MAX_ITEMS = 1000
@@ -114,13 +114,7 @@ class PairAdvice:
 
     def annotator_table(self) -> pa.Table:
         """Return the table of annotators in Arrow."""
-        fit, people = self.fit, self.of_annotators
-        table = people.table(fit).append_column("information", as_arrow(people.information))
-        n_votes = as_arrow(fit.data.comparisons_per_annotator)
-        table = table.add_column(1, "n_comparisons", n_votes)
-        if fit.reliability is not None:
-            table = table.append_column("reliability", as_arrow(fit.reliability))
-        return table
+        return self.of_annotators.full_table(self.fit)
 
     def tables(self) -> dict[str, pa.Table]:
         """Return all tables by name, to be written to files."""
