@@ -97,6 +97,11 @@ class RequiredFiles:
     source: str
 
 
+def nothing(runs: Sequence[ExperimentRun], settings: Settings) -> list[Any]:
+    """Return no notes, or no claims."""
+    return []
+
+
 def single_condition(settings: Settings) -> list[Condition]:
     """Return one empty condition, for experiments that vary nothing."""
     return [{}]
@@ -123,8 +128,8 @@ class Experiment:
     printed: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
     # from the runs and the settings to lines below the table, to the paper's claims with their
     # verdicts, and to a chart
-    notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] | None = None
-    claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] | None = None
+    notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] = nothing
+    claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] = nothing
     chart: Callable[[Sequence[ExperimentRun], Settings], Chart] | None = None
     # from the runs and the settings to a text and a table, in place of the table of means
     summary: Callable[[Sequence[ExperimentRun], Settings], tuple[str, pa.Table]] | None = None

@@ -166,34 +166,15 @@ def to_arrow(experiment: Experiment, settings: Settings, rows: Sequence[ResultRo
     return pa.Table.from_pylist(lines)
 
 
-@dataclass(frozen=True)
-class ExperimentReport:
+class ExperimentReport(NamedTuple):
     """What is printed and written for an experiment."""
 
     name: str
-    heading: str
-    table: str
-    notes: tuple[str, ...]
-    claims: tuple[Claim, ...]
-    settings: Settings
+    text: str  # what is printed: the table and the notes
+    page: str  # in Markdown
+    claims: Sequence[Claim]
     rows: pa.Table
     chart: Chart | None
-
-    def text(self) -> str:
-        """Return what is printed: the table and the notes."""
-        return "\n".join([self.heading, "", self.table, *(f"\n{note}" for note in self.notes)])
-
-    def page(self) -> str:
-        """Return the Markdown page."""
-        parts = [self.text()]
-        if self.chart is not None:
-            title = self.heading.splitlines()[0].lstrip("# ")
-            parts += [f"![{title}]({self.name}.svg)", self.chart.caption]
-        if self.claims:
-            parts += ["## Claims of the paper", claims_table(self.claims)]
-        settings = [[name, str(value)] for name, value in self.settings.items()]
-        parts += ["## Settings", markdown_table(["setting", "value"], settings, n_left=2)]
-        return "\n\n".join(parts) + "\n"
 
 
 def make_report(
@@ -206,27 +187,29 @@ def make_report(
         means = result_rows(experiment, settings, runs)
         table = to_markdown(experiment, settings, means)
         rows = to_arrow(experiment, settings, means)
-    notes = experiment.notes(runs, settings) if experiment.notes else []
     heading = f"# {experiment.title}\n\n{experiment.description}"
     if experiment.is_random:
         n_runs = len({run.number for run in runs})
         heading += f" Mean ± standard error over {n_runs} run{'s' if n_runs > 1 else ''}."
-    return ExperimentReport(
-        name=experiment.name,
-        heading=heading,
-        table=table,
-        notes=(*notes, *_not_converged(experiment, runs)),
-        claims=tuple(experiment.claims(runs, settings)) if experiment.claims else (),
-        settings=settings,
-        rows=rows,
-        chart=experiment.chart(runs, settings) if experiment.chart else None,
-    )
+    notes = [*experiment.notes(runs, settings), *_not_converged(experiment, runs)]
+    text = "\n".join([heading, "", table, *(f"\n{note}" for note in notes)])
+    parts = [text]
+    chart = None if experiment.chart is None else experiment.chart(runs, settings)
+    if chart is not None:
+        parts += [f"![{experiment.title}]({experiment.name}.svg)", chart.caption]
+    claims = experiment.claims(runs, settings)
+    if claims:
+        parts += ["## Claims of the paper", claims_table(claims)]
+    used = [[name, str(value)] for name, value in settings.items()]
+    parts += ["## Settings", markdown_table(["setting", "value"], used, n_left=2)]
+    page = "\n\n".join(parts) + "\n"
+    return ExperimentReport(experiment.name, text, page, claims, rows, chart)
 
 
 def write_report(report: ExperimentReport, folder: Path) -> list[str]:
     """Write the page, the table and the chart, all or none; return their file names."""
     with atomic_write_folder(folder) as temporary:
-        (temporary / f"{report.name}.md").write_text(report.page(), "utf-8", newline="\n")
+        (temporary / f"{report.name}.md").write_text(report.page, "utf-8", newline="\n")
         write_table(report.rows, temporary / f"{report.name}.csv")
         if report.chart is not None:
             (temporary / f"{report.name}.svg").write_text(report.chart.svg(), "utf-8")

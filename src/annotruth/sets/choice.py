@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -74,8 +73,8 @@ def choose_types(
         run = partial(run_em, steps, tol=tol, max_iter=max_iter, progress=progress)
         single, _ = run(steps.start())
         own = steps.own_rates()
-        tried: list[_TriedTypes] = []
-        best, failures = -np.inf, 0
+        best: _TriedTypes | None = None
+        failures = 0
         for n in range(1, MAX_TYPES + 1) if n_types is None else [n_types]:
             found = single
             steps.finalize(single)
@@ -84,13 +83,14 @@ def choose_types(
             evidence = session.collect("evidence").copy()
             score = float(_log_likelihoods(answers, found, evidence, own).mean())
             score -= (n - 1) * _LOSS_PER_TYPE / len(answers.item)
-            tried.append(_TriedTypes(n, score, found, evidence))
-            failures = 0 if score > best else failures + 1
-            best = max(best, score)
+            if best is None or score > best.score:
+                best, failures = _TriedTypes(n, score, found, evidence), 0
+                continue
+            failures += 1
             if failures == _FAILURES:
                 break
-    chosen = max(tried, key=attrgetter("score"))
-    return TypesChoice(chosen.n_types, _choose_power(answers, chosen, own), len(answers.item))
+    assert best is not None
+    return TypesChoice(best.n_types, _choose_power(answers, best, own), len(answers.item))
 
 
 def _choose_power(answers: _Answers, chosen: _TriedTypes, own: Floats) -> float:

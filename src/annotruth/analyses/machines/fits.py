@@ -115,9 +115,12 @@ def rank_with_machines(
     start_stage(progress, "comparing machines with people")
     labels, measures = _measure(data, is_machine, margin)
     weight = np.ones(data.n_annotators)
-    place = match_ids(labels.annotators.take(pa.array(measures.codes)), data.annotators)
+    ids = labels.annotators.take(pa.array(measures.codes))
+    place = match_ids(ids, data.annotators)
     weight[place] = measures.weight
-    biases = [measure_bias(_votes_of(data, int(s)), people.scores.mean) for s in place]
+    everybody = np.arange(data.n_annotators)
+    biases = [measure_bias(data.of_annotators(everybody == s), people.scores.mean) for s in place]
+    columns, lines = _describe_biases(to_text(ids).to_pylist(), biases, data, people)
     start_stage(progress, f"fitting {estimator.name} to all comparisons")
     weighted = replace(data, annotator_weight=weight)
     fit = estimator.fit(weighted, warm_start=people, progress=progress).result_
@@ -126,8 +129,8 @@ def rank_with_machines(
         labels.annotators,
         labels.scale.names,
         margin=margin,
-        further_columns=_bias_columns(data, biases, people),
-        further_lines=_bias_lines(labels, measures, biases, people),
+        further_columns=columns,
+        further_lines=lines,
     )
     return replace(fit, further={**fit.further, "machines": results})
 
@@ -164,51 +167,37 @@ def outcome_labels(data: Comparisons) -> Labels:
     )
 
 
-def _votes_of(data: Comparisons, annotator: int) -> Comparisons:
-    return data.of_annotators(np.arange(data.n_annotators) == annotator)
-
-
-def _bias_columns(
-    data: Comparisons, biases: Sequence[PairBias], people: RankFit
-) -> dict[str, pa.Array]:
-    """Return the columns of the machines' table that only comparisons have."""
-    n = len(biases)
-    columns: dict[str, pa.Array] = {}
+def _describe_biases(
+    names: Sequence[str], biases: Sequence[PairBias], data: Comparisons, people: RankFit
+) -> tuple[dict[str, pa.Array], list[str]]:
+    """Return what sways each machine: columns of the machines' table, and lines of the summary."""
+    effects = []
     if data.sides_known and people.side_bias is not None:
-        columns |= estimate_columns("side_bias", [each.side or UNKNOWN_ESTIMATE for each in biases])
-        columns["people_side_bias"] = numbers(np.full(n, people.side_bias[0]))
+        sides = [each.side or UNKNOWN_ESTIMATE for each in biases]
+        effects.append(("side_bias", "side bias", sides, people.side_bias))
     for name in data.covariates:
-        columns |= estimate_columns(f"{name}_effect", [each.covariates[name] for each in biases])
-        columns[f"people_{name}_effect"] = numbers(np.full(n, people.coefficients[name][0]))
+        own = [each.covariates[name] for each in biases]
+        effects.append((f"{name}_effect", f"effect of {name}", own, people.coefficients[name]))
+    columns: dict[str, pa.Array] = {}
+    for column, _, own, of_people in effects:
+        columns |= estimate_columns(column, own)
+        columns[f"people_{column}"] = numbers(np.full(len(biases), of_people[0]))
     columns["n_both_orders"] = pa.array([each.n_both_orders for each in biases], pa.int64())
     columns["consistency"] = numbers([each.consistency for each in biases])
-    return columns
-
-
-def _bias_lines(
-    labels: Labels, measures: MachineMeasures, biases: Sequence[PairBias], people: RankFit
-) -> list[str]:
-    """Return one line per machine and what sways it."""
-    names = to_text(labels.annotators.take(pa.array(measures.codes))).to_pylist()
     lines = []
-    for name, bias in zip(names, biases, strict=True):
-        if bias.side is not None and people.side_bias is not None:
+    for at, (machine, bias) in enumerate(zip(names, biases, strict=True)):
+        for column, words, own, of_people in effects:
+            sign = " (above 0 is left)" if column == "side_bias" else ""
             lines.append(
-                f"machine {name}: side bias {_interval(bias.side)} (above 0 is left); people "
-                f"{_interval(Estimate(*people.side_bias))}"
-            )
-        for covariate, effect in bias.covariates.items():
-            of_people = Estimate(*people.coefficients[covariate])
-            lines.append(
-                f"machine {name}: effect of {covariate} {_interval(effect)}; people "
-                f"{_interval(of_people)}"
+                f"machine {machine}: {words} {_interval(own[at])}{sign}; people "
+                f"{_interval(Estimate(*of_people))}"
             )
         if bias.n_both_orders:
             lines.append(
-                f"machine {name}: same answer in both orders on {bias.consistency:.0%} of "
+                f"machine {machine}: same answer in both orders on {bias.consistency:.0%} of "
                 f"{bias.n_both_orders:,} pairs"
             )
-    return lines
+    return columns, lines
 
 
 def _interval(effect: Estimate) -> str:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from annotruth.analyses.machines.dependence import (
     UNKNOWN,
     AlternativeTest,
-    Dependence,
     JudgeModel,
     alternative_test,
     holm,
@@ -49,37 +48,16 @@ from annotruth.observations.encode import to_text
 _CLASS_INFLATION, _OPINION_INFLATION = 1.1, 1.4
 
 
-class DependentPair(NamedTuple):
-    """Two machines, by their codes, and what they have in common."""
-
-    annotator: int
-    other: int
-    dependence: Dependence
-    p_value: float
-    """Adjusted for the number of pairs."""
-
-    @property
-    def is_dependent(self) -> bool:
-        """Whether independence is rejected."""
-        return self.p_value <= SIGNIFICANCE and self.dependence.correlation > 0.0
-
-
 class MachineMeasures(NamedTuple):
     """What is measured of all machines, whose codes follow those of people."""
 
-    # the machines, their numbers of labels, and of items that people labelled, too
     codes: Codes
-    n_labels: Codes
-    n_items: Codes
-    agreement: list[Estimate]  # how often a machine and a person agree on an item
-    people_agreement: list[float]  # how often two people agree, on the machine's items
-    accuracy: list[Estimate]  # how often the machine's label is that of the people's consensus
-    # on ordinal scales, the mean and root mean squared difference from the people's mean label
-    bias: Floats | None
-    rmse: Floats | None
-    confusion: Floats  # expected counts by consensus and label: machines x categories x categories
-    pairs: list[DependentPair]  # all pairs of machines
     weight: Floats  # what each machine's labels count
+    columns: dict[str, pa.Array]  # of the table of machines
+    confusion: Floats  # expected counts by consensus and label: machines x categories x categories
+    pairs: list[
+        dict[str, Any]
+    ]  # all pairs of machines: rows of the table of dependence, with codes
     tests: list[AlternativeTest]  # the alternative annotator test of each machine
 
 
@@ -106,32 +84,32 @@ def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float)
     )
     counts = np.zeros((n_items, labels.n_categories))
     np.add.at(counts, (by_people.item, by_people.label), 1.0)
-    bias, rmse = _differences(labels, judges, counts)
     consensus = [_consensus(model, states) for model in models]
-    return MachineMeasures(
-        codes=codes,
-        n_labels=labels.labels_per_annotator[codes],
-        n_items=np.array([len(judge.item) for judge in judges]),
-        agreement=[_agreement(judge, counts) for judge in judges],
-        people_agreement=[_agreement_of_people(counts[judge.item]) for judge in judges],
-        accuracy=[
-            _mean_share(right[np.arange(len(right)), judge.label])
-            for judge, right in zip(judges, consensus, strict=True)
-        ],
-        bias=bias,
-        rmse=rmse,
-        confusion=np.stack(
+    weight = _weights(models, codes, pairs)
+    columns = {
+        "n_labels": pa.array(labels.labels_per_annotator[codes], pa.int64()),
+        "n_items": pa.array([len(judge.item) for judge in judges], pa.int64()),
+        "weight": numbers(weight),
+        **estimate_columns("agreement", [_agreement(judge, counts) for judge in judges]),
+        "people_agreement": numbers([_agreement_of_people(counts[judge.item]) for judge in judges]),
+        **estimate_columns(
+            "accuracy",
             [
-                right.T @ np.eye(labels.n_categories)[judge.label]
+                _mean_share(right[np.arange(len(right)), judge.label])
                 for judge, right in zip(judges, consensus, strict=True)
-            ]
+            ],
         ),
-        pairs=pairs,
-        weight=_weights(models, codes, pairs),
-        tests=[
-            alternative_test(by_people, _label_of_each(judge, n_items), margin) for judge in judges
-        ],
-    )
+    }
+    if labels.scale.is_ordinal:
+        columns |= _differences(labels.scale.values, judges, counts)
+    confusion = [
+        right.T @ np.eye(labels.n_categories)[judge.label]
+        for judge, right in zip(judges, consensus, strict=True)
+    ]
+    tests = [
+        alternative_test(by_people, _label_of_each(judge, n_items), margin) for judge in judges
+    ]
+    return MachineMeasures(codes, weight, columns, np.stack(confusion), pairs, tests)
 
 
 def _judge(labels: Labels, code: int, n_items: int) -> Judge:
@@ -191,8 +169,8 @@ def _consensus(model: JudgeModel, states: LatentStates) -> Floats:
 
 def _machine_pairs(
     codes: Codes, models: Sequence[JudgeModel], states: LatentStates, people: Fit
-) -> list[DependentPair]:
-    """Return all pairs of machines, and what they have in common."""
+) -> list[dict[str, Any]]:
+    """Return all pairs of machines, and what they have in common; p-values are adjusted for all pairs."""
     kernel = label_kernel(people.data.scale)
     inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
     found = [
@@ -200,37 +178,40 @@ def _machine_pairs(
         for one, other in combinations(models, 2)
     ]
     adjusted = holm([each.p_value for each in found]).tolist()
-    places = combinations(codes.tolist(), 2)
     return [
-        DependentPair(*place, each, p)
-        for place, each, p in zip(places, found, adjusted, strict=True)
+        {
+            "annotator": annotator,
+            "other": other,
+            **each._replace(p_value=p)._asdict(),
+            "dependent": p <= SIGNIFICANCE and each.correlation > 0.0,
+        }
+        for (annotator, other), each, p in zip(
+            combinations(codes.tolist(), 2), found, adjusted, strict=True
+        )
     ]
 
 
-def _weights(models: Sequence[JudgeModel], codes: Codes, pairs: Sequence[DependentPair]) -> Floats:
+def _weights(
+    models: Sequence[JudgeModel], codes: Codes, pairs: Sequence[Mapping[str, Any]]
+) -> Floats:
     """Return what each machine's labels count."""
     correlation, n_common = np.zeros((2, len(codes), len(codes)))
     for pair in pairs:
-        a, b = pair.annotator - codes[0], pair.other - codes[0]
-        n_common[a, b] = n_common[b, a] = pair.dependence.n_items
-        if pair.is_dependent:
-            correlation[a, b] = correlation[b, a] = pair.dependence.correlation
+        a, b = pair["annotator"] - codes[0], pair["other"] - codes[0]
+        n_common[a, b] = n_common[b, a] = pair["n_items"]
+        if pair["dependent"]:
+            correlation[a, b] = correlation[b, a] = pair["correlation"]
     n_labels = np.array([len(model.judge.item) for model in models], dtype=np.float64)
     return judge_weights(correlation, n_common, n_labels)
 
 
-def _differences(
-    labels: Labels, judges: Sequence[Judge], counts: Floats
-) -> tuple[Floats | None, Floats | None]:
-    """Return mean and root mean squared differences from the people's mean labels, if ordinal."""
-    if not labels.scale.is_ordinal:
-        return None, None
-    values = labels.scale.values
+def _differences(values: Floats, judges: Sequence[Judge], counts: Floats) -> dict[str, pa.Array]:
+    """Return mean and root mean squared differences from the people's mean labels, as columns."""
     mean = counts @ values / np.maximum(counts.sum(axis=1), 1.0)
     differences = [values[judge.label] - mean[judge.item] for judge in judges]
-    bias = np.array([each.mean() if len(each) else np.nan for each in differences])
+    bias = [each.mean() if len(each) else np.nan for each in differences]
     square = [(each**2).mean() if len(each) else np.nan for each in differences]
-    return bias, np.sqrt(np.array(square))
+    return {"bias": numbers(bias), "rmse": numbers(np.sqrt(square))}
 
 
 _MAX_LINES = 10  # of the summary, on dependent pairs
@@ -250,71 +231,53 @@ def make_results(
     ``annotators`` are the ids behind the codes; ``further_columns`` are those of the machines' table
     that only pair comparisons have.
     """
-    machines = _machine_table(measures, annotators, further_columns or {})
+    tests = measures.tests
+    machines = pa.table(
+        {
+            "machine": annotators.take(pa.array(measures.codes)),
+            **measures.columns,
+            **(further_columns or {}),
+            "n_people": pa.array([test.n_people for test in tests], pa.int64()),
+            **{
+                name: numbers([getattr(test, name) for test in tests])
+                for name in ("winning_rate", "advantage", "p_value")
+            },
+            "may_replace": pa.array([test.may_replace for test in tests], pa.string()),
+        }
+    )
     tables = {
         "machines": machines,
         "dependence": _dependence_table(measures, annotators),
         "machine_confusion": _confusion_table(measures, annotators, categories),
     }
     names = to_text(machines["machine"].combine_chunks()).to_pylist()
-    facts = {
-        "margin": margin,
-        "machines": [
-            {name: value for name, value in row.items() if name != "machine"} | {"machine": machine}
-            for row, machine in zip(machines.to_pylist(), names, strict=True)
-        ],
-        "dependent_pairs": sum(pair.is_dependent for pair in measures.pairs),
-    }
-    lines = [*_machine_lines(measures, names), *further_lines, *_pair_lines(measures, annotators)]
-    return FurtherResults(tables, facts, lines)
-
-
-def _machine_table(
-    measures: MachineMeasures, annotators: pa.Array, further_columns: Mapping[str, Any]
-) -> pa.Table:
-    tests = measures.tests
-    columns: dict[str, Any] = {
-        "machine": annotators.take(pa.array(measures.codes)),
-        "n_labels": pa.array(measures.n_labels, pa.int64()),
-        "n_items": pa.array(measures.n_items, pa.int64()),
-        "weight": numbers(measures.weight),
-        **estimate_columns("agreement", measures.agreement),
-        "people_agreement": numbers(measures.people_agreement),
-        **estimate_columns("accuracy", measures.accuracy),
-    }
-    if measures.bias is not None and measures.rmse is not None:
-        columns |= {"bias": numbers(measures.bias), "rmse": numbers(measures.rmse)}
-    columns |= further_columns
-    columns |= {
-        "n_people": pa.array([test.n_people for test in tests], pa.int64()),
-        "winning_rate": numbers([test.winning_rate for test in tests]),
-        "advantage": numbers([test.advantage for test in tests]),
-        "p_value": numbers([test.p_value for test in tests]),
-        "may_replace": pa.array([test.may_replace for test in tests], pa.string()),
-    }
-    return pa.table(columns)
+    rows = [
+        {name: value for name, value in row.items() if name != "machine"} | {"machine": machine}
+        for row, machine in zip(machines.to_pylist(), names, strict=True)
+    ]
+    dependent = [pair for pair in measures.pairs if pair["dependent"]]
+    facts = {"margin": margin, "machines": rows, "dependent_pairs": len(dependent)}
+    weights = dict(zip(measures.codes.tolist(), measures.weight.tolist(), strict=True))
+    of_pairs = _pair_lines(dependent, to_text(annotators).to_pylist(), weights)
+    return FurtherResults(tables, facts, [*map(_machine_line, rows), *further_lines, *of_pairs])
 
 
 def _dependence_table(measures: MachineMeasures, annotators: pa.Array) -> pa.Table:
-    pairs = measures.pairs
     weight = dict(zip(measures.codes.tolist(), measures.weight.tolist(), strict=True))
 
-    def ids(codes: list[int]) -> pa.Array:
-        return annotators.take(pa.array(codes, pa.int64()))
+    def column(name: str, type_: pa.DataType | None = None) -> pa.Array:
+        return pa.array([pair[name] for pair in measures.pairs], type_)
 
-    found = [pair.dependence for pair in pairs]
     return pa.table(
         {
-            "annotator": ids([pair.annotator for pair in pairs]),
-            "other": ids([pair.other for pair in pairs]),
-            "n_items": pa.array([each.n_items for each in found], pa.int64()),
+            **{name: annotators.take(column(name, pa.int64())) for name in ("annotator", "other")},
+            "n_items": column("n_items", pa.int64()),
             **{
-                name: numbers([getattr(each, name) for each in found])
-                for name in ("agreement", "expected", "correlation", "low", "high")
+                name: numbers([pair[name] for pair in measures.pairs])
+                for name in ("agreement", "expected", "correlation", "low", "high", "p_value")
             },
-            "p_value": numbers([pair.p_value for pair in pairs]),
-            "dependent": pa.array([pair.is_dependent for pair in pairs], pa.bool_()),
-            "weight": numbers([weight[pair.annotator] for pair in pairs]),
+            "dependent": column("dependent", pa.bool_()),
+            "weight": numbers([weight[pair["annotator"]] for pair in measures.pairs]),
         }
     )
 
@@ -342,54 +305,43 @@ def _confusion_table(
     )
 
 
-def _machine_lines(measures: MachineMeasures, names: Sequence[str]) -> list[str]:
-    lines = []
-    for at, name in enumerate(names):
-        line = f"machine {name}: "
-        if measures.n_items[at] == 0:
-            lines.append(f"{line}no item of it has a person's label: nothing to compare it with")
-            continue
-        line += f"agrees with people {measures.agreement[at].value:.0%}"
-        if np.isfinite(measures.people_agreement[at]):
-            line += f" (people with each other {measures.people_agreement[at]:.0%})"
-        lines.append(f"{line}; {replacement(measures.tests[at])}")
-    return lines
-
-
-def replacement(test: AlternativeTest) -> str:
-    """Return the result of the alternative annotator test in words."""
-    if test.may_replace == UNKNOWN:
-        return f"may replace a person: {UNKNOWN}"
+def _machine_line(row: Mapping[str, Any]) -> str:
+    """Return how a machine agrees with people, and whether it may replace one, in words."""
+    line = f"machine {row['machine']}: "
+    if row["n_items"] == 0:
+        return f"{line}no item of it has a person's label: nothing to compare it with"
+    line += f"agrees with people {row['agreement']:.0%}"
+    if row["people_agreement"] is not None:
+        line += f" (people with each other {row['people_agreement']:.0%})"
+    line += f"; may replace a person: {row['may_replace']}"
+    if row["may_replace"] == UNKNOWN:
+        return line
+    people = counted(row["n_people"], "person", "people")
     return (
-        f"may replace a person: {test.may_replace} (winning rate {test.winning_rate:.2f} over "
-        f"{counted(test.n_people, 'person', 'people')}, p = {test.p_value:.2g})"
+        f"{line} (winning rate {row['winning_rate']:.2f} over {people}, p = {row['p_value']:.2g})"
     )
 
 
-def _pair_lines(measures: MachineMeasures, annotators: pa.Array) -> list[str]:
+def _pair_lines(
+    dependent: Sequence[Mapping[str, Any]], names: Sequence[str], weight: Mapping[int, float]
+) -> list[str]:
     """Return one line per dependent pair, strongest first."""
-    found = sorted(
-        (pair for pair in measures.pairs if pair.is_dependent),
-        key=lambda pair: -pair.dependence.correlation,
-    )
-    names = to_text(annotators).to_pylist()
-    machines = dict(zip(measures.codes.tolist(), measures.weight.tolist(), strict=True))
-    lines = [_pair_line(pair, names, machines) for pair in found[:_MAX_LINES]]
-    if len(found) > _MAX_LINES:
-        more = counted(len(found) - _MAX_LINES, "further pair depends", "further pairs depend")
+    lines = []
+    for pair in sorted(dependent, key=lambda pair: -pair["correlation"])[:_MAX_LINES]:
+        one, other = pair["annotator"], pair["other"]
+        line = f"WARNING: {names[one]} and {names[other]} "
+        if pair["agreement"] == 1.0:
+            items = counted(pair["n_items"], "item")
+            line += f"gave the same labels to all {items} that both labelled"
+        else:
+            line += (
+                f"err together: correlation {pair['correlation']:.2f} ({pair['low']:.2f} to "
+                f"{pair['high']:.2f}), same label on {pair['agreement']:.0%} of "
+                f"{pair['n_items']:,}, {pair['expected']:.0%} expected"
+            )
+        lines.append(f"{line}; their labels count {weight[one]:.2f} and {weight[other]:.2f}")
+    if len(dependent) > _MAX_LINES:
+        n_more = len(dependent) - _MAX_LINES
+        more = counted(n_more, "further pair depends", "further pairs depend")
         lines.append(f"WARNING: {more} on each other (table dependence)")
     return lines
-
-
-def _pair_line(pair: DependentPair, names: Sequence[str], weight: Mapping[int, float]) -> str:
-    one, other, found = names[pair.annotator], names[pair.other], pair.dependence
-    line = f"WARNING: {one} and {other} "
-    if found.agreement == 1.0:
-        line += f"gave the same labels to all {counted(found.n_items, 'item')} that both labelled"
-    else:
-        line += (
-            f"err together: correlation {found.correlation:.2f} ({found.low:.2f} to "
-            f"{found.high:.2f}), same label on {found.agreement:.0%} of {found.n_items:,}, "
-            f"{found.expected:.0%} expected"
-        )
-    return f"{line}; their labels count {weight[pair.annotator]:.2f} and {weight[pair.other]:.2f}"

@@ -69,7 +69,7 @@ def reproduce(
         claims += report.claims
         names = write_report(report, out)
         if not quiet:
-            console.show_lines([report.text(), "", f"written to {out}: {', '.join(names)}", ""])
+            console.show_lines([report.text, "", f"written to {out}: {', '.join(names)}", ""])
     if experiment == "all":
         write_claims([*claims, *general_claims(finished)], out)
         if not quiet:
