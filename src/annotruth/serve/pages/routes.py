@@ -119,7 +119,7 @@ class Visit(NamedTuple):
         loaded, tables = context.snapshots.get(access.project.id), None
         if loaded is not None:
             make: Any = RankTables if access.project.kind == "comparisons" else LabelSnapshotTables
-            tables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
+            tables = loaded.keep("tables", lambda: make(loaded))
         return cls(context, frame_of(context, access, tables), tables, access.project.id)
 
     def waiting(self, title: str, tab: str) -> str:
@@ -212,7 +212,7 @@ def _annotators(request: Request, access: Reader) -> str:
 def _annotator(request: Request, access: Reader, id: str) -> str:
     visit = Visit.of(request, access)
     with visit.context.database.connect() as connection:
-        if visit.tables is None or visit.tables.annotator_code(id) is None:
+        if visit.tables is None or visit.tables.annotator(id) is None:
             _refuse_unknown(connection, visit.project, annotator=id)
 
         def events(items: Sequence[str]) -> dict[str, StoredEvent]:
@@ -244,7 +244,7 @@ def _item(request: Request, access: Reader, id: str) -> Response:
     visit = Visit.of(request, access)
     with visit.context.database.connect() as connection:
         content = get_content(connection, visit.project, id)
-        if content is None and (visit.tables is None or visit.tables.item_code(id) is None):
+        if content is None and (visit.tables is None or visit.tables.item(id) is None):
             _refuse_unknown(connection, visit.project, item=id)
         if visit.frame.is_ranking:
             ranked = visit.tables if isinstance(visit.tables, RankTables) else None

@@ -29,15 +29,7 @@ from annotruth.serve.web.parameters import (
     Writer,
     make_router,
 )
-from annotruth.serve.web.results import (
-    Order,
-    TableName,
-    row_of,
-    rows_of,
-    table_part,
-    to_rows,
-    without,
-)
+from annotruth.serve.web.results import Order, TableName, to_rows, without
 
 router, queue_router, live_router = map(make_router, ("results", "queue", "live"))
 
@@ -94,14 +86,15 @@ def _part(
     loaded = context.snapshots.get(access.project.id)
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
-    return table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
+    table = loaded.items if name == "items" else loaded.annotators
+    return {"version": loaded.version, **table.part(sort, order, status, start, limit)}
 
 
 @router.get("/projects/{project}/items/{item:path}")
 def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
     """Return an item: its result, its content, its known truth, and who gave which label."""
     loaded = context.snapshots.get(access.project.id)
-    result = None if loaded is None else row_of(loaded, "items", item)
+    result = None if loaded is None else loaded.items.row(item)
     with context.database.connect() as connection:
         labels = _labels(connection, access.project.id, item=item)
         content = get_content(connection, access.project.id, item)
@@ -122,7 +115,7 @@ def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
 def annotator(annotator: str, context: Context, access: Reader) -> dict[str, Any]:
     """Return an annotator: result, traits, what earlier snapshots said, and the latest labels."""
     loaded = context.snapshots.get(access.project.id)
-    result = None if loaded is None else row_of(loaded, "annotators", annotator)
+    result = None if loaded is None else loaded.annotators.row(annotator)
     with context.database.connect() as connection:
         labels = _labels(connection, access.project.id, annotator=annotator)
         history = annotator_history(connection, access.project.id, annotator)
@@ -185,7 +178,7 @@ def changes(
     latest = {each.annotator: each for each in history if since < each.version <= loaded.version}
     return {
         "version": loaded.version,
-        "items": rows_of(loaded, "items", ids[start : start + limit]),
+        "items": loaded.items.rows(ids[start : start + limit]),
         "annotators": [without(each, "project") for each in latest.values()],
         "next": start + limit if start + limit < len(ids) else None,
     }
@@ -211,7 +204,7 @@ def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]
     project = access.project
     given = context.queue.next_task(project, annotator, utc_now())
     loaded = context.snapshots.get(project.id)
-    person = None if loaded is None else row_of(loaded, "annotators", annotator)
+    person = None if loaded is None else loaded.annotators.row(annotator)
     advice = None if person is None else {name: person.get(name) for name in _ADVICE}
     if given is None:
         return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}
