@@ -7,7 +7,7 @@ import pytest
 from annotruth.errors import InputError
 from annotruth.serve.administration import Administration
 from annotruth.serve.store.rows import find
-from annotruth.serve.store.tables import AuditEntry, audit
+from annotruth.serve.store.tables import AuditEntry
 
 
 @pytest.fixture
@@ -18,8 +18,7 @@ def admin(database, project, now):  # the project first: SQLite has one writer a
 
 def actions(admin):
     return [
-        each.action
-        for each in find(admin.connection, AuditEntry, order=[audit.c.seq.desc()], limit=100)
+        each.action for each in find(admin.connection, AuditEntry, latest_first=True, limit=100)
     ][::-1]
 
 

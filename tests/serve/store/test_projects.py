@@ -296,7 +296,7 @@ def test_rows_are_found_in_an_order_a_page_at_a_time_counted_and_changed(databas
         assert change(connection, Alert, {"seen": True}, project=project.id, seen=False)
         assert not change(connection, Alert, {"seen": True}, project=project.id, seen=False)
         add_alert(connection, project.id, "verdict", "5", "", {}, created=now)
-        shown = find(connection, Alert, order=[alert.c.id.desc()], limit=2, offset=1)
+        shown = find(connection, Alert, latest_first=True, limit=2, offset=1)
         assert [each.subject for each in shown] == ["4", "3"]
         assert [each.subject for each in find(connection, Alert, seen=False)] == ["5"]
         assert count(connection, Alert, project=project.id) == 6

@@ -71,7 +71,7 @@ def alert(database, project, receiver):
 
 def deliveries(database, webhook):
     with database.connect() as connection:
-        return find(connection, Delivery, webhook=webhook.id, order=[delivery.c.id.desc()])[::-1]
+        return find(connection, Delivery, webhook=webhook.id, latest_first=True)[::-1]
 
 
 def test_alerts_are_signed_and_sent_once(database, alert, receiver):

@@ -51,7 +51,7 @@ from annotruth.serve.store.projects import (
     snapshot_history,
 )
 from annotruth.serve.store.rows import count, find, rows_of
-from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
+from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, event
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
 from annotruth.serve.web.parameters import Admin, Reader, ServeContext, context_of
@@ -312,7 +312,7 @@ def _audit(request: Request, access: Admin) -> str:
     context, project = context_of(request), access.project.id
     frame = frame_of(context, access)
     query = TableQuery.parse(frame.address("audit"), request.query_params)
-    part: dict[str, Any] = {"order": [audit.c.seq.desc()], "limit": ROWS_PER_PAGE}
+    part: dict[str, Any] = {"latest_first": True, "limit": ROWS_PER_PAGE}
     with context.database.connect() as connection:
         total = count(connection, AuditEntry, project=project)
         query = query.within(total)
@@ -323,9 +323,8 @@ def _audit(request: Request, access: Admin) -> str:
 def _latest_alerts(
     connection: Connection, project_id: int, kinds: Sequence[AlertKind], **options: Any
 ) -> list[Alert]:
-    order = [alert.c.id.desc()]
     of_kinds = alert.c.kind.in_(kinds)
-    return find(connection, Alert, of_kinds, order=order, project=project_id, **options)
+    return find(connection, Alert, of_kinds, latest_first=True, project=project_id, **options)
 
 
 def n_unseen(connection: Connection, project_id: int) -> int:

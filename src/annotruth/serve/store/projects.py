@@ -55,7 +55,6 @@ _NAME = re.compile(r"[a-z0-9-]{1,60}")
 _MAX_ERROR = 500
 
 _KEPT = 2  # a reader may still load the last but one
-_LATEST_FIRST = (snapshot.c.version.desc(),)
 
 
 def create_project(
@@ -272,10 +271,8 @@ def snapshot_history(
     connection: Connection, project_id: int, *, since: int = 0, limit: int | None = None
 ) -> list[Snapshot]:
     """Return the snapshots after a version, oldest first; with a limit, the latest of them."""
-    is_later = snapshot.c.version > since
-    return find(
-        connection, Snapshot, is_later, order=_LATEST_FIRST, limit=limit, project=project_id
-    )[::-1]
+    is_later, latest = snapshot.c.version > since, {"latest_first": True, "limit": limit}
+    return find(connection, Snapshot, is_later, project=project_id, **latest)[::-1]
 
 
 def remove_old_snapshots(connection: Connection, data_dir: Path, project_id: int) -> None:
@@ -300,10 +297,8 @@ def remove_orphans(connection: Connection, data_dir: Path) -> None:
 
 def _saved(connection: Connection, project_id: int, limit: int) -> list[Snapshot]:
     """Return the latest snapshots whose folders are there, the last first."""
-    has_folder = snapshot.c.folder != ""
-    return find(
-        connection, Snapshot, has_folder, order=_LATEST_FIRST, limit=limit, project=project_id
-    )
+    has_folder, latest = snapshot.c.folder != "", {"latest_first": True, "limit": limit}
+    return find(connection, Snapshot, has_folder, project=project_id, **latest)
 
 
 def annotator_history(
@@ -404,11 +399,10 @@ def due_deliveries(
 
 def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict[int, Delivery]:
     """Return the last delivery of each webhook that has one, by the webhook's number."""
-    latest_first = [delivery.c.id.desc()]
     return {
         each.id: last
         for each in webhooks
-        for last in find(connection, Delivery, webhook=each.id, order=latest_first, limit=1)
+        for last in find(connection, Delivery, webhook=each.id, latest_first=True, limit=1)
     }
 
 

@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse, JSONResponse
 from annotruth.serve.administration import list_tokens
 from annotruth.serve.hooks.platforms import check_settings, public_settings
 from annotruth.serve.pages.overview import api_page
-from annotruth.serve.store import tables
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
@@ -24,12 +23,14 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import change, find
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
+from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
     Admin,
     Context,
     Limit,
     Number,
     Reader,
+    ServeContext,
     ServerAdmin,
     ServerReader,
     Start,
@@ -123,12 +124,7 @@ def alerts(
     context: Context, access: Reader, start: Start = 0, limit: Limit = 100
 ) -> list[dict[str, Any]]:
     """Return the latest alerts, the last first."""
-    latest_first, project = [tables.alert.c.id.desc()], access.project.id
-    with context.database.connect() as connection:
-        found = find(
-            connection, Alert, order=latest_first, limit=limit, offset=start, project=project
-        )
-    return [without(each, "project") for each in found]
+    return _latest(context, access, Alert, start, limit)
 
 
 @alert_router.post("/projects/{project}/alerts/seen", status_code=204)
@@ -144,11 +140,15 @@ def audit(
     context: Context, access: Admin, start: Start = 0, limit: Limit = 100
 ) -> list[dict[str, Any]]:
     """Return who changed what, the last first."""
-    latest_first, project = [tables.audit.c.seq.desc()], access.project.id
+    return _latest(context, access, AuditEntry, start, limit)
+
+
+def _latest(
+    context: ServeContext, access: Access, row: type[Any], start: int, limit: int
+) -> list[dict[str, Any]]:
+    part = {"latest_first": True, "limit": limit, "offset": start}
     with context.database.connect() as connection:
-        found = find(
-            connection, AuditEntry, order=latest_first, limit=limit, offset=start, project=project
-        )
+        found = find(connection, row, project=access.project.id, **part)
     return [without(each, "project") for each in found]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Query
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
@@ -20,6 +21,7 @@ from annotruth.serve.store.rows import find_one, utc_now
 from annotruth.serve.store.tables import Snapshot, StoredEvent
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
+    MAX_INTEGER,
     Context,
     Limit,
     Reader,
@@ -33,8 +35,23 @@ from annotruth.serve.web.results import Order, TableName, to_rows, without
 
 router, queue_router, live_router = map(make_router, ("results", "queue", "live"))
 
-Sort = Annotated[str | None, Query(max_length=200, description="A column of the rows.")]
-Status = Annotated[str | None, Query(max_length=100)]
+
+class _Part(BaseModel):
+    """Which rows of a table are asked for, and in which order."""
+
+    sort: str | None = Field(None, max_length=200, description="A column of the rows.")
+    order: Order = "asc"
+    start: int = Field(0, alias="cursor", ge=0, le=MAX_INTEGER)
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class _ItemsPart(_Part):
+    status: str | None = Field(None, max_length=100)
+
+
+class _AnnotatorsPart(_Part):
+    verdict: str | None = Field(None, max_length=100)
+
 
 Person = Annotated[str, Query(min_length=1, max_length=512)]
 
@@ -44,50 +61,28 @@ _SHOWN = ("item", "annotator", "label", "submitted", "source", "other_item")
 
 
 @router.get("/projects/{project}/items")
-def items(
-    context: Context,
-    access: Reader,
-    *,
-    sort: Sort = None,
-    order: Order = "asc",
-    status: Status = None,
-    start: Start = 0,
-    limit: Limit = 100,
-) -> dict[str, Any]:
+def items(context: Context, access: Reader, part: Annotated[_ItemsPart, Query()]) -> dict[str, Any]:
     """Return items with their label, confidence and status; ``next`` is the next ``cursor``."""
-    return _part(context, access, "items", sort, order, status, start, limit)
+    return _part(context, access, "items", part, part.status)
 
 
 @router.get("/projects/{project}/annotators")
 def annotators(
-    context: Context,
-    access: Reader,
-    *,
-    sort: Sort = None,
-    order: Order = "asc",
-    verdict: Status = None,
-    start: Start = 0,
-    limit: Limit = 100,
+    context: Context, access: Reader, part: Annotated[_AnnotatorsPart, Query()]
 ) -> dict[str, Any]:
     """Return annotators with their reliability, behavior and verdict."""
-    return _part(context, access, "annotators", sort, order, verdict, start, limit)
+    return _part(context, access, "annotators", part, part.verdict)
 
 
 def _part(
-    context: ServeContext,
-    access: Access,
-    name: TableName,
-    sort: str | None,
-    order: Order,
-    status: str | None,
-    start: int,
-    limit: int,
+    context: ServeContext, access: Access, name: TableName, part: _Part, status: str | None
 ) -> dict[str, Any]:
     loaded = context.snapshots.get(access.project.id)
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
     table = loaded.items if name == "items" else loaded.annotators
-    return {"version": loaded.version, **table.part(sort, order, status, start, limit)}
+    rows = table.part(part.sort, part.order, status, part.start, part.limit)
+    return {"version": loaded.version, **rows}
 
 
 @router.get("/projects/{project}/items/{item:path}")
