@@ -29,7 +29,6 @@ from annotruth.serve.store.tables import (
     AnnotatorHistory,
     ContentRow,
     Delivery,
-    DeliveryStatus,
     GoldRow,
     HourlyCount,
     Lease,
@@ -329,13 +328,6 @@ def latest_annotator_history(
     return {row.annotator: row for row in rows_of(connection, AnnotatorHistory, query)}
 
 
-def set_hourly_counts(
-    connection: Connection, project_id: int, counts: Mapping[datetime, int]
-) -> None:
-    """Store the number of labels of some hours, each given by its first moment."""
-    put(connection, [HourlyCount(project_id, hour, number) for hour, number in counts.items()])
-
-
 def hourly_counts(
     connection: Connection,
     project_id: int,
@@ -404,18 +396,3 @@ def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict
         for each in webhooks
         for last in find(connection, Delivery, webhook=each.id, latest_first=True, limit=1)
     }
-
-
-def note_attempt(
-    connection: Connection,
-    attempted: Delivery,
-    status: DeliveryStatus,
-    *,
-    next_attempt: datetime | None = None,
-    error: str = "",
-) -> None:
-    """Store the outcome of an attempt to deliver, and when to try again."""
-    values: dict[str, Any] = {"status": status, "last_error": error}
-    values["next_attempt"] = next_attempt or attempted.next_attempt
-    values["attempts"] = attempted.attempts + 1
-    change(connection, Delivery, values, id=attempted.id)
