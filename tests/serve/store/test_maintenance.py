@@ -34,7 +34,7 @@ from annotruth.serve.store.projects import (
     snapshots_folder,
     take_lease,
 )
-from annotruth.serve.store.rows import add_all, find, metadata
+from annotruth.serve.store.rows import add_all, latest, metadata
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
@@ -179,10 +179,10 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
             "n": 2,
         }
         assert get_project(connection, project.name).erasures == 1
-        entry, before = find(connection, AuditEntry, latest_first=True, limit=2, project=project.id)
+        entry, before = latest(connection, AuditEntry, limit=2, project=project.id)
         assert (entry.action, entry.detail) == ("annotator erased", {"events": 2})
         assert before.detail == {"for": "(erased)", "n": 1}
-        assert len(find(connection, Alert, latest_first=True, limit=9, project=project.id)) == 1
+        assert len(latest(connection, Alert, limit=9, project=project.id)) == 1
         assert len(due_deliveries(connection, now, limit_per_webhook=9)) == 1
         stored = events_since(connection, project.id, 0, 100)
         assert len(stored) == len(EVENTS)

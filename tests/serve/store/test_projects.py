@@ -40,7 +40,17 @@ from annotruth.serve.store.projects import (
     snapshots_folder,
     take_lease,
 )
-from annotruth.serve.store.rows import add, add_all, change, count, find, find_one, put, remove
+from annotruth.serve.store.rows import (
+    add,
+    add_all,
+    change,
+    count,
+    find,
+    find_one,
+    latest,
+    put,
+    remove,
+)
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
@@ -294,7 +304,7 @@ def test_rows_are_found_in_an_order_a_page_at_a_time_counted_and_changed(databas
         assert change(connection, Alert, {"seen": True}, project=project.id, seen=False)
         assert not change(connection, Alert, {"seen": True}, project=project.id, seen=False)
         add_alert(connection, project.id, "verdict", "5", "", {}, created=now)
-        shown = find(connection, Alert, latest_first=True, limit=2, offset=1)
+        shown = latest(connection, Alert, limit=2, offset=1)
         assert [each.subject for each in shown] == ["4", "3"]
         assert [each.subject for each in find(connection, Alert, seen=False)] == ["5"]
         assert count(connection, Alert, project=project.id) == 6

@@ -50,7 +50,7 @@ from annotruth.serve.store.projects import (
     list_projects,
     snapshot_history,
 )
-from annotruth.serve.store.rows import count, find, rows_of
+from annotruth.serve.store.rows import count, latest, rows_of
 from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, event
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
@@ -312,11 +312,11 @@ def _audit(request: Request, access: Admin) -> str:
     context, project = context_of(request), access.project.id
     frame = frame_of(context, access)
     query = TableQuery.parse(frame.address("audit"), request.query_params)
-    part: dict[str, Any] = {"latest_first": True, "limit": ROWS_PER_PAGE}
     with context.database.connect() as connection:
         total = count(connection, AuditEntry, project=project)
         query = query.within(total)
-        entries = find(connection, AuditEntry, offset=query.start, project=project, **part)
+        part = {"limit": ROWS_PER_PAGE, "offset": query.start}
+        entries = latest(connection, AuditEntry, project=project, **part)
     return lists.audit_page(frame, query, entries, total)
 
 
@@ -324,7 +324,7 @@ def _latest_alerts(
     connection: Connection, project_id: int, kinds: Sequence[AlertKind], **options: Any
 ) -> list[Alert]:
     of_kinds = alert.c.kind.in_(kinds)
-    return find(connection, Alert, of_kinds, latest_first=True, project=project_id, **options)
+    return latest(connection, Alert, of_kinds, project=project_id, **options)
 
 
 def n_unseen(connection: Connection, project_id: int) -> int:

@@ -103,7 +103,7 @@ class LabelSnapshotTables(_Tables[Fit, Advice]):
     def items(self) -> pa.Table:
         """One row per item: its results and whether it needs labels."""
         table = self.loaded.items.table
-        own = {"entropy": self.consensus.difficulty, "code": np.arange(len(table))}
+        own: dict[str, Any] = {"entropy": self.consensus.difficulty, "code": np.arange(len(table))}
         if self.fit.label is not None:
             own["label"] = self.fit.label  # their order is that of the scale
         return _with(table, item=to_text(table["item"]), **own)

@@ -220,14 +220,14 @@ def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         return connection.exec_driver_sql(insert, rows).rowcount
     lock_appends(connection)
     # One statement with a list per column: many rows at once, and their number is known.
-    values = {
+    lists = {
         each.name: list(column)
         for each, column in zip(_INSERTED, zip(*rows, strict=True), strict=True)
     }
     types = [(each.name, each.type.compile(connection.dialect)) for each in _INSERTED]
     arrays = ", ".join(f"cast(:{name} as {type_}[])" for name, type_ in types)
     insert = f"insert into event ({names}) select * from unnest({arrays}) {once}"
-    return connection.execute(text(insert), values).rowcount
+    return connection.execute(text(insert), lists).rowcount
 
 
 def lock_appends(connection: Connection) -> None:

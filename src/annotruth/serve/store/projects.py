@@ -21,6 +21,7 @@ from annotruth.serve.store.rows import (
     count,
     find,
     find_one,
+    latest,
     put,
     rows_of,
 )
@@ -270,8 +271,8 @@ def snapshot_history(
     connection: Connection, project_id: int, *, since: int = 0, limit: int | None = None
 ) -> list[Snapshot]:
     """Return the snapshots after a version, oldest first; with a limit, the latest of them."""
-    is_later, latest = snapshot.c.version > since, {"latest_first": True, "limit": limit}
-    return find(connection, Snapshot, is_later, project=project_id, **latest)[::-1]
+    is_later = snapshot.c.version > since
+    return latest(connection, Snapshot, is_later, limit=limit, project=project_id)[::-1]
 
 
 def remove_old_snapshots(connection: Connection, data_dir: Path, project_id: int) -> None:
@@ -296,8 +297,7 @@ def remove_orphans(connection: Connection, data_dir: Path) -> None:
 
 def _saved(connection: Connection, project_id: int, limit: int) -> list[Snapshot]:
     """Return the latest snapshots whose folders are there, the last first."""
-    has_folder, latest = snapshot.c.folder != "", {"latest_first": True, "limit": limit}
-    return find(connection, Snapshot, has_folder, project=project_id, **latest)
+    return latest(connection, Snapshot, snapshot.c.folder != "", limit=limit, project=project_id)
 
 
 def annotator_history(
@@ -394,5 +394,5 @@ def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict
     return {
         each.id: last
         for each in webhooks
-        for last in find(connection, Delivery, webhook=each.id, latest_first=True, limit=1)
+        for last in latest(connection, Delivery, webhook=each.id, limit=1)
     }

@@ -167,17 +167,28 @@ def find(
     row: type[Row],
     *conditions: ColumnElement[bool],
     order: Sequence[ColumnElement[Any]] | None = None,
-    latest_first: bool = False,
     limit: int | None = None,
     offset: int = 0,
     **equal: Any,
 ) -> list[Row]:
     """Return rows with the conditions and with the values of columns, by default in order of the key."""
     table = table_of(row)
-    keys = [each.desc() if latest_first else each for each in table.primary_key]
     query = select(*COLUMNS[row]).where(*conditions, *_equal(table, equal))
-    ordered = query.order_by(*(keys if order is None else order))
+    ordered = query.order_by(*(table.primary_key if order is None else order))
     return rows_of(connection, row, ordered.limit(limit).offset(offset))
+
+
+def latest(
+    connection: Connection,
+    row: type[Row],
+    *conditions: ColumnElement[bool],
+    limit: int | None = None,
+    offset: int = 0,
+    **equal: Any,
+) -> list[Row]:
+    """Return rows as `find` does, in descending order of the key."""
+    keys: Any = [each.desc() for each in table_of(row).primary_key]
+    return find(connection, row, *conditions, order=keys, limit=limit, offset=offset, **equal)
 
 
 def rows_of(connection: Connection, row: type[Row], query: Select[Any]) -> list[Row]:

@@ -20,7 +20,7 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     list_projects,
 )
-from annotruth.serve.store.rows import change, find
+from annotruth.serve.store.rows import change, find, latest
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
@@ -145,9 +145,8 @@ def audit(
 def _latest(
     context: ServeContext, access: Access, row: type[Any], start: int, limit: int
 ) -> list[dict[str, Any]]:
-    part = {"latest_first": True, "limit": limit, "offset": start}
     with context.database.connect() as connection:
-        found = find(connection, row, project=access.project.id, **part)
+        found = latest(connection, row, limit=limit, offset=start, project=access.project.id)
     return [without(each, "project") for each in found]
 
 

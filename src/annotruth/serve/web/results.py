@@ -72,9 +72,10 @@ class ResultTable:
     @classmethod
     def join(cls, name: TableName, result: pa.Table, advice: pa.Table | None) -> ResultTable:
         """Return the rows of a fit's table with the further columns of the advice, if there is any."""
-        for column in () if advice is None else advice.column_names:
-            if column not in result.column_names:
-                result = result.append_column(column, advice[column])
+        if advice is not None:
+            for column in advice.column_names:
+                if column not in result.column_names:
+                    result = result.append_column(column, advice[column])
         return cls(name, result)
 
     @cached_property
