@@ -70,10 +70,6 @@ def _items(fit: Fit) -> pa.Table:
     return table_of({**columns, **_shares(fit)})
 
 
-def _annotators(fit: Fit) -> pa.Table:
-    return annotator_rows(fit, "answers")
-
-
 def _answers(fit: Fit) -> pa.Table:
     data = fit.data
     assert fit.p_serious is not None
@@ -103,10 +99,6 @@ def _soft_labels(fit: Fit, _: str | None = None) -> pa.Table:
 def _shares(fit: Fit) -> dict[str, Floats]:
     columns = zip(label_names(fit.data), fit.probability.T, strict=True)
     return {f"p_{name}": np.ascontiguousarray(column) for name, column in columns}
-
-
-def _written(fit: Fit) -> dict[str, Any]:
-    return {name: fit.table(name) for name in ("items", "annotators", "answers", "labels")}
 
 
 def _notes(fit: Fit) -> list[Note]:
@@ -144,10 +136,6 @@ def _counts(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _entries(fit: Fit) -> dict[str, Any]:
-    return {"frame": fit.data.frame, "chosen": None if fit.chosen is None else fit.chosen["why"]}
-
-
 def _describe(data: Labels) -> str:
     n_choices = len(label_names(data))
     return describe_sets(data.n_labels, data.n_items, data.n_annotators, n_choices)
@@ -159,16 +147,18 @@ SETS = Kind(
     no_spammers=(TOO_FEW_ANSWERS,),
     tables={
         "items": _items,
-        "annotators": _annotators,
+        "annotators": annotator_rows,
         "answers": _answers,
         "labels": _labels,
         "soft_labels": _soft_labels,
     },
-    written=_written,
+    written=lambda fit: {
+        name: fit.table(name) for name in ("items", "annotators", "answers", "labels")
+    },
     summary=_summary,
     notes=_notes,
     counts=_counts,
-    entries=_entries,
+    entries=lambda fit: {"frame": fit.data.frame, "chosen": fit.chosen and fit.chosen["why"]},
     describe=_describe,
     saved_as=SETS_MODEL,
     names=("answers", "confidence", "labels", "probability", "separator", "sets", "soft_labels"),

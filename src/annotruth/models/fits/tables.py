@@ -86,10 +86,10 @@ def share_names(fit: Fit) -> list[str]:
     return [f"{name}_" if name in fit.item_columns else name for name in names]
 
 
-def annotator_rows(fit: Fit[Any], unit: str = "labels") -> pa.Table:
+def annotator_rows(fit: Fit[Any]) -> pa.Table:
     """Return the annotators table."""
     data = fit.data
-    ids = {"annotator": data.annotators, f"n_{unit}": data.labels_per_annotator}
+    ids = {"annotator": data.annotators, f"n_{fit.unit}s": data.labels_per_annotator}
     return table_of({**ids, **fit.annotator_values()})
 
 

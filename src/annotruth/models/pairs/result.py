@@ -43,10 +43,6 @@ def _items(fit: RankFit) -> pa.Table:
     return table_of(columns).take(pa.array(best_first))
 
 
-def _annotators(fit: RankFit) -> pa.Table:
-    return annotator_rows(fit, "comparisons")
-
-
 def _comparison_rows(fit: RankFit) -> Callable[[slice], pa.Table]:
     """Return a function that makes rows of the table of comparisons, in the order of the input."""
     data = fit.data
@@ -104,7 +100,7 @@ def _written(fit: RankFit) -> dict[str, LazyTable | pa.Table]:
     tables: dict[str, LazyTable | pa.Table] = {
         "items": _items(fit),
         "wins": win_table(fit),
-        "annotators": _annotators(fit),
+        "annotators": annotator_rows(fit),
         "comparisons": comparisons if fit.data.on_disk else comparisons.to_table(),
     }
     if fit.n_groups > 1:
@@ -131,7 +127,7 @@ COMPARISONS = Kind(
     tables={
         "items": _items,
         "wins": win_table,
-        "annotators": _annotators,
+        "annotators": annotator_rows,
         "comparisons": _comparisons,
         "preferences": _preferences,
         "groups": _taste_groups,
