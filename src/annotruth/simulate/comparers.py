@@ -196,13 +196,15 @@ def comparers(
 
     first = np.arange(n_annotators) * comparisons_per_annotator  # the first of each annotator
     favourite = np.where(rng.integers(2, size=n_annotators) == LEFT, left[first], right[first])
-    irregular = _irregular(
-        rng,
-        behavior_code[annotator],
-        serious_outcome,
-        favours_left=left == favourite[annotator],
-        favours_right=right == favourite[annotator],
-        has_ties=tie_rate > 0,
+    anything = rng.integers(3 if tie_rate > 0 else 2, size=len(annotator))
+    shown = np.where(left == favourite[annotator], LEFT, RIGHT)
+    has_favourite = (left == favourite[annotator]) | (right == favourite[annotator])
+    irregular = np.choose(
+        behavior_code[annotator],  # in the order of COMPARER_BEHAVIORS
+        (
+            *(anything, LEFT, RIGHT, TIE, EXCHANGED[serious_outcome]),
+            np.where(has_favourite, shown, anything),
+        ),
     )
     comparisons = Comparisons.from_codes(
         left,
@@ -276,24 +278,6 @@ def _davidson(rng: np.random.Generator, d: Floats, tie_rate: float) -> Codes:
     left, right = np.where(d > 0, better, worse), np.where(d > 0, worse, better)
     drawn = rng.random(len(d)) * (left + right + tie)
     return np.where(drawn < left, LEFT, np.where(drawn < left + right, RIGHT, TIE))
-
-
-def _irregular(
-    rng: np.random.Generator,
-    behavior: Codes,
-    serious_outcome: Codes,
-    *,
-    favours_left: NDArray[np.bool_],
-    favours_right: NDArray[np.bool_],
-    has_ties: bool,
-) -> Codes:
-    """Return the outcomes of comparisons that are not serious."""
-    anything = rng.integers(3 if has_ties else 2, size=len(behavior))
-    inverted = EXCHANGED[serious_outcome]
-    favoured = np.where(favours_left, LEFT, np.where(favours_right, RIGHT, anything))
-    constant = [np.full(len(behavior), outcome) for outcome in (LEFT, RIGHT, TIE)]
-    # In the order of COMPARER_BEHAVIORS.
-    return np.choose(behavior, (anything, *constant, inverted, favoured))
 
 
 def _check_sizes(

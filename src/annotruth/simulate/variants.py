@@ -137,7 +137,10 @@ def groups(
     differs = np.zeros(n_items, dtype=np.bool_)
     differs[rng.permutation(n_items)[: round(differing_share * n_items)]] = True
     alpha, beta = np.where(differs, parameters, parameters[:, :1])
-    alpha, beta = _shifted(alpha, beta, shift * rng.standard_normal((n_groups, 1)))
+    # The logit of the mean is shifted; the concentration stays.
+    concentration = alpha + beta
+    mean = expit(logit(alpha / concentration) + shift * rng.standard_normal((n_groups, 1)))
+    alpha, beta = concentration * mean, concentration * (1.0 - mean)
     distributions = np.stack(
         [
             discretize(a[:, np.newaxis], b[:, np.newaxis], n_categories, "bins")
@@ -166,13 +169,6 @@ def groups(
         distributions=distributions,
         differs=differs,
     )
-
-
-def _shifted(alpha: Floats, beta: Floats, shift: Floats) -> tuple[Floats, Floats]:
-    """Return Beta distributions with the logit of the mean shifted, equally concentrated."""
-    concentration = alpha + beta
-    mean = expit(logit(alpha / concentration) + shift)
-    return concentration * mean, concentration * (1.0 - mean)
 
 
 def with_machines(

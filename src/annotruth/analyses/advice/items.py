@@ -216,7 +216,9 @@ def share_out(
     bought = _bought(float(np.exp(high)), uncertainty, gain, max_per_item)
     left = int(budget - bought.sum())
     # The rest goes to the labels that gain most of those not bought; of equals, the first.
-    marginal = _marginal(bought + 1, uncertainty, gain)
+    c = _labels_so_far(uncertainty, gain)
+    worth = uncertainty * c / ((c + bought) * (c + bought + 1))
+    marginal = np.where(gain > _LEAST, worth, 0.0)
     if max_per_item is not None:
         marginal[bought >= max_per_item] = -1.0
     bought[np.argsort(-marginal, kind="stable")[:left]] += 1
@@ -235,13 +237,6 @@ def share_removed(add: Codes, items: ItemAdvice) -> float:
 def _labels_so_far(uncertainty: Floats, gain: Floats) -> Floats:
     """Return c, the number of labels that the present knowledge is worth."""
     return np.maximum(uncertainty / np.maximum(gain, _LEAST) - 1.0, 1e-3)
-
-
-def _marginal(m: Codes, uncertainty: Floats, gain: Floats) -> Floats:
-    """Return the gain of the m-th label."""
-    c = _labels_so_far(uncertainty, gain)
-    marginal: Floats = np.where(gain > _LEAST, uncertainty * c / ((c + m - 1) * (c + m)), 0.0)
-    return marginal
 
 
 def _bought(price: float, uncertainty: Floats, gain: Floats, max_per_item: int | None) -> Codes:

@@ -41,7 +41,6 @@ from annotruth.models.em import one_blas_thread
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.class_results import ClassState, class_posterior, is_class_fit
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
-from annotruth.models.robust_gpm.strategies import ResponseStrategies
 from annotruth.observations import Labels
 
 SIGNIFICANCE = 0.05
@@ -83,16 +82,11 @@ class Evidence(NamedTuple):
             prior, repeated = opinions.parameters.prior, opinions.repeated_label
             posterior = final.posterior
             kernels = opinion_kernels(prior, final.items)
-        weights = _if_serious(posterior.strategies, posterior.weights)
+        # The posterior of strategies, given that annotators are serious half of the time or more.
+        serious = posterior.weights * (posterior.strategies.reliability >= SPAMMER_BELOW) + 1e-300
+        weights = serious / serious.sum(axis=1, keepdims=True)
         probability = posterior.strategies.probability.average(weights, repeated)
         return cls(np.log(probability), prior, kernels[1:].mean(axis=0), _residuals(crowd))
-
-
-def _if_serious(strategies: ResponseStrategies, weights: Floats) -> Floats:
-    """Return the posterior of strategies given that annotators are serious half of the time or more."""
-    serious = weights * (strategies.reliability >= SPAMMER_BELOW) + 1e-300
-    given: Floats = serious / serious.sum(axis=1, keepdims=True)
-    return given
 
 
 def _residuals(crowd: Fit) -> Floats:

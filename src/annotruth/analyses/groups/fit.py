@@ -76,16 +76,6 @@ class AnnotatorGroups:
         group = np.array([NO_GROUP if name is None else place[name] for name in names])
         return cls(columns, tuple(known), group)
 
-    @property
-    def title(self) -> str:
-        """The columns in words, such as "gender and age"."""
-        return " and ".join(self.by)
-
-    @property
-    def n_without(self) -> int:
-        """The number of annotators without a group."""
-        return int((self.group == NO_GROUP).sum())
-
 
 def check_by(by: Any) -> None:
     """Refuse columns that are not named by text."""
@@ -177,6 +167,8 @@ def analyse(
     """Return the fit of labels with groups by the columns ``by`` of the annotators' traits.
 
     ``annotators`` are the traits, a path or a frame with a column ``annotator``, unless the labels have them.
+    On ordinal scales of more than two categories the groups' opinions differ, unless the estimator has
+    ``truth="class"``.
     """
     annotators = options.get("annotators")
     with file_named_in_errors(annotators):
@@ -189,20 +181,6 @@ def analyse(
                 "(`--annotators FILE`)"
             )
         groups = AnnotatorGroups.of(labels, options["by"])
-    return _fit_groups(estimator, labels, groups, progress)
-
-
-def _fit_groups(
-    estimator: RobustGPM,
-    labels: Labels,
-    groups: AnnotatorGroups,
-    progress: ProgressCallback | None,
-) -> Fit:
-    """Return the fit of labels with groups of annotators, in ``fit.further["groups"]``.
-
-    On ordinal scales of more than two categories the groups' opinions differ, unless the estimator has
-    ``truth="class"``.
-    """
     if estimator.truth == "auto" and labels.scale.is_ordinal and labels.n_categories > 2:
         estimator = replace(estimator, truth="opinions")
     model = fit_group_model(estimator, labels, groups.group, len(groups.names), progress)
@@ -243,7 +221,7 @@ def make_results(
     facts = {
         "by": list(groups.by),
         "n_groups": len(groups.names),
-        "n_annotators_without_group": groups.n_without,
+        "n_annotators_without_group": int((groups.group == NO_GROUP).sum()),
         "n_items_compared": len(differences.items),
         "n_items_differ": int((differences.q_value <= SIGNIFICANCE).sum()),
         "groups_differ": names.filter(differences.group_q_value <= SIGNIFICANCE).to_pylist(),
@@ -387,10 +365,10 @@ def _lines(model: GroupModel, groups: AnnotatorGroups, facts: dict[str, Any]) ->
     named = [f"{shorten(groups.names[code])} ({sizes[code]:,})" for code in largest]
     if len(groups.names) > _NAMED:
         named.append(f"and {len(groups.names) - _NAMED} more")
-    title = shorten(groups.title)
+    title = shorten(" and ".join(groups.by))
     lines = [f"groups by {title}, with their annotators: {', '.join(named)}"]
-    if groups.n_without:
-        who = counted(groups.n_without, "annotator has", "annotators have")
+    if n_without := facts["n_annotators_without_group"]:
+        who = counted(n_without, "annotator has", "annotators have")
         lines.append(f"groups: {who} no {title}, and count for the crowd only")
     rate = f"at a false-discovery rate of {SIGNIFICANCE:.0%}"
     lines.append(

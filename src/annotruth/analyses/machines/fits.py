@@ -19,7 +19,7 @@ from annotruth.analyses.machines.judges import (
     find_machines,
     numbers,
 )
-from annotruth.analyses.machines.measure import MachineMeasures, make_results, measure_machines
+from annotruth.analyses.machines.measure import make_results, measure_machines
 from annotruth.engines import Engine, get_engine
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
@@ -113,7 +113,10 @@ def rank_with_machines(
     start_stage(progress, f"fitting {estimator.name} to people's comparisons")
     people = estimator.fit(data.of_annotators(~is_machine), progress=progress).result_
     start_stage(progress, "comparing machines with people")
-    labels, measures = _measure(data, is_machine, margin)
+    labels = outcome_labels(data)
+    of_people = RobustGPM(truth="class").fit(labels.subset(~is_machine[labels.annotator])).result_
+    labels = labels.with_first(of_people.data.items, of_people.data.annotators)
+    measures = measure_machines(labels, of_people, get_engine("memory"), margin)
     weight = np.ones(data.n_annotators)
     ids = labels.annotators.take(pa.array(measures.codes))
     place = match_ids(ids, data.annotators)
@@ -133,17 +136,6 @@ def rank_with_machines(
         further_lines=lines,
     )
     return replace(fit, further={**fit.further, "machines": results})
-
-
-def _measure(
-    data: Comparisons, is_machine: NDArray[np.bool_], margin: float
-) -> tuple[Labels, MachineMeasures]:
-    """Return the outcomes as labels, people's first, and what is measured of the machines."""
-    labels = outcome_labels(data)
-    by_people = labels.subset(~is_machine[labels.annotator])
-    people = RobustGPM(truth="class").fit(by_people).result_
-    labels = labels.with_first(people.data.items, people.data.annotators)
-    return labels, measure_machines(labels, people, get_engine("memory"), margin)
 
 
 def outcome_labels(data: Comparisons) -> Labels:
