@@ -9,7 +9,7 @@ from annotruth.observations import Labels
 from annotruth.report.charts import shapes
 from annotruth.report.charts.drawing import Axis, short_number
 from annotruth.report.consensus import category_bins
-from annotruth.report.tables import number_column
+from annotruth.report.tables import STYLE, number_cells
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -131,10 +131,10 @@ def test_numbers_are_short(value, text):
     ],
 )
 def test_columns_have_the_digits_that_one_reads(values, listed, digits):
-    column = number_column("bias", values)
+    column = number_cells(values)
     assert (column["values"], column["digits"], column["kind"]) == (listed, digits, "number")
 
 
 def test_counts_stay_counts():
-    assert number_column("n_labels", np.array([3, 1]))["kind"] == "count"
-    assert number_column("confidence", [0.5])["kind"] == "share"
+    numbers = {"n_labels": np.array([3, 1]), "confidence": np.array([0.5, 1.0])}
+    assert [column["kind"] for column in STYLE.columns(numbers)] == ["count", "share"]

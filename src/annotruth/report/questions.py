@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import has_flags
@@ -37,10 +36,11 @@ from annotruth.report.render import (
 from annotruth.report.sections import DASH, convergence_notice, rows_left_out, short_id
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
+    STYLE,
     PageColumn,
     PageTable,
-    columns_of,
-    number_column,
+    amend,
+    number_cells,
 )
 from annotruth.report.truth import compare_with_truth
 from annotruth.report.verdict import ReportVerdict, verdict_of
@@ -178,11 +178,10 @@ def estimate_table(fits: QuestionFits) -> PageTable:
     mean[~known.any(axis=1)] = np.nan
     rows = np.sort(np.argsort(mean, kind="stable")[:MAX_ANNOTATORS])
     n_labels = np.zeros(len(fits.annotator_ids), dtype=np.int64)
-    columns = [
-        *columns_of(pa.table({"annotator": fits.annotator_ids}), rows),
-        {**number_column("mean", mean[rows]), "help": f"mean {estimate} over questions"},
-    ]
-    columns[0] |= {"help": ""}
+    table = {"annotator": fits.annotator_ids, "mean": mean}
+    columns = STYLE.columns(table, rows)
+    amend(columns, "annotator", help="")
+    amend(columns, "mean", help=f"mean {estimate} over questions")
     prefix = "accuracy_" if estimate == "accuracy" else ""
     low, high = (estimates(fits, f"{prefix}{end}")[rows] for end in ("low", "high"))
     for k, (name, fit) in enumerate(fits.questions.items()):
@@ -194,7 +193,7 @@ def estimate_table(fits: QuestionFits) -> PageTable:
         if not has_flags(fit):
             made[0]["limit"] = SPAMMER_BELOW
         columns += made
-    columns.append(number_column("n_labels", n_labels[rows]))
+    columns += STYLE.columns({"n_labels": n_labels}, rows)
     return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
 
 
@@ -203,11 +202,22 @@ def _question_columns(
 ) -> list[PageColumn]:
     """Return the column of a question's estimates, and hidden ones of their intervals."""
     key, title = f"q{k + 1}", shorten(name, 24)
-    column = {**number_column(key, values), "title": title, "help": tip, "rank": 2 + k}
+    column = {
+        **STYLE.heading(key),
+        **number_cells(values),
+        "title": title,
+        "help": tip,
+        "rank": 2 + k,
+    }
     if not interval or not np.isfinite(interval["from"]).any():
         return [column]
     ends = [
-        {**number_column(f"{key}_{end}", each), "title": f"{title} {word}", "hidden": True}
+        {
+            **STYLE.heading(f"{key}_{end}"),
+            **number_cells(each),
+            "title": f"{title} {word}",
+            "hidden": True,
+        }
         for end, (word, each) in zip(("low", "high"), interval.items(), strict=True)
     ]
     keys = tuple(end["key"] for end in ends)

@@ -8,8 +8,9 @@ import numpy as np
 
 from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.sets import Members
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
@@ -33,9 +34,9 @@ from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageTable,
     TableStyle,
-    columns_of,
-    number_column,
-    text_column,
+    amend,
+    insert_columns,
+    number_cells,
 )
 from annotruth.sets.fit import SURE, evaluate_sets, given_sets, joined, label_names
 
@@ -78,13 +79,9 @@ _STYLE = TableStyle(
         *("item", "annotator", "label", "labels", "confidence", "reliability", "verdict"),
         "recovered",
     ),
-    hidden=frozenset(
-        (
-            *("low", "high", "spammer", "sensitivity_low", "sensitivity_high"),
-            *("specificity_low", "specificity_high"),
-        )
-    ),
-    shares=frozenset(("confidence", "sensitivity", "specificity", "prevalence", "p_serious")),
+    hidden=("low", "high", "spammer"),
+    shares=("confidence", "sensitivity", "specificity", "prevalence", "p_serious"),
+    intervals={"reliability": ("low", "high")},
 )
 
 
@@ -159,15 +156,8 @@ def _labels(fit: Fit) -> Section:
     )
     chart, together = _label_chart(fit), together_chart(fit)
     drawn = chart if together is None else SideBySide([chart, together])
-    table = fit.label_table()
-    columns = _STYLE.apply(columns_of(table, np.arange(table.num_rows)))
-    shown = PageTable(
-        columns,
-        len(label_names(fit.data)),
-        len(label_names(fit.data)),
-        "prevalence",
-        descending=True,
-    )
+    n = len(label_names(fit.data))
+    shown = PageTable(_STYLE.columns(fit.label_table()), n, n, "prevalence", descending=True)
     return Section("labels", "Labels", [Text(text), drawn, DataTable("labels", "Labels", shown)])
 
 
@@ -175,20 +165,19 @@ def _items(fit: Fit) -> Section:
     """Return the items, the least certain first, with the probabilities of the frequent labels."""
     n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
     rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
-    columns = columns_of(fit.item_table().select(["item", "n_answers", "confidence"]), rows)
-    columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
+    table = fit.item_table().select(["item", "n_answers", "confidence"]).take(as_arrow(rows))
     unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
-    columns.append(text_column("next", joined(fit, unsure).to_pylist()))
-    columns = _STYLE.apply(columns)
+    table = insert_columns(table, {"labels": _named(fit, fit.sets[rows])}, after=["n_answers"])
+    columns = _STYLE.columns(table.append_column("next", joined(fit, unsure)))
     most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
     for n in most.tolist():
-        column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
+        column = _STYLE.heading(f"p_{n}") | number_cells(np.round(fit.probability[rows, n], 3))
         title, tip = label_names(fit.data)[n], "probability of this label"
         columns.append(column | {"kind": "share", "title": title, "help": tip})
-    table = PageTable(columns, len(rows), fit.data.n_items, "confidence")
+    page = PageTable(columns, len(rows), fit.data.n_items, "confidence")
     text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
-    note = rows_left_out(table, "items", "least certain")
-    parts = [Text(text), note, DataTable("sets", "Items", table)]
+    note = rows_left_out(page, "items", "least certain")
+    parts = [Text(text), note, DataTable("sets", "Items", page)]
     return Section("items", "Items", parts, long=True)
 
 
@@ -196,20 +185,17 @@ def _annotators(fit: Fit) -> Section:
     """Return the annotators, the least reliable first."""
     rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
     words, reasons = verdicts(fit)
-    columns = columns_of(fit.annotator_table(), rows)
-    for column in columns:
-        if column["key"] == "reliability":
-            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
-    columns.insert(3, text_column("verdict", words[rows].tolist()))
-    columns.append(text_column("reason", [reasons[s] for s in rows]))
-    table = PageTable(_STYLE.apply(columns), len(rows), fit.data.n_annotators, "reliability")
+    table = fit.annotator_table().append_column("reason", as_arrow(reasons))
+    columns = _STYLE.columns(table.add_column(3, "verdict", as_arrow(words.tolist())), rows)
+    amend(columns, "reliability", domain=[0, 1], limit=SPAMMER_BELOW)
+    page = PageTable(columns, len(rows), fit.data.n_annotators, "reliability")
     text = (
         f"Reliability is how much an annotator's answers say (sensitivity + specificity - 1) relative to "
         f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
     )
     rules = verdict_rules(fit)
     counts = {word: int((words == word).sum()) for word in rules}
-    shown = DataTable("people", "Annotators", table)
+    shown = DataTable("people", "Annotators", page)
     chart = _reliability_chart(fit)
     return annotator_section(Text(text), chart, counts, rules, shown, "least reliable")
 
@@ -232,8 +218,7 @@ def _answers(fit: Fit) -> Section:
         "recovered": _named(fit, fit.sets[item]),
         "p_serious": np.round(p_serious[first], 3),
     }
-    columns = _STYLE.apply(columns_of(table_of(ids), np.arange(len(first))))
-    table = PageTable(columns, len(first), len(doubtful), "p_serious")
+    table = PageTable(_STYLE.columns(ids), len(first), len(doubtful), "p_serious")
     parts = [
         Text("Answers that are probably not serious, of annotators who are not dropped."),
         rows_left_out(table, "doubtful answers", "most doubtful"),
