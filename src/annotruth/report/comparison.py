@@ -16,7 +16,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.distribution import Z_95
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
-from annotruth.report.page import make_page, write_page
+from annotruth.report.page import Page
 from annotruth.report.render import (
     Fact,
     Facts,
@@ -86,10 +86,10 @@ def write_comparison(
 
     model_parts = [*figures("held-out", "accuracy"), _model_table(fitted, reports), _MEANING]
     reasons = Settings({row["model"]: row["refused"] for row in refused})
-    page = make_page(
+    Page(
         kind="Comparison of models",
         heading=source or "Labels",
-        subheading=labels,
+        described=labels,
         sections=[
             _finding_section(fitted, finding, recommended, chosen, why),
             Section("models", "Models", model_parts),
@@ -108,8 +108,7 @@ def write_comparison(
             ),
         ],
         footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full.",
-    )
-    write_page(page, path)
+    ).write(path)
 
 
 def _finding_section(

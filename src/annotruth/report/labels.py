@@ -24,7 +24,7 @@ from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
-from annotruth.report.page import ReportContent, charts_and_tables, pack, plain_json
+from annotruth.report.page import Page, charts_and_tables, pack, plain_json
 from annotruth.report.render import (
     Beside,
     Chips,
@@ -79,7 +79,7 @@ def content(
     changes: Changes | None = None,
     embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
-) -> ReportContent:
+) -> Page:
     """Return what is in the report of a fit of labels.
 
     ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
@@ -117,7 +117,7 @@ def content(
     data |= charts_and_tables([*before, *after], charts.values())
     packed = _pack(fit, consensus, advice, data, max_bytes, embed)
     items = _item_section(fit, charts, packed.items, advice, packed.n_opened)
-    return ReportContent(
+    return Page(
         kind="Annotation report",
         heading="Labels",
         described=fit.data.describe(),

@@ -20,7 +20,7 @@ from annotruth.questions.reading import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.labels import LOWEST, charts_of
-from annotruth.report.page import ReportContent
+from annotruth.report.page import Page
 from annotruth.report.render import (
     DataTable,
     Fact,
@@ -50,9 +50,7 @@ _N_ITEMS = 5  # the most difficult items of each question
 _CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
-def content(
-    fits: QuestionFits, *, truth: Any = None, arguments: str | None = None
-) -> ReportContent:
+def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report on several questions; ``truth`` has a column ``question``.
 
     There is no advice on all of them, for ``arguments``.
@@ -67,7 +65,7 @@ def content(
         sections.append(_question_section(number, name, fit, advice, verdicts[name]))
         if notice := convergence_notice(fit):
             notices.append(f"{shorten(name)}: {notice}")
-    return ReportContent(
+    return Page(
         kind="Report on several questions",
         heading="Labels",
         described=fits.describe(),

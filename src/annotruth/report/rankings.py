@@ -28,7 +28,7 @@ from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.further import make_sections
-from annotruth.report.page import ReportContent, charts_and_tables, pack
+from annotruth.report.page import Page, charts_and_tables, pack
 from annotruth.report.rank_tables import (
     disputed_pairs,
     doubtful_votes,
@@ -69,7 +69,7 @@ MAX_VOTES = 400_000
 _MAX_PARTS = 30
 
 
-def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report of a ranking; the arguments are as for labels."""
     on_page = rows_on_page(fit)
     plot = RankCharts(fit)
@@ -89,7 +89,7 @@ def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) ->
         _appendix(fit, charts),
     ]
     data = {"ranking": True, "categories": [], "colors": []} | charts_and_tables(shown)
-    return ReportContent(
+    return Page(
         kind="Ranking report",
         heading="Comparisons",
         described=fit.data.describe(),

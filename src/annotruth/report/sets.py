@@ -20,7 +20,7 @@ from annotruth.report.charts.fit_charts import (
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.page import ReportContent
+from annotruth.report.page import Page
 from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
 from annotruth.report.sections import (
     annotator_section,
@@ -85,12 +85,12 @@ _STYLE = TableStyle(
 )
 
 
-def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report of a fit of sets; ``truth`` is as for labels.
 
     There is no advice on sets, for ``arguments``.
     """
-    return ReportContent(
+    return Page(
         kind="Annotation report",
         heading="Sets of labels",
         described=fit.describe(),
