@@ -14,7 +14,7 @@ from annotruth.models.distribution import Distribution
 from annotruth.report.consensus import Consensus
 from annotruth.report.page import make_report
 from annotruth.report.tables import item_table
-from annotruth.report.verdict import MeasuredAccuracy, trust_of, verdict_of
+from annotruth.report.verdict import MeasuredAccuracy, trust_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -79,7 +79,7 @@ def fits():
     ],
 )
 def test_whether_labels_can_be_trusted(name, word, says, fits):
-    trust = verdict_of(fits[name], advise(fits[name])).trust
+    trust = trust_of(fits[name], advise(fits[name]))
     assert trust.word == word
     assert says in trust.sentence
 
@@ -101,27 +101,30 @@ def test_measured_accuracy_takes_the_place_of_the_expected_one(share, word):
 
 def test_labels_of_chance_are_recognised_for_models_that_do_not_test_it():
     fit = at.fit(classes([1 / 3] * 8)[0], "majority")
-    trust = verdict_of(fit, advise(fit)).trust
+    trust = trust_of(fit, advise(fit))
     assert trust.word == "No better than chance"
     assert "an alpha below 0.05 counts as such" in trust.rule
 
 
 def test_the_numbers_are_those_of_the_advice(fits):
     fit = fits["mostly spammers"]
-    advice = advise(fit)
-    verdict = verdict_of(fit, advice)
-    assert verdict.annotators == {"keep": 4, "drop": 6, "unsure": 0, "too few labels": 0}
-    assert verdict.items == advice.of_items.count()
-    assert verdict.n_add == advice.n_add == 67
-    assert verdict.share_added == 67 / 800
-    assert verdict.alpha == at.agreement.krippendorff_alpha(fit.data)
-    assert verdict.metric == "nominal"
+    advice, shown = advise(fit), first_screen(make_report(fit).html())
+    assert advice.of_annotators.count() == {"keep": 4, "drop": 6, "unsure": 0, "too few labels": 0}
+    assert advice.n_add == 67
+    assert "4 of 10 6 to drop" in shown
+    assert "67 labels in this round, 8% more than the 800 so far; from 4 annotators" in shown
+    alpha = at.agreement.krippendorff_alpha(fit.data)
+    assert f"Agreement {alpha:.2f} Krippendorff's alpha (nominal)" in shown
     same, by_chance = at.agreement.pair_agreement(fit.data)
-    assert (verdict.same, verdict.same_by_chance) == (same, by_chance)
+    assert f"{100 * (same - by_chance):+.0f} points two labels of an item are equal" in shown
     kappa = (same - by_chance) / (1 - by_chance)
     assert kappa == pytest.approx(at.agreement.fleiss_kappa(fit.data))
-    assert verdict.n_first == 16
-    assert 0 < verdict.removed_first < verdict.removed < 1
+    ((removed, first),) = re.findall(
+        r"would remove about ([0-9]+)% of the uncertainty; a quarter of them \(16\), where they gain"
+        " most, ([0-9]+)%",
+        shown,
+    )
+    assert 0 < int(first) < int(removed) < 100
 
 
 def test_removed_uncertainty_is_what_the_first_labels_gain():

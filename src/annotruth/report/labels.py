@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.analyses.advice.items import ITEM_STATUS
 from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
@@ -58,7 +57,7 @@ from annotruth.report.tables import (
     leading_estimate,
 )
 from annotruth.report.truth import compare_with_truth
-from annotruth.report.verdict import n_disputed, verdict_of, verdict_section
+from annotruth.report.verdict import n_disputed, trust_of, verdict_section
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes
@@ -94,14 +93,13 @@ def content(
     bins = category_bins(fit.data, _MAX_CELLS)
     fit_charts = FitCharts(fit)
     charts = charts_of(fit_charts, fit)
-    verdict = verdict_of(
-        fit, advice, fit_charts.agreement_rows[0], against.measured if against else None
-    )
+    trust = trust_of(fit, advice, against.measured if against else None)
+    agreement = fit_charts.agreement_rows[0]
     before = [
-        verdict_section(fit, advice, verdict, arguments or "LABELS"),
+        verdict_section(fit, advice, trust, agreement, arguments or "LABELS"),
         *([] if fit.earlier_fits is None else [since_last_fit(fit, changes)]),
         *([against.section] if against else []),
-        _annotators(fit, charts, annotator_table(fit, consensus, advice, bins), advice),
+        _annotators(fit, charts, annotator_table(fit, consensus, advice, bins)),
     ]
     after = [
         _label_section(fit, doubtful_labels(fit, consensus, advice)),
@@ -187,7 +185,7 @@ def _pack(
     return _PackedTables("\n".join(parts), items, n_opened, sources)
 
 
-def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice) -> Section:
+def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable) -> Section:
     """Return how accurate or reliable annotators are."""
     estimate = leading_estimate(fit)
     if fit.reliability is None:
@@ -207,8 +205,7 @@ def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice:
     return annotator_section(
         Text(lead, "lead"),
         charts[estimate],
-        advice.of_annotators.count(),
-        verdict_rules(fit),
+        fit,
         DataTable("annotators", "Annotators", table),
         LOWEST[estimate],
     )

@@ -26,10 +26,10 @@ from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts
 from annotruth.report.comparison import comparison_charts
 from annotruth.report.labels import LOWEST
-from annotruth.report.rank_verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.render import renderer
 from annotruth.report.tables import leading_estimate
-from annotruth.report.verdict import verdict_of
+from annotruth.report.verdict import trust_of
 
 MAX_ROWS = 5
 """How many rows of a table a block shows."""
@@ -76,7 +76,7 @@ def fit_block(fit: Fit) -> str:
     if advice is None:
         lead = fit.notice() or fit.stop_reason
         return block(title, lead, [], _sorted("Annotators", people, *order))
-    trust = verdict_of(fit, advice).trust
+    trust = trust_of(fit, advice)
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
     chart = FitCharts(fit).items() if estimate == "matches" else _estimate_chart(fit, estimate)
     counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
@@ -104,7 +104,7 @@ def _advice(fit: Fit) -> Advice | None:
 
 def rank_block(fit: RankFit) -> str:
     """Return the block of a fit of comparisons: can it be trusted, who leads, items, annotators."""
-    trust, people = rank_verdict(fit).trust, fit.annotator_table()
+    trust, people = rank_trust(fit), fit.annotator_table()
     lines = [*notices(fit), leader_line(fit), *annotator_lines(fit)]
     tables = {"Items, best first": fit.item_table().select(_RANK_COLUMNS)}
     if fit.reliability is not None:

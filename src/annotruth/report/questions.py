@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from annotruth.agreement import suitable_metrics
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import has_flags
 from annotruth.errors import counted, shorten
@@ -33,7 +34,7 @@ from annotruth.report.render import (
     Text,
     as_sentence,
 )
-from annotruth.report.sections import DASH, convergence_notice, rows_left_out, short_id
+from annotruth.report.sections import DASH, Trust, convergence_notice, rows_left_out, short_id
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     STYLE,
@@ -43,7 +44,7 @@ from annotruth.report.tables import (
     number_cells,
 )
 from annotruth.report.truth import compare_with_truth
-from annotruth.report.verdict import ReportVerdict, verdict_of
+from annotruth.report.verdict import trust_of
 
 _MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
 _N_ITEMS = 5  # the most difficult items of each question
@@ -56,13 +57,12 @@ def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = No
     There is no advice on all of them, for ``arguments``.
     """
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
-    verdicts: dict[str, ReportVerdict] = {}
+    trust: dict[str, Trust] = {}
     sections, notices = [], []
     for number, (name, fit) in enumerate(fits.questions.items(), start=1):
-        measured = compare_with_truth(fit, truths.get(name)).measured
-        advice = advise(fit)
-        verdicts[name] = verdict_of(fit, advice, measured=measured)
-        sections.append(_question_section(number, name, fit, advice, verdicts[name]))
+        measured, advice = compare_with_truth(fit, truths.get(name)).measured, advise(fit)
+        trust[name] = trust_of(fit, advice, measured)
+        sections.append(_question_section(number, name, fit, advice, trust[name]))
         if notice := convergence_notice(fit):
             notices.append(f"{shorten(name)}: {notice}")
     return Page(
@@ -70,7 +70,7 @@ def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = No
         heading="Labels",
         described=fits.describe(),
         notice=" ".join(notices),
-        sections=[_overview(fits, verdicts), _annotators(fits), *sections],
+        sections=[_overview(fits, trust), _annotators(fits), *sections],
         footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full.",
     )
 
@@ -87,13 +87,13 @@ def _estimate(fits: QuestionFits) -> str:
     return "accuracy" if has_accuracy else "reliability"
 
 
-def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Section:
+def _overview(fits: QuestionFits, trust: Mapping[str, Trust]) -> Section:
     """Return the questions side by side."""
     estimate = _estimate(fits)
     rows: list[list[Part]] = [
         [
             Link(shorten(name), f"q{number}"),
-            verdicts[name].trust.word,
+            trust[name].word,
             f"{fit.data.n_items:,}",
             f"{fit.data.n_labels:,}",
             f"{fit.data.n_categories} {fit.data.scale.kind}",
@@ -222,26 +222,26 @@ def _question_columns(
     return [column | {"kind": "range", "ends": keys, "domain": [0, 1]}, *ends]
 
 
-def _question_section(
-    number: int, name: str, fit: Fit, advice: Advice, verdict: ReportVerdict
-) -> Section:
+def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: Trust) -> Section:
     """Return the main findings on a question."""
+    metric = suitable_metrics(fit.data.scale)[0]
     rows: list[Fact] = [
-        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})")
+        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({metric})")
     ]
+    people, items = advice.of_annotators.count(), advice.of_items.count()
     if fit.reliability is not None and not fit.withholds_figures:
-        counts = (f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
+        counts = (f"{people.get(word, 0):,} {word}" for word in ("keep", "drop"))
         median = f"{np.median(fit.reliability):.2f}"
         rows.append(("Median reliability", median, f"annotators: {', '.join(counts)}"))
-    needed = f"{verdict.items['needs labels']:,} of {fit.data.n_items:,}"
-    to_add = f"{counted(verdict.n_add, 'label')} to add in this round"
+    needed = f"{items['needs labels']:,} of {fit.data.n_items:,}"
+    to_add = f"{counted(advice.n_add, 'label')} to add in this round"
     rows.append(("Items that need labels", needed, to_add))
     drawn = charts_of(FitCharts(fit), fit)
     # Names of charts are unique on the page.
     charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
     parts: list[Part] = [
         Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
-        verdict.trust.conclusion,
+        trust,
         Facts(rows),
         SideBySide(charts) if charts else "",
         *_difficult_items(fit, advice),

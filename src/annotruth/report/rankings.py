@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.errors import counted
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
@@ -147,13 +146,9 @@ def _annotators(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> 
     shown = DataTable("annotators", "Annotators", table)
     if fit.reliability is None:
         lead = Text(f"{fit.model} gives no reliability of annotators: pair-gpm does.", "lead")
-        return annotator_section(lead, None, {}, {}, shown, "")
-    words, rules = verdicts(fit)[0], verdict_rules(fit)
-    counts = {word: int(np.count_nonzero(words == word)) for word in rules}
+        return annotator_section(lead, None, fit, shown, "")
     lead = Text(f"The median reliability is {np.median(fit.reliability):.2f}.", "lead")
-    return annotator_section(
-        lead, charts["reliability"], counts, rules, shown, "least reliable", "rank"
-    )
+    return annotator_section(lead, charts["reliability"], fit, shown, "least reliable", "rank")
 
 
 def _sides(fit: RankFit, charts: Mapping[str, Chart]) -> Section:

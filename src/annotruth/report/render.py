@@ -206,15 +206,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """An answer in one word with its tone, and the sentence that it follows from."""
-
-    word: str
-    tone: str
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Status:
     """A note with a word in its tone first."""
 
@@ -228,8 +219,7 @@ class FirstScreen:
     """Whether to trust the results, facts, what to do, and the rules behind them."""
 
     question: str
-    conclusion: Conclusion
-    rule: str
+    trust: Part
     facts: Facts
     blocks: Sequence[Answer]
     rules: Sequence[tuple[str, str]]

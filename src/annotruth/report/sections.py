@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.models.fits.notes import CHANCE
@@ -19,7 +20,6 @@ from annotruth.report.render import (
     Answer,
     Beside,
     CodeText,
-    Conclusion,
     CountLine,
     DataTable,
     Fact,
@@ -57,18 +57,13 @@ WORDS: tuple[tuple[str, Tone], ...] = (
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether labels can be trusted."""
+    """Whether labels can be trusted, as a part of a page."""
 
     # the answer, such as "Mostly", and how it is shown
     word: str
     tone: Tone
     sentence: str  # what the answer follows from, with the number
     rule: str  # which numbers give which answers
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """The answer as a part of a page."""
-        return Conclusion(self.word, self.tone, self.sentence)
 
 
 def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
@@ -106,7 +101,7 @@ def first_screen(
     rules: Sequence[tuple[str, str]],
 ) -> Section:
     """Return the first screen: whether to trust the results, facts, what to do, and the rules."""
-    screen = FirstScreen(question, trust.conclusion, trust.rule, Facts(rows), blocks, rules)
+    screen = FirstScreen(question, trust, Facts(rows), blocks, rules)
     return Section("verdict", "", [screen], link="Verdict")
 
 
@@ -121,11 +116,12 @@ def above_chance(same: float, by_chance: float, agree: str, unknown: str) -> Fac
     return "Above chance", f"{100 * (same - by_chance):+.0f} points", note
 
 
-def verdicts_besides_keep(counts: Mapping[str, int], unit: str) -> str:
-    """Return how many annotators have a verdict other than keep, in words."""
+def verdicts_besides_keep(words: NDArray[Any], unit: str) -> str:
+    """Return how many annotators have a verdict other than keep."""
     few = f"too few {unit}"
     texts = {"drop": "to drop", "unsure": "unsure", few: f"with {few} to tell"}
-    return ", ".join(f"{counts[word]:,} {text}" for word, text in texts.items() if counts[word])
+    counts = {text: int(np.sum(words == word)) for word, text in texts.items()}
+    return ", ".join(f"{n:,} {text}" for text, n in counts.items() if n)
 
 
 def whom_to_act_on(
@@ -160,8 +156,7 @@ def whom_to_act_on(
 def annotator_section(
     lead: Text,
     chart: Chart | None,
-    counts: Mapping[str, int],
-    rules: Mapping[str, str],
+    fit: Fit[Any],
     table: DataTable,
     lowest: str,
     command: str = "fit",
@@ -169,6 +164,8 @@ def annotator_section(
     """Return how accurate or reliable annotators are; of models that do not say so, their table."""
     parts: list[Part] = [lead]
     if chart is not None:
+        words, rules = verdicts(fit)[0], verdict_rules(fit)
+        counts = {word: int(np.sum(words == word)) for word in rules}
         parts.append(SideBySide([chart, verdict_counts("Verdicts", counts, rules)]))
         parts.append(rows_left_out(table.table, "annotators", lowest, command))
     return Section("annotators", "Annotators", [*parts, table], long=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.analyses.advice.annotators import verdict_rules, verdicts
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
@@ -193,11 +193,9 @@ def _annotators(fit: Fit) -> Section:
         f"Reliability is how much an annotator's answers say (sensitivity + specificity - 1) relative to "
         f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
     )
-    rules = verdict_rules(fit)
-    counts = {word: int((words == word).sum()) for word in rules}
     shown = DataTable("people", "Annotators", page)
     chart = _reliability_chart(fit)
-    return annotator_section(Text(text), chart, counts, rules, shown, "least reliable")
+    return annotator_section(Text(text), chart, fit, shown, "least reliable")
 
 
 def _answers(fit: Fit) -> Section:
