@@ -15,10 +15,8 @@ from annotruth.observations.sets import Members
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.fit_charts import (
-    as_text,
     history_chart,
-    interval_chart,
-    sorted_intervals,
+    reliability_chart,
 )
 from annotruth.report.page import Page
 from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
@@ -194,7 +192,7 @@ def _annotators(fit: Fit) -> Section:
         f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
     )
     shown = DataTable("people", "Annotators", page)
-    chart = _reliability_chart(fit)
+    chart = reliability_chart(fit, "What answers say relative to a typical serious annotator.")
     return annotator_section(Text(text), chart, fit, shown, "least reliable")
 
 
@@ -243,7 +241,7 @@ def _appendix(fit: Fit) -> Section:
     ]
     if known := int((data.known >= 0).sum()):
         rows.append(("Known truths", f"{known:,}", "items whose set was given"))
-    return appendix(rows, fit, {"history": history_chart(fit, "answers")}, "answer")
+    return appendix(rows, fit, {"history": history_chart(fit)}, "answer")
 
 
 def _label_chart(fit: Fit) -> Chart:
@@ -269,16 +267,6 @@ def _label_chart(fit: Fit) -> Chart:
         ),
         colors=CLASS_COLORS,
     )
-
-
-def _reliability_chart(fit: Fit) -> Chart:
-    intervals = sorted_intervals(
-        as_text(fit.data.annotators), np.asarray(fit.reliability), fit.low, fit.high, fit.spammer, (0.0, 1.0),
-        "reliability", SPAMMER_BELOW,
-    )  # fmt: skip
-    caption = "What answers say relative to a typical serious annotator, with 95% intervals."
-    title, ranks = "Reliability of annotators", "annotators by rank"
-    return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
 
 
 def together_chart(fit: Fit) -> Chart | None:

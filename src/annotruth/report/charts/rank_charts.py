@@ -7,18 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.summary import score_line
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
+    PlotMethods,
     as_text,
-    history_chart,
     interval_chart,
     sorted_intervals,
 )
@@ -32,23 +30,14 @@ BEST = 40
 
 _MAX_DIFFERENT = 20  # items, in the chart of taste groups
 
-RANK_CHARTS = ("groups", "history", "ranking", "ranks", "reliability", "side_bias", "wins")
-"""The methods of `RankCharts`."""
 
-
-class RankCharts:
+class RankCharts(PlotMethods[RankFit]):
     """The charts of one fit of comparisons; each method returns a `Chart`."""
 
     def __init__(self, fit: RankFit) -> None:
-        self._fit = fit
+        super().__init__(fit)
         # Best first, part by part.
         self._order = np.lexsort((-fit.scores.mean, fit.part))
-
-    def __repr__(self) -> str:
-        return f"RankCharts({', '.join(RANK_CHARTS)})"
-
-    def __dir__(self) -> tuple[str, ...]:
-        return RANK_CHARTS
 
     def ranking(self) -> Chart:
         """Chart the score of each item with its interval, best first."""
@@ -84,21 +73,6 @@ class RankCharts:
             draw=lambda width: win_matrix(names, wins, ties, width),
             width=FULL_WIDTH if n > 12 else 560.0,
         )
-
-    def reliability(self) -> Chart:
-        """Chart each annotator's reliability with its interval, least reliable first."""
-        fit = self._fit
-        if fit.reliability is None:
-            raise AnnotruthError(f"{fit.model} gives no reliability: rank with pair-gpm")
-        dropped, caption = verdicts(fit)[0] == "drop", ""
-        if dropped.any():
-            caption = f"Orange: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
-        intervals = sorted_intervals(
-            as_text(fit.data.annotators), fit.reliability, fit.low, fit.high, dropped,
-            (0.0, 1.0), "reliability", SPAMMER_BELOW,
-        )  # fmt: skip
-        title, ranks = "Reliability of annotators", "annotators, lowest first"
-        return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
 
     def side_bias(self) -> Chart:
         """Chart the side bias of each annotator with its interval, where the model has it."""
@@ -146,10 +120,6 @@ class RankCharts:
             | {name: values.tolist() for name, values in series},
             draw=lambda width: dumbbells(names, series, domain, width, "score"),
         )
-
-    def history(self) -> Chart:
-        """Chart the log-likelihood of all comparisons by iteration."""
-        return history_chart(self._fit, "comparisons")
 
     @property
     def _n_in_matrix(self) -> int:
