@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from annotruth.observations import Labels
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.drawing import Axis, short_number
 from annotruth.report.consensus import category_bins
 from annotruth.report.tables import STYLE, number_cells
@@ -82,7 +82,7 @@ def test_lines_go_through_their_points():
 
 def test_shares_of_the_confusion_matrix_are_of_its_rows():
     counts = np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])
-    drawing = shapes.confusion_matrix(list("abc"), counts, 400.0, ["tip"] * 9)
+    drawing = matrices.confusion_matrix(list("abc"), counts, 400.0, ["tip"] * 9)
     squares = drawn(drawing, "rect", "at-heat")
     opacity = [square["fill-opacity"] for square in squares]
     expected = [0.75, 0.25, 0, 0, 1.0, 0, 0, 0, 0]

@@ -20,7 +20,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts.chart import Chart, color_indices
 from annotruth.report.charts.drawing import Drawing
-from annotruth.report.charts.shapes import matrix_chart
+from annotruth.report.charts.matrices import matrix_chart
 from annotruth.report.over_time import time_section
 from annotruth.report.render import (
     Cell,

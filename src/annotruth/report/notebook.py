@@ -78,7 +78,10 @@ def fit_block(fit: Fit) -> str:
         return block(title, lead, [], _sorted("Annotators", people, *order))
     trust = trust_of(fit, advice)
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
-    chart = FitCharts(fit).items() if estimate == "matches" else _estimate_chart(fit, estimate)
+    chart = FitCharts(fit).items()
+    if estimate != "matches":
+        of = f"{estimate.capitalize()} of annotators"
+        chart = _histogram(of, getattr(fit, estimate), 1.0, estimate, "annotators")
     counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
     return block(
         title,
@@ -162,22 +165,10 @@ def plan_block(plan: Plan) -> str:
     return block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
 
 
-def _estimate_chart(fit: Fit, estimate: str) -> Chart:
-    """Return a histogram of accuracies or reliabilities, small for any number of annotators."""
-    title = f"{estimate.capitalize()} of annotators"
-    return _histogram(title, getattr(fit, estimate), 1.0, estimate, "annotators")
-
-
 def _histogram(title: str, values: Floats, most: float, axis: str, unit: str) -> Chart:
-    """Return a histogram of values from 0."""
+    """Return a histogram of values from 0, small for any number of them."""
     counts, edges = np.histogram(np.clip(values, 0.0, most), 10, (0.0, most or 1.0))
-    return Chart(
-        name=unit,
-        title=title,
-        caption="",
-        data={"from": edges[:-1].tolist(), unit: counts.tolist()},
-        draw=lambda width: shapes.histogram(edges, counts, width, title=axis, unit=unit),
-    )
+    return shapes.histogram_chart(unit, title, "", edges, counts, axis, unit)
 
 
 def _sorted(title: str, table: pa.Table, key: str, order: str) -> dict[str, pa.Table]:

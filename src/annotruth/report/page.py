@@ -14,6 +14,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -46,20 +47,48 @@ class Page:
     # what the page may load, by directive of its Content-Security-Policy
     sources: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def shown(self) -> list[Section]:
+        """The sections that have parts."""
+        return [section for section in self.sections if section.parts]
+
+    @cached_property
+    def style(self) -> str:
+        """The style sheet in the page."""
+        return page_style(self.colors)
+
+    @cached_property
+    def script(self) -> str:
+        """The script in the page."""
+        return script_of(map(asset, _SCRIPTS))
+
+    @property
+    def policy(self) -> str:
+        """The Content-Security-Policy: this style and script, by their hashes, and the sources."""
+        style, script = (
+            b64encode(sha256(text.encode()).digest()).decode() for text in (self.style, self.script)
+        )
+        images = self.sources.get("img-src", "").replace("data:", "")
+        allowed = {**self.sources, "img-src": f"data: {images}"}
+        loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
+        return (
+            f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+            f"{loaded}; base-uri 'none'; form-action 'none'"
+        )
+
+    @property
+    def packed(self) -> str:
+        """The numbers behind the page."""
+        return self.data or pack({"categories": [], "colors": [], **charts_and_tables(self.shown)})
+
+    @property
+    def version(self) -> str:
+        """The version of annotruth that made the page."""
+        return version("annotruth")
+
     def html(self) -> str:
         """Return the page with its style and script in it, which allows no others."""
-        style, script = page_style(self.colors), script_of(map(asset, _SCRIPTS))
-        shown = [section for section in self.sections if section.parts]
-        return renderer().page(
-            "page.html",
-            page=self,
-            policy=_policy(style, script, self.sources),
-            sections=shown,
-            version=version("annotruth"),
-            style=style,
-            data=self.data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
-            script=script,
-        )
+        return str(renderer().show(self))
 
     def write(self, path: str | Path) -> None:
         """Write the page, completely or not at all."""
@@ -156,19 +185,6 @@ def page_style(colors: Sequence[str]) -> str:
 def script_of(scripts: Iterable[str]) -> str:
     """Return scripts as one, whose names other scripts do not see."""
     return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
-
-
-def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
-    style_hash, script_hash = (
-        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
-    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
-    return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        f"{loaded}; base-uri 'none'; form-action 'none'"
-    )
 
 
 def asset(name: str) -> str:

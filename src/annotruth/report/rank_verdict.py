@@ -192,19 +192,16 @@ def _leaders(fit: RankFit) -> Answer:
 
 
 def _people(fit: RankFit) -> Answer:
-    reliability = fit.reliability
-    if reliability is None:
+    if fit.reliability is None:
         line = f"{fit.model} says nothing about annotators: rank with pair-gpm"
         return Answer("Whom to act on?", [line])
-    votes, behavior = fit.data.comparisons_per_annotator, fit.behavior or [""] * len(reliability)
     lines = whom_to_act_on(
-        fit.data.annotators,
+        fit,
         verdicts(fit)[0],
-        order=np.argsort(reliability, kind="stable"),
-        share=lambda who: f"{votes[who].sum() / fit.data.n_comparisons:.0%}",
-        about=lambda s: f"{behavior[s]}, reliability {reliability[s]:.2f}",
-        nobody=f"Nobody to drop{f': votes {CHANCE}' if fit.verdict == 'chance' else ''}.",
+        estimate="reliability",
+        n_given=fit.data.comparisons_per_annotator,
         unit="votes",
+        nobody=f"Nobody to drop{f': votes {CHANCE}' if fit.verdict == 'chance' else ''}.",
     )
     if line := side_line(fit):
         lines.append(line[0].upper() + line[1:])

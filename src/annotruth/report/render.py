@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -39,24 +39,24 @@ _MAX_CHIPS = 16
 
 
 @dataclass(frozen=True)
-class Strong:
-    """Text in bold letters."""
+class Tag:
+    """Text in an HTML element."""
 
+    name: str
     text: object
 
 
-@dataclass(frozen=True)
-class CodeText:
-    """Text as one types it."""
+Strong = partial(Tag, "b")
+"""Text in bold letters."""
 
-    text: str
+CodeText = partial(Tag, "code")
+"""Text as one types it."""
 
+Small = partial(Tag, "small")
+"""A note in small letters behind a value."""
 
-@dataclass(frozen=True)
-class Small:
-    """A note in small letters behind a value."""
-
-    text: str
+Heading = partial(Tag, "h3")
+"""A heading within a section."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,6 @@ class Text:
 
     content: Part
     style: str = ""
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading within a section."""
-
-    text: str
 
 
 @dataclass(frozen=True)

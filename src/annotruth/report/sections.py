@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -125,30 +125,27 @@ def verdicts_besides_keep(words: NDArray[Any], unit: str) -> str:
 
 
 def whom_to_act_on(
-    ids: Any,
-    words: NDArray[Any],
-    *,
-    order: Codes,
-    share: Callable[[Codes], str],
-    about: Callable[[int], str],
-    nobody: str,
-    unit: str,
+    fit: Fit[Any], words: NDArray[Any], *, estimate: str, n_given: Codes, unit: str, nobody: str
 ) -> list[Part]:
     """Return the lines on annotators to drop, unsure ones, and those with too few labels or votes.
 
-    ``words``: the verdicts; ``order``: all annotators, those to be named first.
-    ``share``, ``about``: what is said of all annotators to drop, and of each.
+    ``words``: the verdicts; ``n_given``: how many labels or votes each annotator gave.
+    ``estimate``: by what those to drop are listed, lowest first: accuracy, reliability or matches.
     """
-    dropped = order[words[order] == "drop"]
-    named = [(short_id(ids, s), about(s)) for s in dropped[:N_NAMED].tolist()]
-    unsure = np.flatnonzero(words == "unsure")
+    ids, values = fit.data.annotators, getattr(fit, estimate, None)
+    order = np.arange(len(ids)) if values is None else np.argsort(values, kind="stable")
+    dropped, unsure = order[words[order] == "drop"], np.flatnonzero(words == "unsure")
+    named = []
+    for s in dropped[:N_NAMED].tolist():
+        about = [] if fit.behavior is None else [fit.behavior[s]]
+        about += [] if values is None else [f"{estimate} {values[s]:.2f}"]
+        named.append((short_id(ids, s), ", ".join(about)))
     few = f"too few {unit}"
-    to_drop = f"to drop, with {share(dropped)} of the {unit}"
+    to_drop = f"to drop, with {percent(n_given[dropped].sum() / n_given.sum())} of the {unit}"
+    watch = "unsure: watch them"
     return [
         count_line("annotators|verdict|drop", len(dropped), to_drop, NamedRows(named)) or nobody,
-        count_line(
-            "annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)
-        ),
+        count_line("annotators|verdict|unsure", len(unsure), watch, name_list(ids, unsure)),
         count_line(f"annotators|verdict|{few}", int(np.sum(words == few)), f"with {few} to tell"),
     ]
 

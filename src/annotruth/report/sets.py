@@ -12,7 +12,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.sets import Members
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.fit_charts import (
     history_chart,
@@ -293,7 +293,7 @@ def together_chart(fit: Fit) -> Chart | None:
             "other": [column for _, column in pairs],
             "share": shown.ravel().tolist(),
         },
-        draw=lambda width: shapes.heatmap(
+        draw=lambda width: matrices.heatmap(
             names, names, drawn, width, tips, ("with ↓", "also →"), texts
         ),
     )

@@ -26,7 +26,8 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_axis
-from annotruth.report.charts.shapes import matrix_chart, scatter_chart
+from annotruth.report.charts.matrices import matrix_chart
+from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.consensus import category_bins
 from annotruth.report.render import (
     Beside,

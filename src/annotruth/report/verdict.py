@@ -214,35 +214,22 @@ def _people(fit: Fit, advice: Advice) -> Answer:
     question, people = "Whom to act on?", advice.of_annotators
     if fit.is_void:
         return Answer(question, [f"Nobody to drop or to ask: {why_void(fit)}."])
-    ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
-    order, estimate = np.arange(len(ids)), leading_estimate(fit)
-    if estimate != "matches":
-        order = np.argsort(getattr(fit, estimate), kind="stable")
     lines = whom_to_act_on(
-        ids,
+        fit,
         people.verdict,
-        order=order,
-        share=lambda who: percent(n_labels[who].sum() / fit.data.n_labels),
-        about=lambda s: _about_annotator(fit, s),
-        nobody=f"Nobody to drop{_why_nobody(fit, people.count()['keep'])}.",
+        estimate=leading_estimate(fit),
+        n_given=fit.data.labels_per_annotator,
         unit="labels",
+        nobody=f"Nobody to drop{_why_nobody(fit, people.count()['keep'])}.",
     )
     if "dependent_annotators" in fit.further:
         lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
     if advice.n_add:
         best = np.argsort(-people.information, kind="stable")
         ask = best[people.ask[best]]
-        who = name_list(ids, ask)
+        who = name_list(fit.data.annotators, ask)
         lines.append(count_line("annotators|ask|yes", len(ask), "to ask for more, best first", who))
     return Answer(question, lines)
-
-
-def _about_annotator(fit: Fit, annotator: int) -> str:
-    """Return each annotator's behavior and accuracy or reliability."""
-    known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
-    if (name := leading_estimate(fit)) != "matches":
-        known.append(f"{name} {getattr(fit, name)[annotator]:.2f}")
-    return ", ".join(known)
 
 
 def _matching_pairs(n_pairs: int) -> Part:

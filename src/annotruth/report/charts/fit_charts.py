@@ -16,7 +16,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.chart import (
     Chart,
     category_colors,
@@ -91,15 +91,10 @@ class FitCharts(PlotMethods[Fit]):
         step = max(math.ceil((int(n.max()) + 1) / _N_BINS), 1)
         edges = np.arange(0, int(n.max()) + step + 1, step)
         counts, _ = np.histogram(n, edges)
-        return Chart(
-            name="workload",
-            title="Labels by annotator",
-            caption=f"How many annotators gave how many labels; the most is {n.max():,}.",
-            data={"from": edges[:-1].tolist(), "to": (edges[1:] - 1).tolist(),
-                  "annotators": counts.tolist()},
-            draw=lambda width: shapes.histogram(
-                edges.astype(float), counts, width, title="labels", unit="annotators", integers=True
-            ),
+        caption = f"How many annotators gave how many labels; the most is {n.max():,}."
+        return shapes.histogram_chart(
+            "workload", "Labels by annotator", caption, edges, counts, "labels", "annotators",
+            integers=True,
         )  # fmt: skip
 
     def accuracy(self) -> Chart:
@@ -111,8 +106,11 @@ class FitCharts(PlotMethods[Fit]):
                 "plot.matches()"
             )
         rule = "flagged as careless or consistently wrong"
-        ends = (np.asarray(fit.annotator_columns[f"accuracy_{end}"]) for end in ("low", "high"))
-        return annotator_chart(fit, "accuracy", "Accuracy of annotators", fit.accuracy, *ends, rule)
+        low, high = (fit.annotator_columns[f"accuracy_{end}"] for end in ("low", "high"))
+        return annotator_chart(
+            fit, "accuracy", "Accuracy of annotators", fit.accuracy,
+            np.asarray(low), np.asarray(high), rule,
+        )  # fmt: skip
 
     def matches(self) -> Chart:
         """Chart how often each annotator gave the recovered label."""
@@ -131,15 +129,12 @@ class FitCharts(PlotMethods[Fit]):
         largest = math.log(max(fit.data.n_categories, 2))
         counts, edges = np.histogram(np.clip(entropy, 0.0, largest), _N_BINS, (0.0, largest))
         of = "labels" if fit.distribution is None else "recovered distribution"
-        return Chart(
-            name="items",
-            title="Difficulty of items",
-            caption=f"Entropy of each item's {of}: 0 when one category has it all, "
-            f"{largest:.2f} when all are equally likely.",
-            data={"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
-            draw=lambda width: shapes.histogram(
-                edges, counts, width, title="difficulty (entropy)", unit="items"
-            ),
+        caption = (
+            f"Entropy of each item's {of}: 0 when one category has it all, {largest:.2f} when all "
+            "are equally likely."
+        )
+        return shapes.histogram_chart(
+            "items", "Difficulty of items", caption, edges, counts, "difficulty (entropy)", "items"
         )
 
     def scores(self) -> Chart:
@@ -163,25 +158,21 @@ class FitCharts(PlotMethods[Fit]):
     def agreement(self) -> Chart:
         """Chart the agreement of all labels, and of those left without doubtful ones."""
         rows = self.agreement_rows
-        names = list(rows[0].values)
-        columns = [(row.name, np.array(list(row.values.values()))) for row in rows]
-        every = np.concatenate([values for _, values in columns])
+        series = {row.name: np.array(list(row.values.values())) for row in rows}
+        every = np.concatenate(list(series.values()))
         if np.isnan(every).all():
             raise AnnotruthError("no item has two different labels: there is no agreement to draw")
-        domain = (min(0.0, float(np.nanmin(every))), 1.0)
-        return Chart(
-            name="agreement",
-            title="Agreement",
-            caption="1 is full agreement, 0 is chance.",
-            data={"coefficient": names} | {name: each.tolist() for name, each in columns},
-            draw=lambda width: shapes.dumbbells(names, columns, domain, width, "agreement"),
-        )
+        return shapes.dumbbell_chart(
+            "agreement", "Agreement", "1 is full agreement, 0 is chance.",
+            {"coefficient": list(rows[0].values)}, series,
+            (min(0.0, float(np.nanmin(every))), 1.0), "agreement",
+        )  # fmt: skip
 
     def annotator(self, annotator: Any) -> Chart:
         """Chart the confusion matrix of one annotator: labels given against labels recovered."""
         index = _index_of(annotator, self._fit.data.annotators, "annotator")
         bins = category_bins(self._fit.data, _MAX_CELLS)
-        return shapes.matrix_chart(
+        return matrices.matrix_chart(
             "annotator",
             f"Labels of {annotator}",
             "Confusion matrix: rows are recovered labels, columns the labels given. "

@@ -20,7 +20,8 @@ from annotruth.report.charts.fit_charts import (
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.charts.shapes import Intervals, dumbbells, win_matrix
+from annotruth.report.charts.matrices import win_matrix
+from annotruth.report.charts.shapes import Intervals, dumbbell_chart
 from annotruth.report.render import as_sentence
 
 MAX_NAMED = 60
@@ -109,17 +110,13 @@ class RankCharts(PlotMethods[RankFit]):
         items, distance = group_differences(fit)
         items, distance = items[:_MAX_DIFFERENT], distance[:_MAX_DIFFERENT]
         names, scores = self._names(items), fit.group_scores()[0][:, items]
-        series = [(f"group {g + 1}", row) for g, row in enumerate(scores)]
-        domain = (float(scores.min()), float(scores.max()))
-        return Chart(
-            name="groups",
-            title="Where taste groups differ most",
-            caption="Scores of the same item in each group, the largest difference in standard "
-            "errors first.",
-            data={"item": names, "standard_errors": distance.tolist()}
-            | {name: values.tolist() for name, values in series},
-            draw=lambda width: dumbbells(names, series, domain, width, "score"),
-        )
+        caption = "Scores of the same item in each group, the largest difference in standard errors first."
+        return dumbbell_chart(
+            "groups", "Where taste groups differ most", caption,
+            {"item": names, "standard_errors": distance.tolist()},
+            {f"group {g}": row for g, row in enumerate(scores, start=1)},
+            (float(scores.min()), float(scores.max())), "score",
+        )  # fmt: skip
 
     @property
     def _n_in_matrix(self) -> int:
