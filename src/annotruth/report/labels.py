@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,9 +34,9 @@ from annotruth.report.render import (
     SmallTable,
     Text,
     as_sentence,
+    figure,
 )
 from annotruth.report.sections import (
-    DASH,
     annotator_section,
     appendix,
     convergence_notice,
@@ -287,7 +286,7 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
     """Return how far annotators agree, with and without doubtful labels."""
     lines = [
         ["labels", *(f"{row.n_labels:,}" for row in rows)],
-        *([name, *(_coefficient(row.values[name]) for row in rows)] for name in rows[0].values),
+        *([name, *(figure(row.values[name], 3) for row in rows)] for name in rows[0].values),
     ]
     meaning = (
         "Krippendorff's alpha and Fleiss' kappa: 1 is full agreement, 0 is agreement by chance; an "
@@ -305,10 +304,6 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
     if "agreement" in charts:
         parts = [SideBySide([Beside(parts), charts["agreement"]])]
     return Section("agreement", "Agreement", [Text(meaning), *parts])
-
-
-def _coefficient(value: float) -> str:
-    return DASH if math.isnan(value) else f"{value:.3f}"
 
 
 def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:

@@ -23,6 +23,7 @@ from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.labels import LOWEST, charts_of
 from annotruth.report.page import Page
 from annotruth.report.render import (
+    DASH,
     DataTable,
     Fact,
     Facts,
@@ -33,8 +34,9 @@ from annotruth.report.render import (
     SmallTable,
     Text,
     as_sentence,
+    figure,
 )
-from annotruth.report.sections import DASH, Trust, convergence_notice, rows_left_out, short_id
+from annotruth.report.sections import Trust, convergence_notice, rows_left_out, short_id
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     STYLE,
@@ -97,8 +99,8 @@ def _overview(fits: QuestionFits, trust: Mapping[str, Trust]) -> Section:
             f"{fit.data.n_items:,}",
             f"{fit.data.n_labels:,}",
             f"{fit.data.n_categories} {fit.data.scale.kind}",
-            _figure(agreement_of(fit)),
-            _figure(_median(fit, estimate)),
+            figure(agreement_of(fit)),
+            figure(_median(fit, estimate)),
             DASH if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
         ]
         for number, (name, fit) in enumerate(fits.questions.items(), start=1)
@@ -116,10 +118,6 @@ def _overview(fits: QuestionFits, trust: Mapping[str, Trust]) -> Section:
     )
     lead = Text(as_sentence(fits.sharing.why), "lead")
     return Section("overview", "Overview", [lead, SmallTable(header, rows), Text(rules, "quiet")])
-
-
-def _figure(value: float | None) -> str:
-    return DASH if value is None else f"{value:.2f}"
 
 
 def _annotators(fits: QuestionFits) -> Section:
@@ -226,7 +224,7 @@ def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: T
     """Return the main findings on a question."""
     metric = suitable_metrics(fit.data.scale)[0]
     rows: list[Fact] = [
-        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({metric})")
+        ("Agreement", figure(agreement_of(fit)), f"Krippendorff's alpha ({metric})")
     ]
     people, items = advice.of_annotators.count(), advice.of_items.count()
     if fit.reliability is not None and not fit.withholds_figures:

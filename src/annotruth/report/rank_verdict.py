@@ -18,6 +18,7 @@ from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 from annotruth.observations.pairs.votes import in_order_of_codes
 from annotruth.report.render import (
+    DASH,
     Answer,
     CodeText,
     Fact,
@@ -28,7 +29,6 @@ from annotruth.report.render import (
     as_sentence,
 )
 from annotruth.report.sections import (
-    DASH,
     N_NAMED,
     Trust,
     above_chance,

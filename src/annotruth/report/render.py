@@ -33,6 +33,8 @@ Fact: TypeAlias = tuple[str, object, str]
 Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
 """What a small table shows of a row."""
 
+DASH = "\N{EN DASH}"
+
 _SPACES = re.compile(r"\s+")
 _CODE = re.compile("`([^`]+)`")
 _MAX_CHIPS = 16
@@ -306,6 +308,11 @@ def _on_one_line(value: object) -> object:
 def as_sentence(text: str) -> str:
     """Return text with a capital letter and a full stop; nothing of nothing."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    """Return a number; a dash where there is none."""
+    return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def number(key: str, template: str, missing: str = "-") -> Cell:

@@ -17,6 +17,7 @@ from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
+    DASH,
     Answer,
     Beside,
     CodeText,
@@ -33,11 +34,11 @@ from annotruth.report.render import (
     Settings,
     SideBySide,
     Status,
+    Tag,
     Text,
 )
 from annotruth.report.tables import PageTable
 
-DASH = "\N{EN DASH}"
 N_NAMED = 4
 """How many rows of a table the first screen names."""
 
@@ -241,7 +242,7 @@ def range_of(counts: NDArray[Any], unit: str) -> str:
     return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
 
 
-def next_command(arguments: str) -> CodeText:
+def next_command(arguments: str) -> Tag:
     """Return the command that lists what to ask next, given what to type after ``annotruth next``."""
     return CodeText(f"annotruth next {arguments} --assign assignments.csv")
 

@@ -6,7 +6,6 @@ they are left out, and annotators are measured on them instead.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +39,7 @@ from annotruth.report.render import (
     SideBySide,
     SmallTable,
     Text,
+    figure,
 )
 from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import MeasuredAccuracy
@@ -142,8 +142,8 @@ def _figures(by_fit: Mapping[str, float], by_votes: Mapping[str, float], n: int)
         rows.append(("F1, macro", f"{by_fit['f1_macro']:.3f}", note))
     for name in ("plcc", "srocc", "rmse"):
         if name in by_fit:
-            note = f"mean of the labels {_number(by_votes[name])}"
-            rows.append((name.upper(), _number(by_fit[name]), note))
+            note = f"mean of the labels {figure(by_votes[name], 3)}"
+            rows.append((name.upper(), figure(by_fit[name], 3), note))
     return rows
 
 
@@ -236,10 +236,6 @@ def _measure_annotators(fit: Fit) -> list[Part]:
 
 def _opens(table: str, one: object) -> Opener:
     return Opener(shorten(str(one), 40), table, str(one))
-
-
-def _number(value: float) -> str:
-    return "\N{EN DASH}" if math.isnan(value) else f"{value:.3f}"
 
 
 def _calibration_chart(confidence: Floats, right: NDArray[np.bool_]) -> Chart:

@@ -26,6 +26,7 @@ from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
 from annotruth.report.render import (
+    DASH,
     Answer,
     Fact,
     Link,
@@ -34,9 +35,9 @@ from annotruth.report.render import (
     Section,
     Strong,
     as_sentence,
+    figure,
 )
 from annotruth.report.sections import (
-    DASH,
     N_NAMED,
     Trust,
     above_chance,
@@ -189,7 +190,7 @@ def verdict_section(
     facts: list[Fact] = [
         (
             "Agreement",
-            DASH if math.isnan(alpha) else f"{alpha:.2f}",
+            figure(alpha),
             f"Krippendorff's alpha ({metric}): 0 is chance, 1 is full agreement",
         ),
         above_chance(same, by_chance, agree, "no item has two labels"),
