@@ -67,6 +67,7 @@ bind(
         "labels.evaluate": "annotruth.selection.evaluate:evaluate_labels",
         "labels.notebook": "annotruth.report.notebook:fit_block",
         "labels.plot": "annotruth.report.charts.fit_charts:FitCharts",
+        "labels.read": "annotruth.io.readers:labels_of",
         "labels.report": "annotruth.report.page:write_report",
         "labels.save": "annotruth.models.storage:save",
         "labels.standing_table": "annotruth.analyses.advice.standing:standing_table",

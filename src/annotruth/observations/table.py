@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.bindings import bound
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays, OnDisk
-from annotruth.observations.build import BuiltLabels, LabelBuilder, LabelColumns
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import match_ids
-from annotruth.observations.frames import as_arrow, default_frame, to_arrow
+from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import Scale
 from annotruth.observations.sets import match_known_sets, with_sets
 from annotruth.observations.truth import (
@@ -65,7 +64,7 @@ class Labels(LabelArrays):
     """
 
     @classmethod
-    def of(cls, data: Any, options: TableOptions | None = None, **keywords: Any) -> Labels:
+    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Labels:
         """Return the labels in a frame, an array, or plain Python data.
 
         Parameters
@@ -76,63 +75,12 @@ class Labels(LabelArrays):
             dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
             with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
             they are).
-        options, **keywords
-            Which columns to take, and what the labels mean: `TableOptions`, or its fields as
+        read, **options
+            Which columns to take, and what the labels mean: `ReadOptions`, or its fields as
             keywords.
         """
-        options = TableOptions.of(options, keywords)
-        if isinstance(data, Labels):
-            if options.changed().keys() - {"duplicates"}:
-                raise InputError("these are Labels already: give their options where they are made")
-            return data
-        from annotruth.observations.shapes import to_long
-
-        shaped = to_long(data, options)
-        if shaped is None:
-            table, frame = to_arrow(data, LabelColumns.chooser(options))
-            return cls.from_arrow(table, options, frame=frame)
-        if shaped.classes is not None and options.infers_scale:
-            options = replace(options, categories=shaped.classes, scale="nominal")
-        builder = LabelBuilder(options)
-        builder.add(shaped.table)
-        built = builder.finish()
-        built = built.described(shaped.read_as or built.read_as)
-        return cls.from_built(built, frame=shaped.frame)
-
-    @classmethod
-    def from_arrow(
-        cls,
-        table: pa.Table,
-        options: TableOptions | None = None,
-        *,
-        frame: str | None = None,
-        from_text: bool = False,
-        na_is_empty: bool = False,
-        **keywords: Any,
-    ) -> Labels:
-        """Return the labels in an Arrow table; ``from_text`` if its columns had no types."""
-        options = TableOptions.of(options, keywords)
-        builder = LabelBuilder(options, from_text=from_text, na_is_empty=na_is_empty)
-        builder.add(table)
-        return cls.from_built(builder.finish(), frame=frame)
-
-    @classmethod
-    def from_built(cls, built: BuiltLabels, *, frame: str | None = None, **more: Any) -> Self:
-        """Return what a builder made; ``more`` are attributes of a subclass."""
-        built = built.described(built.read_as)
-        return cls(
-            items=built.items,
-            annotators=built.annotators,
-            scale=built.scale,
-            **built.layout._asdict(),
-            known=np.full(len(built.items), -1, dtype=np.int32),
-            covariates=built.covariates,
-            n_dropped=built.n_dropped,
-            n_repeated=built.n_repeated,
-            frame=frame or default_frame(),
-            read_as=built.read_as,
-            **more,
-        )
+        made: Labels = bound("labels.read")(data, read, **options)
+        return made
 
     @classmethod
     def from_codes(
@@ -151,9 +99,20 @@ class Labels(LabelArrays):
         validate.check_codes(item, len(items), "item")
         validate.check_codes(annotator, len(annotators), "annotator")
         validate.check_codes(label, len(scale), "label")
+        # `pa.array` loads pandas.
+        of_items, of_annotators = (
+            ids if isinstance(ids, pa.Array) else pa.array(ids) for ids in (items, annotators)
+        )
         layout = arrange(RowCodes(item, annotator, label), len(items), len(scale))
-        built = BuiltLabels(layout, _id_array(items), _id_array(annotators), scale, n_dropped)
-        return cls.from_built(built, frame=frame)
+        return Labels(
+            items=of_items,
+            annotators=of_annotators,
+            scale=scale,
+            **layout._asdict(),
+            known=np.full(len(items), -1, dtype=np.int32),
+            n_dropped=n_dropped,
+            frame=frame or default_frame(),
+        )
 
     def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
         """Return the labels with known truths of some items.
@@ -335,11 +294,6 @@ class Labels(LabelArrays):
             classifier=None if classifier is None else classifier[order.item][:, order.category],
         )
         return ReorderedLabels(made, np.argsort(rows[made.row]))
-
-
-def _id_array(ids: pa.Array | Sequence[Any]) -> pa.Array:
-    # `pa.array` loads pandas.
-    return ids if isinstance(ids, pa.Array) else pa.array(ids)
 
 
 def _put_first(codes: Codes, n: int) -> Codes:
