@@ -171,48 +171,55 @@ class Labels(LabelArrays):
         Items and annotators without a label are left out; the codes of the others keep their
         order, and are the same where none is left out. Known truths, priors and covariates stay.
         """
-        items = np.unique(self.item_of_label()[kept])
-        annotators = np.unique(self.annotator[kept])
-        return self._recoded(np.flatnonzero(kept), items, annotators)
+        items = np.unique(self.item_of_label()[kept]).astype(np.int64)
+        annotators = np.unique(self.annotator[kept]).astype(np.int64)
+        return self._with_rows(np.flatnonzero(kept), items, annotators)
 
     def with_first(self, items: pa.Array, annotators: pa.Array) -> Labels:
         """Return the labels with these items and annotators first, in this order; all have labels."""
-        return self._recoded(
+        return self._with_rows(
             np.arange(self.n_labels),
             _put_first(match_ids(items, self.items), self.n_items),
             _put_first(match_ids(annotators, self.annotators), self.n_annotators),
         )
 
-    def _recoded(
-        self, labels: Codes, items: NDArray[np.integer[Any]], annotators: NDArray[np.integer[Any]]
-    ) -> Labels:
-        """Return some labels with new codes: their items and annotators in the given order."""
+    def _with_rows(self, labels: Codes, items: Codes, annotators: Codes) -> Labels:
+        """Return some labels in row order, with their items and annotators in the given order."""
         labels = labels[np.argsort(self.row[labels])]
-        item, annotator = np.empty(self.n_items, np.int64), np.empty(self.n_annotators, np.int64)
-        item[items] = np.arange(len(items))
-        annotator[annotators] = np.arange(len(annotators))
-        made = Labels.from_codes(
-            item[self.item_of_label()[labels]],
-            annotator[self.annotator[labels]],
-            self.category_of_label()[labels],
-            items=self.items.take(as_arrow(items)),
-            annotators=self.annotators.take(as_arrow(annotators)),
-            scale=self.scale,
-            n_dropped=self.n_dropped,
-            frame=self.frame,
-        )
-        prior = None if self.annotator_prior is None else self.annotator_prior[annotators]
-        weight = None if self.annotator_weight is None else self.annotator_weight[annotators]
+        order = CanonicalOrder(items, annotators, np.arange(self.n_categories))
+        made = self._recoded(labels, order)
         return replace(
             made,
-            known=self.known[items],
-            annotator_prior=prior,
-            annotator_weight=weight,
-            classifier=None if self.classifier is None else self.classifier[items],
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
             read_as=self.read_as,
             left_out=self.left_out,
+        )
+
+    def _recoded(self, labels: Codes, order: CanonicalOrder) -> Labels:
+        """Return labels with the codes of an order of all or some items, annotators and categories."""
+        sizes = (self.n_items, self.n_annotators, self.n_categories)
+        item, annotator, category = (np.empty(n, dtype=np.int64) for n in sizes)
+        for code, places in zip((item, annotator, category), order, strict=True):
+            code[places] = np.arange(len(places))
+        made = Labels.from_codes(
+            item[self.item_of_label()[labels]],
+            annotator[self.annotator[labels]],
+            category[self.category_of_label()[labels]],
+            items=self.items.take(as_arrow(order.item)),
+            annotators=self.annotators.take(as_arrow(order.annotator)),
+            scale=self.scale.reordered(order.category),
+            n_dropped=self.n_dropped,
+            frame=self.frame,
+        )
+        known, classifier = self.known[order.item], self.classifier
+        prior, weight = self.annotator_prior, self.annotator_weight
+        return replace(
+            made,
+            known=np.where(known >= 0, category[known], -1).astype(np.int32),
+            annotator_prior=None if prior is None else prior[order.annotator],
+            annotator_weight=None if weight is None else weight[order.annotator],
+            classifier=None if classifier is None else classifier[order.item][:, order.category],
         )
 
     def same_as(self, other: Labels) -> bool:
@@ -274,25 +281,8 @@ class Labels(LabelArrays):
 
         Rows are in the order of annotators. Covariates are left out.
         """
-        item, annotator, category = map(np.argsort, order)
-        rows = np.argsort(annotator[self.annotator], kind="stable")
-        made = Labels.from_codes(
-            item[self.item_of_label()[rows]],
-            annotator[self.annotator[rows]],
-            category[self.category_of_label()[rows]],
-            items=self.items.take(as_arrow(order.item)),
-            annotators=self.annotators.take(as_arrow(order.annotator)),
-            scale=self.scale.reordered(order.category),
-            n_dropped=self.n_dropped,
-            frame=self.frame,
-        )
-        known, prior, classifier = self.known[order.item], self.annotator_prior, self.classifier
-        made = replace(
-            made,
-            known=np.where(known >= 0, category[known], -1).astype(np.int32),
-            annotator_prior=None if prior is None else prior[order.annotator],
-            classifier=None if classifier is None else classifier[order.item][:, order.category],
-        )
+        rows = np.argsort(np.argsort(order.annotator)[self.annotator], kind="stable")
+        made = self._recoded(rows, order)
         return ReorderedLabels(made, np.argsort(rows[made.row]))
 
 
