@@ -72,7 +72,7 @@ def vote_posterior(
     floor: float,
     ambiguous: bool,
 ) -> VotePosterior:
-    """Return the posterior, computed as in the docstring of `annotruth.SubjectBias`.
+    """Return the posterior, computed as in docs/model-details.md.
 
     It starts from ``bias``; ``offset`` is the part of each item's squared ambiguity that is taken as
     known, ``noise`` roughly the variance of votes, ``floor`` the least squared inconsistency, and

@@ -49,8 +49,7 @@ from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
-from annotruth.models.storage.columns import check_table
-from annotruth.models.storage.entries import check_entries
+from annotruth.models.storage.checks import check_entries, check_table
 from annotruth.models.storage.tables import (
     CONTEXTS,
     COVARIANCE,
