@@ -1,7 +1,6 @@
 """Latent classes with confusion matrices: equations, recovery, starts, updates and refusals."""
 
 import math
-import warnings
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
@@ -9,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import digamma
+from tests.models.fitting import estimator
 
 import annotruth as at
 from annotruth.engines import get_engine
@@ -223,14 +223,6 @@ def test_ebcc_with_one_subtype_is_ibcc():
 
 
 NAMES = ("one-coin", "ibcc", "ebcc", "mace")
-ANIMALS = [("a", "x", "cat"), ("a", "y", "cat"), ("b", "x", "dog"), ("b", "y", "owl")]
-
-
-def estimator(name, data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        gold = options.pop("gold", None)
-        return get_model(name)(**options).fit(data, gold=gold)
 
 
 def test_the_best_of_several_starts_is_continued():

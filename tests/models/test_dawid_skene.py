@@ -2,11 +2,12 @@
 
 import itertools
 import math
-import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.models.fitting import estimator
 
 import annotruth as at
 from annotruth.models.confusion.dawid_skene import DawidSkene
@@ -25,11 +26,7 @@ TABLE = [
 CLASSES = (1, 2, 3)
 
 
-def fit_unconverged(data, *, gold=None, **options):
-    """Fit, ignoring the warning that it did not converge."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return DawidSkene(**options).fit(data, gold=gold)
+fit_unconverged = partial(estimator, "dawid-skene")
 
 
 def m_step_by_hand(table, t):

@@ -2,13 +2,14 @@
 
 import itertools
 import math
-import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
+from tests.models.fitting import estimator
 
 import annotruth as at
 from annotruth import simulate
@@ -60,10 +61,7 @@ def log_posterior(labels, alpha, b):
     return value + norm.logpdf(alpha, 1.0).sum() + norm.logpdf(b, 1.0).sum()
 
 
-def fit_without_warnings(data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return GLAD(**options).fit(data)
+fit_without_warnings = partial(estimator, "glad")
 
 
 def parameters(model):

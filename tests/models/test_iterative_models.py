@@ -2,7 +2,6 @@
 
 import math
 import tracemalloc
-import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.models.fitting import fitted
 
 import annotruth as at
 from annotruth.models.registry import get_model
@@ -23,12 +23,6 @@ TABLE = [
 ]
 CLASS_MODELS = ("dawid-skene", "one-coin", "ibcc", "ebcc", "mace", "bwa", "glad")
 HISTORY = ("objective", "log_likelihood")
-
-
-def fitted(name, data, gold=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return get_model(name)(**options).fit(data, gold=gold).result_
 
 
 class Rising(NamedTuple):

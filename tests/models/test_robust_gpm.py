@@ -1,12 +1,13 @@
 """RobustGPM: its lower bound, its estimates, its stages and what it refuses."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.models.fitting import fitted
 
 import annotruth as at
 from annotruth import metrics, simulate
@@ -22,11 +23,7 @@ from annotruth.models.robust_gpm.pooling import has_room
 from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import Labels, Scale
 
-
-def fit_robust(data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return RobustGPM(**options).fit(data).result_
+fit_robust = partial(fitted, "robust-gpm")
 
 
 def run_steps(steps, start, n_steps=12):

@@ -1,17 +1,16 @@
 """Subject bias: equations, likelihood, floor, results and intervals."""
 
-import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from tests.models.fitting import fitted as fitted_as
 from threadpoolctl import threadpool_limits
 
-import annotruth as at
 from annotruth import simulate
-from annotruth.models.scales.subject_bias import SubjectBias
 from annotruth.observations import Labels, Scale
 
 TABLE = [
@@ -363,11 +362,7 @@ def test_intervals_do_not_depend_on_the_units_of_the_votes(factor, shift):
         np.testing.assert_allclose(other / factor, one, atol=1e-5)
 
 
-def fitted(data, gold=None, **options):
-    """Fit the model without a warning at the maximum number of iterations."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return SubjectBias(**options).fit(data, gold=gold).result_
+fitted = partial(fitted_as, "subject-bias")
 
 
 def votes(rng, *, n_items=120, n_annotators=24, top=100, ambiguity=0.0, votes_each=None):
