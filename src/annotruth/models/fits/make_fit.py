@@ -86,18 +86,10 @@ def make_fit(
     build: BuildItemResults,
     **fields: Any,
 ) -> Fit:
-    """Return the fit with the given fields and the item results built from session arrays.
+    """Return the fit with the given fields, and results of items built from arrays of the session.
 
-    Parameters
-    ----------
-    labels, session
-        The labels and the session they are open in.
-    arrays, build
-        The names of the session's arrays, and what builds item results from them. On a distributed
-        engine ``build`` runs on the workers, one partition at a time, so it must not use the
-        items of others; the tables are written there.
-    **fields
-        The fields of `annotruth.models.result.Fit`.
+    On a distributed engine ``build`` runs on the workers, one partition at a time, so it must not use
+    the items of others; the tables are written there.
     """
     data = cast("Labels", labels)
     if not isinstance(labels, DistributedLabels):

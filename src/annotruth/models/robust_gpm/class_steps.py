@@ -312,15 +312,8 @@ class ClassSteps(StrategySteps):
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
         held = {} if self._held == NEVER else {"held": self._held}
-        sums = self.session.run_pass(
-            self._step,
-            **held,
-            prior=parameters.prior,
-            known_truth=self.items.known_truth,
-            confusion=weighted_confusion(self.labels, parameters.confusion),
-        )
-        counts = ExpectedCounts(sums["counts"], sums["classes"])
-        return counts, float(sums["log_likelihood"][0])
+        confusion = weighted_confusion(self.labels, parameters.confusion)
+        return self.expected_counts(self._step, **held, prior=parameters.prior, confusion=confusion)
 
     def m_step(self, old: ClassParameters, expected: ExpectedCounts) -> ClassParameters:
         """Update all parameters."""

@@ -336,14 +336,9 @@ class OpinionSteps(StrategySteps):
 
     def e_step(self, parameters: OpinionParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
-        sums = self.session.run_pass(
-            self._count,
-            prior=parameters.prior,
-            known_truth=self._known_truth,
-            confusion=self.confusion(parameters),
+        return self.expected_counts(
+            self._count, prior=parameters.prior, confusion=self.confusion(parameters)
         )
-        counts = ExpectedCounts(sums["counts"], sums["classes"])
-        return counts, float(sums["log_likelihood"][0])
 
     def divergence(self, parameters: OpinionParameters) -> float:
         """Return the divergence of the strategies' weights from their prior, over all annotators."""
