@@ -6,8 +6,8 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.administration import Administration
-from annotruth.serve.store.rows import find
-from annotruth.serve.store.tables import AuditEntry, audit
+from annotruth.serve.store.rows import latest
+from annotruth.serve.store.tables import AuditEntry
 
 
 @pytest.fixture
@@ -17,10 +17,7 @@ def admin(database, project, now):  # the project first: SQLite has one writer a
 
 
 def actions(admin):
-    return [
-        each.action
-        for each in find(admin.connection, AuditEntry, order=[audit.c.seq.desc()], limit=100)
-    ][::-1]
+    return [each.action for each in latest(admin.connection, AuditEntry, limit=100)][::-1]
 
 
 def test_every_change_is_in_the_audit_log(admin, project):

@@ -97,7 +97,7 @@ def revoke_token(connection: Connection, token_id: str, now: datetime) -> bool:
 
 def list_tokens(connection: Connection, project_id: int | None = None) -> list[Token]:
     """Return the tokens of a project, or all, in the order of creation."""
-    equal = {} if project_id is None else {"project": project_id}
+    equal: dict[str, Any] = {} if project_id is None else {"project": project_id}
     return find(connection, Token, order=[token.c.created, token.c.id], **equal)
 
 

@@ -9,6 +9,7 @@ from annotruth.ranking import next_comparisons
 from annotruth.serve.pages.frame import Frame
 from annotruth.serve.pages.tables import LabelSnapshotTables, RankTables
 from annotruth.serve.store.tables import Project, Snapshot
+from annotruth.serve.web.results import LoadedSnapshot
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -33,7 +34,7 @@ def tables():
         n_items=120, n_annotators=20, labels_per_item=6, spammer_share=0.2, seed=1
     )
     fit = at.fit(made.labels, "gpm")
-    return LabelSnapshotTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(LoadedSnapshot(None, fit, at.next_labels(fit)))
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +46,7 @@ def hostile_tables():
         for s in range(6)
     ]
     fit = at.fit(rows, "gpm")
-    return LabelSnapshotTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(LoadedSnapshot(None, fit, at.next_labels(fit)))
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,7 @@ def rank_tables():
     """The tables of a ranking of 12 items."""
     made = at.simulate.comparers(n_items=12, n_annotators=8, comparisons_per_annotator=20, seed=3)
     fit = at.rank(made.comparisons)
-    return RankTables(fit, next_comparisons(fit))
+    return RankTables(LoadedSnapshot(None, fit, next_comparisons(fit)))
 
 
 @pytest.fixture(scope="session")

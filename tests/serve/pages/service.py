@@ -20,11 +20,16 @@ from annotruth.serve.store.projects import (
     folder_name,
     next_version,
     set_content,
-    set_hourly_counts,
     snapshots_folder,
 )
-from annotruth.serve.store.rows import add_all
-from annotruth.serve.store.tables import AnnotatorHistory, LabelEvent, Project, Snapshot
+from annotruth.serve.store.rows import add_all, put
+from annotruth.serve.store.tables import (
+    AnnotatorHistory,
+    HourlyCount,
+    LabelEvent,
+    Project,
+    Snapshot,
+)
 from annotruth.serve.web.app import make_app
 
 
@@ -109,7 +114,7 @@ class Service:
             ]
             add_all(connection, history)
             hour = now.replace(minute=0, second=0, microsecond=0)
-            set_hourly_counts(connection, project.id, {hour: n_labels})
+            put(connection, [HourlyCount(project.id, hour, n_labels)])
 
     def add_alert(self, project, text, subject="") -> None:
         with self.database.begin() as connection:

@@ -35,6 +35,7 @@ from annotruth.serve.store.tables import (
     Webhook,
     WorkerState,
 )
+from annotruth.serve.web.results import LoadedSnapshot
 from annotruth.serve.web.work_queue import LabelTask
 
 ADDRESSES = re.compile(r"(/(?!/)|#|data:,$)")
@@ -130,7 +131,7 @@ def test_pages_of_items_mark_disputed_labels(frame, tables):
     shares = np.eye(fit.data.n_categories)[4 * (1 - category)]
     wrong = replace(fit, distribution=Distribution.of_dense(shares))
     assert 0 < wrong.disputed.sum() < len(wrong.disputed)
-    changed = LabelSnapshotTables(wrong, tables.advice)
+    changed = LabelSnapshotTables(LoadedSnapshot(None, wrong, tables.advice))
     page = lists.items_page(frame, changed, {"sort": "-disputed"})
     assert page.count(">disputed</span>") == min(ROWS_PER_PAGE, wrong.disputed.sum())
     for code in (wrong.disputed.argmax(), wrong.disputed.argmin()):
@@ -250,7 +251,7 @@ def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tabl
     ):
         assert words in text, words
     assert "id=3&amp;sort=" in page
-    n_labels = tables.annotators["n_labels"][tables.annotator_code("3")].as_py()
+    n_labels = tables.annotator("3")["n_labels"]
     assert column(page, "Labels") == asked_of
     assert f"of {n_labels}" in text or f"{n_labels} rows" in text
     serious = [float(n) for n in re.findall(r'<td class="right">(0\.\d\d|1\.00)</td>', page)]
@@ -269,7 +270,7 @@ def flagging_tables():
         given = np.where(serious, truth, rng.integers(3, size=120))
         rows += [(f"item {e}", f"person {s}", "abc"[given[e]]) for e in range(0, 120, 2)]
     fit = at.fit(rows)
-    return LabelSnapshotTables(fit, at.next_labels(fit))
+    return LabelSnapshotTables(LoadedSnapshot(None, fit, at.next_labels(fit)))
 
 
 def test_pages_lead_with_accuracy_where_people_are_flagged(frame, flagging_tables, now):
@@ -364,7 +365,7 @@ def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
     check_safe(page)
     cells = [int(n) for n in re.findall(r'<td class="right">(\d+)</td>', page)]
     won = sum(cells[1::4])
-    assert won == rank_tables.items["won"][rank_tables.item_code(best)].as_py()
+    assert won == rank_tables.item(best)["won"]
 
 
 def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):

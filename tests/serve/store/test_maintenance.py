@@ -34,15 +34,13 @@ from annotruth.serve.store.projects import (
     snapshots_folder,
     take_lease,
 )
-from annotruth.serve.store.rows import add_all, find, metadata
+from annotruth.serve.store.rows import add_all, latest, metadata
 from annotruth.serve.store.tables import (
     Alert,
     AnnotatorHistory,
     AuditEntry,
     LabelEvent,
     Snapshot,
-    alert,
-    audit,
     current_label,
 )
 from annotruth.serve.store.tables import platform_connection as connection_table
@@ -181,15 +179,10 @@ def test_erasing_removes_all_that_names_the_person(database, project, now, tmp_p
             "n": 2,
         }
         assert get_project(connection, project.name).erasures == 1
-        entry, before = find(
-            connection, AuditEntry, order=[audit.c.seq.desc()], limit=2, project=project.id
-        )
+        entry, before = latest(connection, AuditEntry, limit=2, project=project.id)
         assert (entry.action, entry.detail) == ("annotator erased", {"events": 2})
         assert before.detail == {"for": "(erased)", "n": 1}
-        assert (
-            len(find(connection, Alert, order=[alert.c.id.desc()], limit=9, project=project.id))
-            == 1
-        )
+        assert len(latest(connection, Alert, limit=9, project=project.id)) == 1
         assert len(due_deliveries(connection, now, limit_per_webhook=9)) == 1
         stored = events_since(connection, project.id, 0, 100)
         assert len(stored) == len(EVENTS)

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from tests.serve.web.conftest import start_server
 from tests.waiting import wait_until
 
-from annotruth.serve.administration import create_token, find_token, get_token
+from annotruth.serve.administration import create_token
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.rows import utc_now
 from annotruth.serve.store.tables import login as login_table
@@ -184,16 +184,9 @@ def test_every_response_has_security_headers(shared):
 
 
 def test_a_login_needs_its_csrf_token_to_change_something(shared):
-    context = shared.context
-    token_id = shared.tokens["birds-admin"].split("_")[1]
-    from starlette.responses import Response
-
-    response = Response()
-    with context.database.connect() as connection:
-        token = get_token(connection, token_id, utc_now())
-    login = context.access.log_in(token)
-    context.access.give_cookie(response, login)
-    set_cookie = response.headers["set-cookie"]
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    token = f"token={shared.tokens['birds-admin']}".encode()
+    set_cookie = shared.send("POST", "/login", token, form).headers["set-cookie"]
     assert "HttpOnly" in set_cookie
     assert "SameSite=strict" in set_cookie
     cookie = {"Cookie": set_cookie.partition(";")[0], "Content-Type": "application/json"}
@@ -203,6 +196,7 @@ def test_a_login_needs_its_csrf_token_to_change_something(shared):
     assert shared.send("POST", path, label, cookie).status == 403
     wrong = {**cookie, "X-CSRF-Token": "x"}
     assert shared.send("POST", path, label, wrong).status == 403
+    login = Login(set_cookie.partition(";")[0].partition("=")[2])
     right = {**cookie, "X-CSRF-Token": login.csrf_token}
     assert shared.send("POST", path, label, right).status == 200
     assert shared.send("GET", "/api/v1/projects/cats/labels", headers=cookie).status == 403
@@ -233,10 +227,9 @@ def test_a_login_that_was_ended_is_not_taken_any_more(server):
 
 def test_a_login_ends_after_its_time(server, monkeypatch):
     monkeypatch.setattr(server.context.access, "_login_seconds", 0.0)
-    with server.context.database.connect() as connection:
-        token = find_token(connection, server.tokens["birds-read"], utc_now())
-    login = server.context.access.log_in(token)
-    cookie = {"Cookie": f"annotruth={login.secret}"}
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    reply = server.send("POST", "/login", f"token={server.tokens['birds-read']}".encode(), form)
+    cookie = {"Cookie": reply.headers["set-cookie"].partition(";")[0]}
     assert server.send("GET", "/api/v1/projects/birds/labels", headers=cookie).status == 401
 
 

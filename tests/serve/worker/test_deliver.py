@@ -13,7 +13,7 @@ from annotruth.errors import InputError
 from annotruth.serve.hooks.message import new_secret, standard_key, verify_standard
 from annotruth.serve.outgoing import check_url
 from annotruth.serve.store.projects import add_alert, due_deliveries
-from annotruth.serve.store.rows import find, find_one, utc_now
+from annotruth.serve.store.rows import find_one, latest, utc_now
 from annotruth.serve.store.tables import Delivery, Webhook, delivery
 from annotruth.serve.worker.deliver import WAITS, SendingError, deliver_due, send
 
@@ -71,7 +71,7 @@ def alert(database, project, receiver):
 
 def deliveries(database, webhook):
     with database.connect() as connection:
-        return find(connection, Delivery, webhook=webhook.id, order=[delivery.c.id.desc()])[::-1]
+        return latest(connection, Delivery, webhook=webhook.id)[::-1]
 
 
 def test_alerts_are_signed_and_sent_once(database, alert, receiver):

@@ -27,8 +27,8 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     set_gold,
 )
-from annotruth.serve.store.rows import find, utc_now
-from annotruth.serve.store.tables import Alert, LabelEvent, alert
+from annotruth.serve.store.rows import latest, utc_now
+from annotruth.serve.store.tables import Alert, LabelEvent
 from annotruth.serve.worker import loop as loops
 from annotruth.serve.worker import project as projects
 from annotruth.serve.worker.loop import Loop, beat, only_worker, run
@@ -50,7 +50,7 @@ def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, po
         row = latest_snapshot(connection, project.id)
         histories = annotator_history(connection, project.id)
         hours = hourly_counts(connection, project.id)
-        alerts = find(connection, Alert, order=[alert.c.id.desc()], limit=10, project=project.id)
+        alerts = latest(connection, Alert, limit=10, project=project.id)
         deliveries = due_deliveries(connection, utc_now(), limit_per_webhook=10)
     assert row.summary["n_finished"] + row.summary["statuses"]["needs labels"] == 60
     assert 0.5 < row.summary["agreement"] < 1.0
@@ -64,10 +64,7 @@ def test_a_snapshot_has_figures_histories_hours_and_alerts(database, project, po
     with database.connect() as connection:
         assert hourly_counts(connection, project.id) == {now: 422}
         assert len(annotator_history(connection, project.id)) < 12  # few changed noticeably
-        assert (
-            len(find(connection, Alert, order=[alert.c.id.desc()], limit=10, project=project.id))
-            <= 2
-        )
+        assert len(latest(connection, Alert, limit=10, project=project.id)) <= 2
 
 
 def test_known_truths_are_used_as_soon_as_they_are_there(database, project, post, loop):

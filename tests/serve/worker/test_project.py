@@ -16,8 +16,8 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     snapshot_history,
 )
-from annotruth.serve.store.rows import find
-from annotruth.serve.store.tables import Alert, LabelEvent, alert
+from annotruth.serve.store.rows import latest
+from annotruth.serve.store.tables import Alert, LabelEvent
 from annotruth.serve.worker.loop import Loop
 from annotruth.serve.worker.project import is_quiet_refit_due, is_refit_due, retry_after
 from annotruth.serve.worker.publish import LastRefit, expected_end
@@ -200,11 +200,7 @@ def test_after_an_erasure_hours_and_alerts_are_not_repeated(
         with database.connect() as connection:
             return (
                 hourly_counts(connection, project.id),
-                len(
-                    find(
-                        connection, Alert, order=[alert.c.id.desc()], limit=1000, project=project.id
-                    )
-                ),
+                len(latest(connection, Alert, limit=1000, project=project.id)),
             )
 
     before = counts()

@@ -12,10 +12,11 @@ from markupsafe import Markup, escape
 from annotruth.analyses.advice.annotators import has_flags
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.notes import DISPUTED_RULE
+from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.over_time import TimeLine, draw_time_lines
+from annotruth.report.charts.panels import TimeLine, draw_time_lines
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
 from annotruth.report.render import Fact, Facts
@@ -23,6 +24,7 @@ from annotruth.serve.pages.frame import Frame, estimate, number, percent, render
 from annotruth.serve.pages.lists import category
 from annotruth.serve.pages.overview import MAX_POINTS
 from annotruth.serve.pages.tables import (
+    CODE,
     Column,
     LabelSnapshotTables,
     PagedTable,
@@ -83,12 +85,11 @@ def item_page(
     or deleted since, the latest first; ``leases`` are those who were given it and have not labelled it
     yet.
     """
-    code = None if tables is None else tables.item_code(item)
+    row = None if tables is None else tables.item(item)
     values: dict[str, Any] = {"waiting": "It is in no snapshot yet."}
-    if tables is not None and code is not None:
-        row = tables.items.slice(code, 1).to_pylist()[0]
+    if tables is not None and row is not None:
         values = {
-            "charts": [tables.charts.item(tables.fit.data.items[code].as_py())],
+            "charts": [tables.charts.item(tables.fit.data.items[row[CODE]].as_py())],
             "lead": row["why"],
             "facts": Facts(_item_facts(tables, row, gold, leases)),
         }
@@ -100,7 +101,7 @@ def item_page(
         content=_contents(content),
         section="labels",
         heading="Who said what",
-        table=_labels_of_item(frame, item, labels, tables, code),
+        table=_labels_of_item(frame, item, labels, tables, row),
         past=past,
         **values,
     )
@@ -161,7 +162,7 @@ def _labels_of_item(
     item: str,
     labels: Sequence[StoredEvent],
     tables: LabelSnapshotTables | None,
-    code: int | None,
+    row: Mapping[str, Any] | None,
 ) -> PagedTable:
     """Return the table of who said what, with what the snapshot says about it."""
     has_accuracy = tables is not None and tables.fit.accuracy is not None
@@ -174,7 +175,7 @@ def _labels_of_item(
         _SECONDS,
         _SUBMITTED,
     ]
-    said = {} if tables is None or code is None else _said(tables, code, name)
+    said = {} if tables is None or row is None else _said(tables, row[CODE], name)
     rows = []
     for event in labels[:MAX_LABELS]:
         known = dict(said.get(event.annotator, {}))
@@ -208,11 +209,10 @@ def ranked_item_page(
     frame: Frame, item: str, tables: RankTables | None, content: Mapping[str, Any] | None
 ) -> str:
     """Return the page of an item of a project of comparisons."""
-    code = None if tables is None else tables.item_code(item)
+    row = None if tables is None else tables.item(item)
     values: dict[str, Any] = {"under": "Item", "content": _contents(content)}
-    if tables is None or code is None:
+    if tables is None or row is None:
         return _page(frame, item, "items", waiting="It is in no snapshot yet.", **values)
-    row = tables.items.slice(code, 1).to_pylist()[0]
     votes = f"{row['won']:,} won, {row['lost']:,} lost, {row['tied']:,} tied"
     known: list[Fact] = [
         ("Rank", f"{row['rank']:,}", f"95% interval {row['rank_low']:,} to {row['rank_high']:,}"),
@@ -221,7 +221,7 @@ def ranked_item_page(
         ("Votes", f"{row['n_comparisons']:,}", votes),
     ]
     query = TableQuery(path=frame.address("item", id=item))
-    rows = _opponents(tables, code)
+    rows = _opponents(tables, row[CODE])
     table = PagedTable("Opponents", _OPPONENT_COLUMNS, rows[:MAX_OPPONENTS], query, len(rows))
     values |= {"facts": Facts(known), "section": "opponents", "heading": "Against whom, best first"}
     return _page(frame, item, "items", table=table, **values)
@@ -239,7 +239,7 @@ def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
         return np.bincount(as_left, minlength=n) + np.bincount(as_right, minlength=n)
 
     won, lost, tied = count(LEFT, RIGHT), count(RIGHT, LEFT), count(TIE, TIE)
-    rank, ids = tables.fit.ranking.rank, tables.items["item"]
+    rank, ids = tables.fit.ranking.rank, to_text(data.items)
     others = np.flatnonzero(won + lost + tied)
     others = others[np.argsort(rank[others], kind="stable")]
     columns = {"place": rank, "won": won, "lost": lost, "tied": tied}
@@ -265,10 +265,10 @@ def annotator_page(
     ``history`` is what past snapshots said about them, ``seconds`` the median time of their recent
     labels, and ``events`` returns their labels of some items, for the times.
     """
-    code = None if tables is None else tables.annotator_code(annotator)
-    if tables is None or code is None:
+    row = None if tables is None else tables.annotator(annotator)
+    if tables is None or row is None:
         return _page(frame, annotator, "annotators", waiting="They are in no snapshot yet.")
-    row = tables.annotators.slice(code, 1).to_pylist()[0]
+    code = row[CODE]
     charts = _history_charts(annotator, history, tables)
     if isinstance(tables, LabelSnapshotTables):
         charts.append(tables.charts.annotator(tables.fit.data.annotators[code].as_py()))
@@ -338,7 +338,7 @@ def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
 
 def _comparisons(tables: RankTables, code: int) -> pa.Table:
     """Return the comparisons of an annotator in the snapshot."""
-    data, ids = tables.fit.data, tables.items["item"]
+    data, ids = tables.fit.data, to_text(tables.fit.data.items)
     at = np.arange(data.annotator_ptr[code], data.annotator_ptr[code + 1])
     columns = {
         "left": ids.take(as_arrow(data.left[at])),
@@ -365,7 +365,7 @@ def _annotator_facts(
         rows.append((name.capitalize(), f"{row[name]:.2f}", note))
     if row.get("behavior"):
         rows.append(("Behavior", row["behavior"], ""))
-    rows.append((f"{frame.unit}s".capitalize(), f"{row['n_labels']:,}", ""))
+    rows.append((f"{frame.unit}s".capitalize(), f"{row[f'n_{frame.unit}s']:,}", ""))
     if row.get("matches") is not None:
         note = "of their labels are the recovered ones"
         rows.append(("Matches", percent(row["matches"]), note))

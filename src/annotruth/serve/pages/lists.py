@@ -34,7 +34,12 @@ FINISHED: AlertKind = "finished"
 """What chooses the pages of finished items, which is also their kind of alerts."""
 
 _MAX_ASKED = 12
-_DEFAULT_SORT = ("accuracy", "reliability", "n_labels")  # the first that the model estimates
+_DEFAULT_SORT = (
+    "accuracy",
+    "reliability",
+    "n_labels",
+    "n_comparisons",
+)  # the first that the model estimates
 
 
 _ALERT_COLUMNS = [
@@ -129,11 +134,11 @@ def annotators_page(
 
 def _annotator_columns(tables: SnapshotTables) -> list[Column]:
     """Return the columns of the table of annotators: what the model estimates."""
-    is_ranking = isinstance(tables, RankTables)
     readout = "right" if isinstance(tables, RankTables) else tables.fit.readout
     wanted = [
         Column("annotator", "Annotator"),
-        Column("n_labels", "Votes" if is_ranking else "Labels", right=True, rank=1),
+        Column("n_labels", "Labels", right=True, rank=1),
+        Column("n_comparisons", "Votes", right=True, rank=1),
         _headed("accuracy", tip=ACCURACY_TIPS[readout]),
         _headed("reliability"),
         Column("over_time", "Over time", "reliability in past snapshots", sorts=False, rank=1),

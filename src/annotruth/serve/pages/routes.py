@@ -50,8 +50,8 @@ from annotruth.serve.store.projects import (
     list_projects,
     snapshot_history,
 )
-from annotruth.serve.store.rows import count, find, rows_of
-from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, audit, event
+from annotruth.serve.store.rows import count, latest, rows_of
+from annotruth.serve.store.tables import Alert, AuditEntry, StoredEvent, alert, event
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
 from annotruth.serve.web.parameters import Admin, Reader, ServeContext, context_of
@@ -119,7 +119,7 @@ class Visit(NamedTuple):
         loaded, tables = context.snapshots.get(access.project.id), None
         if loaded is not None:
             make: Any = RankTables if access.project.kind == "comparisons" else LabelSnapshotTables
-            tables = loaded.keep("tables", lambda: make(loaded.fit, loaded.advice))
+            tables = loaded.keep("tables", lambda: make(loaded))
         return cls(context, frame_of(context, access, tables), tables, access.project.id)
 
     def waiting(self, title: str, tab: str) -> str:
@@ -212,7 +212,7 @@ def _annotators(request: Request, access: Reader) -> str:
 def _annotator(request: Request, access: Reader, id: str) -> str:
     visit = Visit.of(request, access)
     with visit.context.database.connect() as connection:
-        if visit.tables is None or visit.tables.annotator_code(id) is None:
+        if visit.tables is None or visit.tables.annotator(id) is None:
             _refuse_unknown(connection, visit.project, annotator=id)
 
         def events(items: Sequence[str]) -> dict[str, StoredEvent]:
@@ -244,7 +244,7 @@ def _item(request: Request, access: Reader, id: str) -> Response:
     visit = Visit.of(request, access)
     with visit.context.database.connect() as connection:
         content = get_content(connection, visit.project, id)
-        if content is None and (visit.tables is None or visit.tables.item_code(id) is None):
+        if content is None and (visit.tables is None or visit.tables.item(id) is None):
             _refuse_unknown(connection, visit.project, item=id)
         if visit.frame.is_ranking:
             ranked = visit.tables if isinstance(visit.tables, RankTables) else None
@@ -312,20 +312,19 @@ def _audit(request: Request, access: Admin) -> str:
     context, project = context_of(request), access.project.id
     frame = frame_of(context, access)
     query = TableQuery.parse(frame.address("audit"), request.query_params)
-    part: dict[str, Any] = {"order": [audit.c.seq.desc()], "limit": ROWS_PER_PAGE}
     with context.database.connect() as connection:
         total = count(connection, AuditEntry, project=project)
         query = query.within(total)
-        entries = find(connection, AuditEntry, offset=query.start, project=project, **part)
+        part = {"limit": ROWS_PER_PAGE, "offset": query.start}
+        entries = latest(connection, AuditEntry, project=project, **part)
     return lists.audit_page(frame, query, entries, total)
 
 
 def _latest_alerts(
     connection: Connection, project_id: int, kinds: Sequence[AlertKind], **options: Any
 ) -> list[Alert]:
-    order = [alert.c.id.desc()]
     of_kinds = alert.c.kind.in_(kinds)
-    return find(connection, Alert, of_kinds, order=order, project=project_id, **options)
+    return latest(connection, Alert, of_kinds, project=project_id, **options)
 
 
 def n_unseen(connection: Connection, project_id: int) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -61,6 +60,7 @@ _MAX_DAYS = 36_500
 
 _OUT_OF_DATE = "the form is out of date: load the page again and repeat"
 
+Form = Annotated[Mapping[str, str], Depends(form_of)]
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
@@ -70,50 +70,37 @@ async def _show_login() -> Response:
 
 
 @router.post("/login")
-async def _log_in(request: Request) -> Response:
-    context = context_of(request)
+def _log_in(request: Request, fields: Form) -> Response:
+    control = context_of(request).access
     check_same_origin(request)
-    text = (await form_of(request)).get("token", "").strip()
-    token = await run_in_threadpool(context.access.valid_token, text)
+    token = control.valid_token(fields.get("token", "").strip())
     if token is None:
-        context.access.check_login_rate(request)
+        control.check_login_rate(request)
         return HTMLResponse(login_page(wrong=True), 401)
     response = RedirectResponse(PROJECTS, 303)
-    context.access.give_cookie(response, await run_in_threadpool(context.access.log_in, token))
+    control.log_in(token, response)
     return response
 
 
 @router.post("/logout")
-async def _log_out(request: Request, access: Reader) -> Response:
-    response, control = RedirectResponse("/login", 303), context_of(request).access
-    if access.login is not None:
-        await run_in_threadpool(control.log_out, access.login)
-    control.remove_cookie(response)
+def _log_out(request: Request, access: Reader) -> Response:
+    response = RedirectResponse("/login", 303)
+    context_of(request).access.log_out(access.login, response)
     return response
 
 
 @router.post(PROJECTS)
-async def _create_project(request: Request, access: ServerAdmin) -> Response:
-    fields, context = await form_of(request), context_of(request)
+def _create_project(request: Request, access: ServerAdmin, fields: Form) -> Response:
     wanted = _checked(NewProject, {name: fields.get(name, "") for name in ("name", "kind")})
-
-    def create() -> None:
-        with context.administer(access.actor) as admin:
-            admin.create_project(wanted.name, wanted.kind)
-
-    await run_in_threadpool(create)
+    with context_of(request).administer(access.actor) as admin:
+        admin.create_project(wanted.name, wanted.kind)
     return RedirectResponse(Frame(project=wanted.name).address(), 303)
 
 
 @router.post(f"{PROJECTS}/{{project}}/alerts")
-async def _mark_alerts(request: Request, access: Writer) -> Response:
-    context = context_of(request)
-
-    def mark() -> None:
-        with context.database.begin() as connection:
-            change(connection, Alert, {"seen": True}, project=access.project.id, seen=False)
-
-    await run_in_threadpool(mark)
+def _mark_alerts(request: Request, access: Writer) -> Response:
+    with context_of(request).database.begin() as connection:
+        change(connection, Alert, {"seen": True}, project=access.project.id, seen=False)
     return RedirectResponse(Frame(project=access.project.name).address("alerts"), 303)
 
 
@@ -199,24 +186,19 @@ def _settings(context: ServeContext, access: Access, **more: Any) -> str:
 
 
 @router.post(f"{PROJECTS}/{{project}}/settings")
-async def _change_settings(request: Request, access: Admin) -> Response:
-    context, fields = context_of(request), await form_of(request)
-    change = _CHANGES.get(fields.get("do", ""))
+def _change_settings(request: Request, access: Admin, fields: Form) -> Response:
+    context, change = context_of(request), _CHANGES.get(fields.get("do", ""))
     if change is None:
         raise HTTPException(400, _OUT_OF_DATE)
-
-    def make() -> Response:
-        try:
-            with context.administer(access.actor) as admin:
-                secret = change(_Change(admin, access.project, fields))
-        except InputError as error:
-            return HTMLResponse(_settings(context, access, notice=str(error)), 422)
-        context.access.forget()
-        if secret is not None:  # it is shown once, and must not be in an address
-            return HTMLResponse(_settings(context, access, secret=secret))
-        return RedirectResponse(Frame(project=access.project.name).address("settings"), 303)
-
-    return await run_in_threadpool(make)
+    try:
+        with context.administer(access.actor) as admin:
+            secret = change(_Change(admin, access.project, fields))
+    except InputError as error:
+        return HTMLResponse(_settings(context, access, notice=str(error)), 422)
+    context.access.forget()
+    if secret is not None:  # it is shown once, and must not be in an address
+        return HTMLResponse(_settings(context, access, secret=secret))
+    return RedirectResponse(Frame(project=access.project.name).address("settings"), 303)
 
 
 def _save(change: _Change) -> None:

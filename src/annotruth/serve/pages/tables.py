@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
 import numpy as np
@@ -20,14 +20,14 @@ from annotruth.analyses.advice.advice import Advice
 from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import ACCURACY_COLUMNS
 from annotruth.models.result import Fit, RankFit
-from annotruth.observations.encode import to_text
+from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts, outcome_counts
 from annotruth.report.consensus import Consensus
+from annotruth.serve.web.results import LoadedSnapshot
 
 ROWS_PER_PAGE = 50
 
@@ -42,10 +42,19 @@ AnyAdvice = TypeVar("AnyAdvice", Advice, PairAdvice)
 
 @dataclass(frozen=True, eq=False)
 class _Tables(Generic[AnyFit, AnyAdvice]):
-    """The tables of a fit and of the advice drawn from it."""
+    """The tables of a snapshot as pages show them: ids are text, and each row has its code."""
 
-    fit: AnyFit
-    advice: AnyAdvice
+    loaded: LoadedSnapshot
+
+    @property
+    def fit(self) -> AnyFit:
+        """The fit."""
+        return cast("AnyFit", self.loaded.fit)
+
+    @property
+    def advice(self) -> AnyAdvice:
+        """The advice drawn from it."""
+        return cast("AnyAdvice", self.loaded.advice)
 
     @cached_property
     def items(self) -> pa.Table:
@@ -55,30 +64,16 @@ class _Tables(Generic[AnyFit, AnyAdvice]):
     @cached_property
     def annotators(self) -> pa.Table:
         """One row per annotator: reliability, behavior and verdict."""
-        fit, people = self.fit, self.advice.of_annotators
-        columns: dict[str, object] = {
-            "annotator": to_text(fit.data.annotators),
-            "n_labels": fit.data.labels_per_annotator,
-            "verdict": people.verdict.tolist(),
-            "ask": people.ask,
-            "reason": list(people.reason),
-            "information": people.information,
-        }
-        known = fit.annotator_values()
-        for name in (*ACCURACY_COLUMNS, "reliability", "low", "high"):
-            if name in known:
-                columns[name] = known[name]
-        if fit.behavior is not None:
-            columns["behavior"] = list(fit.behavior)
-        return _table(columns, fit.data.n_annotators)
+        table = self.loaded.annotators.table
+        return _with(table, annotator=to_text(table["annotator"]), code=np.arange(len(table)))
 
-    def item_code(self, item: str) -> int | None:
-        """Return the code of an item; None if it is not in the snapshot."""
-        return _place(self.items["item"], item)
+    def item(self, id_: str) -> dict[str, Any] | None:
+        """Return the row of an item; None if it is not in the snapshot."""
+        return _row(self.items, self.loaded.items.numbers.get(id_))
 
-    def annotator_code(self, annotator: str) -> int | None:
-        """Return the code of an annotator; None if they are not in the snapshot."""
-        return _place(self.annotators["annotator"], annotator)
+    def annotator(self, id_: str) -> dict[str, Any] | None:
+        """Return the row of an annotator; None if they are not in the snapshot."""
+        return _row(self.annotators, self.loaded.annotators.numbers.get(id_))
 
 
 class LabelSnapshotTables(_Tables[Fit, Advice]):
@@ -107,29 +102,16 @@ class LabelSnapshotTables(_Tables[Fit, Advice]):
     @cached_property
     def items(self) -> pa.Table:
         """One row per item: its results and whether it needs labels."""
-        fit, advice = self.fit, self.advice
-        columns: dict[str, object] = {
-            "item": to_text(fit.data.items),
-            "n_labels": fit.data.labels_per_item,
-            "status": advice.of_items.status.tolist(),
-            "add": advice.add,
-            "why": advice.of_items.why,
-            "gain": advice.of_items.gain,
-            "entropy": self.consensus.difficulty,
-        }
-        if fit.label is not None:
-            columns |= {"label": fit.label, "disputed": fit.disputed}
-        if fit.distribution is not None:
-            columns["confidence"] = fit.distribution.confidence()
-        if fit.expectation is not None:
-            columns["expectation"] = fit.expectation
-        return _table(columns, fit.data.n_items)
+        table = self.loaded.items.table
+        own: dict[str, Any] = {"entropy": self.consensus.difficulty, "code": np.arange(len(table))}
+        if self.fit.label is not None:
+            own["label"] = self.fit.label  # their order is that of the scale
+        return _with(table, item=to_text(table["item"]), **own)
 
     @cached_property
     def annotators(self) -> pa.Table:
         """One row per annotator: reliability, behavior, verdict, and matches with recovered labels."""
-        table = super().annotators
-        return table.append_column("matches", as_arrow(self.consensus.match_rate))
+        return _with(super().annotators, matches=self.consensus.match_rate)
 
     def labels_of_item(self, code: int) -> Codes:
         """Return the places of an item's labels in the fit."""
@@ -148,41 +130,29 @@ class RankTables(_Tables[RankFit, PairAdvice]):
     @cached_property
     def items(self) -> pa.Table:
         """One row per item: score, rank, wins and losses."""
-        fit = self.fit
-        low, high = fit.scores.interval.T
-        won, lost, tied = outcome_counts(fit)
-        columns: dict[str, object] = {
-            "item": to_text(fit.data.items),
-            "n_comparisons": fit.data.comparisons_per_item,
-            "score": fit.scores.mean,
-            "low": low,
-            "high": high,
-            "rank": fit.ranking.rank,
-            "rank_low": fit.ranking.low,
-            "rank_high": fit.ranking.high,
-            "p_best": fit.ranking.p_best,
-            "part": fit.part + 1,
-            "won": won,
-            "lost": lost,
-            "tied": tied,
-        }
-        return _table(columns, fit.data.n_items)
+        table = self.loaded.items.table
+        code = match_ids(table["item"].combine_chunks(), self.fit.data.items)
+        won, lost, tied = (each[code] for each in outcome_counts(self.fit))
+        own = {"won": won, "lost": lost, "tied": tied, "part": self.fit.part[code] + 1}
+        return _with(table, item=to_text(table["item"]), code=code, **own)
 
 
 SnapshotTables = LabelSnapshotTables | RankTables
 
 
-def _table(columns: dict[str, object], n_rows: int) -> pa.Table:
-    arrays = {
-        name: as_arrow(values) if isinstance(values, np.ndarray) else values
-        for name, values in columns.items()
-    }
-    return pa.table({**arrays, CODE: as_arrow(np.arange(n_rows))})
+def _with(table: pa.Table, **columns: Any) -> pa.Table:
+    """Return a table with further columns, or with others in the place of its own."""
+    for name, values in columns.items():
+        added = as_arrow(values) if isinstance(values, np.ndarray) else values
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, added)
+        else:
+            table = table.append_column(name, added)
+    return table
 
 
-def _place(ids: pa.ChunkedArray, wanted: str) -> int | None:
-    place = pc.index(ids, pa.scalar(wanted, ids.type)).as_py()
-    return None if place < 0 else int(place)
+def _row(table: pa.Table, number: int | None) -> dict[str, Any] | None:
+    return None if number is None else table.slice(number, 1).to_pylist()[0]
 
 
 class Column(NamedTuple):

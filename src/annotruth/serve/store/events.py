@@ -31,33 +31,9 @@ MAX_LABEL_LENGTH = 10_000
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 _APPEND_LOCK = 0x616E6E70
-_TIME = pa.timestamp("us", "UTC")
-_TABLE = pa.schema(
-    {
-        "seq": pa.int64(),
-        "item": pa.string(),
-        "other_item": pa.string(),
-        "annotator": pa.string(),
-        "label": pa.string(),
-        "started": _TIME,
-        "submitted": _TIME,
-    }
-)
-# What an event is inserted with, and PostgreSQL's types.
-_INSERTED = {
-    "project": "integer",
-    "source": "text",
-    "event_id": "text",
-    "annotation": "text",
-    "item": "text",
-    "other_item": "text",
-    "annotator": "text",
-    "label": "text",
-    "started": "bigint",
-    "submitted": "bigint",
-    "deleted": "boolean",
-    "received": "bigint",
-}
+_SAID = ["seq", "item", "other_item", "annotator", "label"]
+# What an event is inserted with: all but its number.
+_INSERTED = [each for each in event.columns if each.name != "seq"]
 
 # Pairs as a table, whose rows a database looks up in an index of events. The project is a column and
 # SQLite's rows are distinct, because SQLite would else look for each of the project's events in the
@@ -236,7 +212,7 @@ def _times(given: LabelEvent, received: datetime) -> tuple[datetime | None, date
 
 def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
     """Insert the rows whose event is not there yet; return their number."""
-    names = ", ".join(_INSERTED)
+    names = ", ".join(each.name for each in _INSERTED)
     once = "on conflict (project, source, event_id) do nothing"
     if connection.dialect.name == "sqlite":
         values = ", ".join("?" * len(_INSERTED))
@@ -244,12 +220,14 @@ def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         return connection.exec_driver_sql(insert, rows).rowcount
     lock_appends(connection)
     # One statement with a list per column: many rows at once, and their number is known.
-    columns = {
-        name: list(values) for name, values in zip(_INSERTED, zip(*rows, strict=True), strict=True)
+    lists = {
+        each.name: list(column)
+        for each, column in zip(_INSERTED, zip(*rows, strict=True), strict=True)
     }
-    arrays = ", ".join(f"cast(:{name} as {type_}[])" for name, type_ in _INSERTED.items())
+    types = [(each.name, each.type.compile(connection.dialect)) for each in _INSERTED]
+    arrays = ", ".join(f"cast(:{name} as {type_}[])" for name, type_ in types)
     insert = f"insert into event ({names}) select * from unnest({arrays}) {once}"
-    return connection.execute(text(insert), columns).rowcount
+    return connection.execute(text(insert), lists).rowcount
 
 
 def lock_appends(connection: Connection) -> None:
@@ -373,11 +351,10 @@ def _current(
 
 
 def current_table(connection: Connection, project_id: int) -> pa.Table:
-    """Return all current labels as an Arrow table, in order of ``seq``."""
-    needed = [*_TABLE.names, "source", "annotation", "deleted"]
+    """Return who said what in all current labels as an Arrow table, in order of ``seq``."""
+    needed = [*_SAID, "source", "annotation", "submitted", "deleted"]
     events = read_events(connection, needed, event.c.project == project_id)
-    current = keep_current(events, _kind_of(connection, project_id))
-    return current.select(_TABLE.names).cast(_TABLE)
+    return keep_current(events, _kind_of(connection, project_id)).select(_SAID)
 
 
 class AnnotationState(NamedTuple):

@@ -21,6 +21,7 @@ from annotruth.serve.store.rows import (
     count,
     find,
     find_one,
+    latest,
     put,
     rows_of,
 )
@@ -29,7 +30,6 @@ from annotruth.serve.store.tables import (
     AnnotatorHistory,
     ContentRow,
     Delivery,
-    DeliveryStatus,
     GoldRow,
     HourlyCount,
     Lease,
@@ -55,7 +55,6 @@ _NAME = re.compile(r"[a-z0-9-]{1,60}")
 _MAX_ERROR = 500
 
 _KEPT = 2  # a reader may still load the last but one
-_LATEST_FIRST = (snapshot.c.version.desc(),)
 
 
 def create_project(
@@ -273,9 +272,7 @@ def snapshot_history(
 ) -> list[Snapshot]:
     """Return the snapshots after a version, oldest first; with a limit, the latest of them."""
     is_later = snapshot.c.version > since
-    return find(
-        connection, Snapshot, is_later, order=_LATEST_FIRST, limit=limit, project=project_id
-    )[::-1]
+    return latest(connection, Snapshot, is_later, limit=limit, project=project_id)[::-1]
 
 
 def remove_old_snapshots(connection: Connection, data_dir: Path, project_id: int) -> None:
@@ -300,10 +297,7 @@ def remove_orphans(connection: Connection, data_dir: Path) -> None:
 
 def _saved(connection: Connection, project_id: int, limit: int) -> list[Snapshot]:
     """Return the latest snapshots whose folders are there, the last first."""
-    has_folder = snapshot.c.folder != ""
-    return find(
-        connection, Snapshot, has_folder, order=_LATEST_FIRST, limit=limit, project=project_id
-    )
+    return latest(connection, Snapshot, snapshot.c.folder != "", limit=limit, project=project_id)
 
 
 def annotator_history(
@@ -332,13 +326,6 @@ def latest_annotator_history(
         & (history.c.project == project_id),
     )
     return {row.annotator: row for row in rows_of(connection, AnnotatorHistory, query)}
-
-
-def set_hourly_counts(
-    connection: Connection, project_id: int, counts: Mapping[datetime, int]
-) -> None:
-    """Store the number of labels of some hours, each given by its first moment."""
-    put(connection, [HourlyCount(project_id, hour, number) for hour, number in counts.items()])
 
 
 def hourly_counts(
@@ -404,24 +391,8 @@ def due_deliveries(
 
 def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict[int, Delivery]:
     """Return the last delivery of each webhook that has one, by the webhook's number."""
-    latest_first = [delivery.c.id.desc()]
     return {
         each.id: last
         for each in webhooks
-        for last in find(connection, Delivery, webhook=each.id, order=latest_first, limit=1)
+        for last in latest(connection, Delivery, webhook=each.id, limit=1)
     }
-
-
-def note_attempt(
-    connection: Connection,
-    attempted: Delivery,
-    status: DeliveryStatus,
-    *,
-    next_attempt: datetime | None = None,
-    error: str = "",
-) -> None:
-    """Store the outcome of an attempt to deliver, and when to try again."""
-    values: dict[str, Any] = {"status": status, "last_error": error}
-    values["next_attempt"] = next_attempt or attempted.next_attempt
-    values["attempts"] = attempted.attempts + 1
-    change(connection, Delivery, values, id=attempted.id)

@@ -178,6 +178,19 @@ def find(
     return rows_of(connection, row, ordered.limit(limit).offset(offset))
 
 
+def latest(
+    connection: Connection,
+    row: type[Row],
+    *conditions: ColumnElement[bool],
+    limit: int | None = None,
+    offset: int = 0,
+    **equal: Any,
+) -> list[Row]:
+    """Return rows as `find` does, in descending order of the key."""
+    keys: Any = [each.desc() for each in table_of(row).primary_key]
+    return find(connection, row, *conditions, order=keys, limit=limit, offset=offset, **equal)
+
+
 def rows_of(connection: Connection, row: type[Row], query: Select[Any]) -> list[Row]:
     """Return the rows of a query of all columns."""
     make: Any = row

@@ -6,13 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from sqlalchemy import text
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse
 
 from annotruth.serve.administration import list_tokens
 from annotruth.serve.hooks.platforms import check_settings, public_settings
 from annotruth.serve.pages.overview import api_page
-from annotruth.serve.store import tables
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
@@ -22,14 +20,16 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     list_projects,
 )
-from annotruth.serve.store.rows import change, find
+from annotruth.serve.store.rows import change, find, latest
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
+from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
     Admin,
     Context,
     Limit,
     Number,
     Reader,
+    ServeContext,
     ServerAdmin,
     ServerReader,
     Start,
@@ -123,12 +123,7 @@ def alerts(
     context: Context, access: Reader, start: Start = 0, limit: Limit = 100
 ) -> list[dict[str, Any]]:
     """Return the latest alerts, the last first."""
-    latest_first, project = [tables.alert.c.id.desc()], access.project.id
-    with context.database.connect() as connection:
-        found = find(
-            connection, Alert, order=latest_first, limit=limit, offset=start, project=project
-        )
-    return [without(each, "project") for each in found]
+    return _latest(context, access, Alert, start, limit)
 
 
 @alert_router.post("/projects/{project}/alerts/seen", status_code=204)
@@ -144,11 +139,14 @@ def audit(
     context: Context, access: Admin, start: Start = 0, limit: Limit = 100
 ) -> list[dict[str, Any]]:
     """Return who changed what, the last first."""
-    latest_first, project = [tables.audit.c.seq.desc()], access.project.id
+    return _latest(context, access, AuditEntry, start, limit)
+
+
+def _latest(
+    context: ServeContext, access: Access, row: type[Any], start: int, limit: int
+) -> list[dict[str, Any]]:
     with context.database.connect() as connection:
-        found = find(
-            connection, AuditEntry, order=latest_first, limit=limit, offset=start, project=project
-        )
+        found = latest(connection, row, limit=limit, offset=start, project=access.project.id)
     return [without(each, "project") for each in found]
 
 
@@ -269,15 +267,11 @@ def revoke_any(token_id: str, context: Context, access: ServerAdmin) -> Response
 
 
 @router.get("/healthz")
-async def healthz(context: Context) -> Response:
+def healthz(context: Context) -> Response:
     """Return whether the server works and the database answers."""
-
-    def ask() -> None:
+    try:
         with context.database.connect() as connection:
             connection.execute(text("select 1"))
-
-    try:
-        await run_in_threadpool(ask)
     except DatabaseUnavailableError as error:
         return JSONResponse({"status": error.public_reason}, 503)
     return JSONResponse({"status": "ok"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Query
+from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
@@ -20,6 +21,7 @@ from annotruth.serve.store.rows import find_one, utc_now
 from annotruth.serve.store.tables import Snapshot, StoredEvent
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
+    MAX_INTEGER,
     Context,
     Limit,
     Reader,
@@ -29,20 +31,27 @@ from annotruth.serve.web.parameters import (
     Writer,
     make_router,
 )
-from annotruth.serve.web.results import (
-    Order,
-    TableName,
-    row_of,
-    rows_of,
-    table_part,
-    to_rows,
-    without,
-)
+from annotruth.serve.web.results import Order, TableName, to_rows, without
 
 router, queue_router, live_router = map(make_router, ("results", "queue", "live"))
 
-Sort = Annotated[str | None, Query(max_length=200, description="A column of the rows.")]
-Status = Annotated[str | None, Query(max_length=100)]
+
+class _Part(BaseModel):
+    """Which rows of a table are asked for, and in which order."""
+
+    sort: str | None = Field(None, max_length=200, description="A column of the rows.")
+    order: Order = "asc"
+    start: int = Field(0, alias="cursor", ge=0, le=MAX_INTEGER)
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class _ItemsPart(_Part):
+    status: str | None = Field(None, max_length=100)
+
+
+class _AnnotatorsPart(_Part):
+    verdict: str | None = Field(None, max_length=100)
+
 
 Person = Annotated[str, Query(min_length=1, max_length=512)]
 
@@ -52,56 +61,35 @@ _SHOWN = ("item", "annotator", "label", "submitted", "source", "other_item")
 
 
 @router.get("/projects/{project}/items")
-def items(
-    context: Context,
-    access: Reader,
-    *,
-    sort: Sort = None,
-    order: Order = "asc",
-    status: Status = None,
-    start: Start = 0,
-    limit: Limit = 100,
-) -> dict[str, Any]:
+def items(context: Context, access: Reader, part: Annotated[_ItemsPart, Query()]) -> dict[str, Any]:
     """Return items with their label, confidence and status; ``next`` is the next ``cursor``."""
-    return _part(context, access, "items", sort, order, status, start, limit)
+    return _part(context, access, "items", part, part.status)
 
 
 @router.get("/projects/{project}/annotators")
 def annotators(
-    context: Context,
-    access: Reader,
-    *,
-    sort: Sort = None,
-    order: Order = "asc",
-    verdict: Status = None,
-    start: Start = 0,
-    limit: Limit = 100,
+    context: Context, access: Reader, part: Annotated[_AnnotatorsPart, Query()]
 ) -> dict[str, Any]:
     """Return annotators with their reliability, behavior and verdict."""
-    return _part(context, access, "annotators", sort, order, verdict, start, limit)
+    return _part(context, access, "annotators", part, part.verdict)
 
 
 def _part(
-    context: ServeContext,
-    access: Access,
-    name: TableName,
-    sort: str | None,
-    order: Order,
-    status: str | None,
-    start: int,
-    limit: int,
+    context: ServeContext, access: Access, name: TableName, part: _Part, status: str | None
 ) -> dict[str, Any]:
     loaded = context.snapshots.get(access.project.id)
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
-    return table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
+    table = loaded.items if name == "items" else loaded.annotators
+    rows = table.part(part.sort, part.order, status, part.start, part.limit)
+    return {"version": loaded.version, **rows}
 
 
 @router.get("/projects/{project}/items/{item:path}")
 def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
     """Return an item: its result, its content, its known truth, and who gave which label."""
     loaded = context.snapshots.get(access.project.id)
-    result = None if loaded is None else row_of(loaded, "items", item)
+    result = None if loaded is None else loaded.items.row(item)
     with context.database.connect() as connection:
         labels = _labels(connection, access.project.id, item=item)
         content = get_content(connection, access.project.id, item)
@@ -122,7 +110,7 @@ def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
 def annotator(annotator: str, context: Context, access: Reader) -> dict[str, Any]:
     """Return an annotator: result, traits, what earlier snapshots said, and the latest labels."""
     loaded = context.snapshots.get(access.project.id)
-    result = None if loaded is None else row_of(loaded, "annotators", annotator)
+    result = None if loaded is None else loaded.annotators.row(annotator)
     with context.database.connect() as connection:
         labels = _labels(connection, access.project.id, annotator=annotator)
         history = annotator_history(connection, access.project.id, annotator)
@@ -185,7 +173,7 @@ def changes(
     latest = {each.annotator: each for each in history if since < each.version <= loaded.version}
     return {
         "version": loaded.version,
-        "items": rows_of(loaded, "items", ids[start : start + limit]),
+        "items": loaded.items.rows(ids[start : start + limit]),
         "annotators": [without(each, "project") for each in latest.values()],
         "next": start + limit if start + limit < len(ids) else None,
     }
@@ -211,7 +199,7 @@ def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]
     project = access.project
     given = context.queue.next_task(project, annotator, utc_now())
     loaded = context.snapshots.get(project.id)
-    person = None if loaded is None else row_of(loaded, "annotators", annotator)
+    person = None if loaded is None else loaded.annotators.row(annotator)
     advice = None if person is None else {name: person.get(name) for name in _ADVICE}
     if given is None:
         return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}

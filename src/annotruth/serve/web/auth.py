@@ -177,27 +177,21 @@ class AccessControl:
         if wait := self._failures.wait(_address(request)):
             raise too_many(wait)
 
-    def log_in(self, token: Token) -> Login:
-        """Start a login."""
+    def log_in(self, token: Token, response: Response) -> None:
+        """Start a login, and give its cookie to the browser."""
         login, now = Login(secrets.token_urlsafe(32)), datetime.now(UTC)
         expires = now + timedelta(seconds=self._login_seconds)
         with self._database.begin() as connection:
             start_login(connection, login.secret, token.id, now, expires)
-        return login
-
-    def log_out(self, login: Login) -> None:
-        """End a login: its cookie is not taken any more."""
-        with self._database.begin() as connection:
-            end_login(connection, login.secret)
-        self._tokens.clear()
-
-    def give_cookie(self, response: Response, login: Login) -> None:
-        """Give a login to a browser."""
         seconds = int(self._login_seconds)
         response.set_cookie(self.cookie, login.secret, max_age=seconds, **self._cookie_options)
 
-    def remove_cookie(self, response: Response) -> None:
-        """Remove the cookie of a login."""
+    def log_out(self, login: Login | None, response: Response) -> None:
+        """End a login: its cookie is removed, and not taken any more."""
+        if login is not None:
+            with self._database.begin() as connection:
+                end_login(connection, login.secret)
+            self._tokens.clear()
         response.delete_cookie(self.cookie, **self._cookie_options)
 
     def _look_up(self, header: str | None, login: Login | None) -> Token | None:

@@ -36,7 +36,8 @@ PREFIX = "/api/v1"
 _JSON_TYPE = "application/json"
 _REFERENCE = "#/components/schemas/{model}"
 _MAX_SEQ = 2**63 - 1  # of the columns of both databases that number events
-_MAX_INTEGER = 2**31 - 1  # of all others
+MAX_INTEGER = 2**31 - 1
+"""The largest number of all other columns."""
 
 Sent = TypeVar("Sent", bound=BaseModel)
 _DOCUMENTED: dict[type[BaseModel], None] = {}
@@ -106,9 +107,9 @@ ServerReader = Annotated[Access, Depends(require("read", all_projects=True))]
 ServerAdmin = Annotated[Access, Depends(require("admin", all_projects=True))]
 
 Since = Annotated[int, Query(ge=0, le=_MAX_SEQ)]
-SinceVersion = Annotated[int, Query(alias="since", ge=0, le=_MAX_INTEGER)]
-Start = Annotated[int, Query(alias="cursor", ge=0, le=_MAX_INTEGER)]
-Number = Annotated[int, Path(ge=1, le=_MAX_INTEGER)]
+SinceVersion = Annotated[int, Query(alias="since", ge=0, le=MAX_INTEGER)]
+Start = Annotated[int, Query(alias="cursor", ge=0, le=MAX_INTEGER)]
+Number = Annotated[int, Path(ge=1, le=MAX_INTEGER)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 ERRORS: dict[int | str, dict[str, Any]] = {

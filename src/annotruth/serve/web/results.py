@@ -13,9 +13,10 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -28,6 +29,7 @@ from starlette.concurrency import run_in_threadpool
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs
 from annotruth.errors import AnnotruthError, InputError, listed, shown
+from annotruth.kernels.arrays import Codes
 from annotruth.models.result import Fit
 from annotruth.models.storage import load_fit
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
@@ -47,9 +49,6 @@ Value = TypeVar("Value")
 TableName = Literal["items", "annotators"]
 Order = Literal["asc", "desc"]
 
-_ID = {"items": "item", "annotators": "annotator"}
-
-
 POLL_SECONDS = 1.0
 """How often the database is asked for changes of a project that somebody listens to."""
 
@@ -63,8 +62,71 @@ MAX_LISTENERS = 500
 
 
 @dataclass(frozen=True, eq=False)
+class ResultTable:
+    """The items or the annotators of a snapshot, with the advice on each: one row per id."""
+
+    name: TableName
+    table: pa.Table
+    _orders: dict[tuple[str, Order], Codes] = field(default_factory=dict)
+
+    @classmethod
+    def join(cls, name: TableName, result: pa.Table, advice: pa.Table | None) -> ResultTable:
+        """Return the rows of a fit's table with the further columns of the advice, if there is any."""
+        if advice is not None:
+            for column in advice.column_names:
+                if column not in result.column_names:
+                    result = result.append_column(column, advice[column])
+        return cls(name, result)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of the row of each id."""
+        ids = self.table[self.name.removesuffix("s")].to_pylist()
+        return {str(each): row for row, each in enumerate(ids)}
+
+    def row(self, id_: str) -> dict[str, Any] | None:
+        """Return the row of an item or an annotator; None if the snapshot has none."""
+        return next(iter(self.rows([id_])), None)
+
+    def rows(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the rows of those ids that the snapshot has."""
+        rows = [self.numbers[each] for each in ids if each in self.numbers]
+        return to_rows(self.table.take(pa.array(rows, pa.int64())))
+
+    def part(
+        self, sort: str | None, order: Order, status: str | None, start: int, limit: int
+    ) -> dict[str, Any]:
+        """Return some rows, sorted by a column, those with a status or verdict alone.
+
+        Beside them: how many rows there are in all, and where the next part starts, if any.
+        """
+        rows = self._sorted(sort, order)
+        if status is not None:
+            column = "status" if self.name == "items" else "verdict"
+            if column not in self.table.column_names:
+                raise InputError(f"these {self.name} have no {column}: leave it out")
+            has_status = pc.fill_null(pc.equal(self.table[column], status), False).to_numpy()
+            rows = rows[has_status[rows]]
+        end = start + limit
+        chosen = to_rows(self.table.take(pa.array(rows[start:end])))
+        return {"total": len(rows), self.name: chosen, "next": end if end < len(rows) else None}
+
+    def _sorted(self, sort: str | None, order: Order) -> Codes:
+        names = self.table.column_names
+        if sort is None:
+            return np.arange(len(self.table))
+        if sort not in names:
+            raise InputError(f"sort by {shown(sort)}: choose one of {listed(names, 40)}")
+        if (sort, order) not in self._orders:
+            keys = [(sort, "descending" if order == "desc" else "ascending")]
+            rows = pc.sort_indices(self.table, keys).to_numpy()
+            self._orders[sort, order] = rows.astype(np.int64)
+        return self._orders[sort, order]
+
+
+@dataclass(frozen=True, eq=False)
 class LoadedSnapshot:
-    """A snapshot, its fit and the advice drawn from it."""
+    """A snapshot, its fit, the advice drawn from it, and their tables, which are made once."""
 
     row: Snapshot
     fit: Fit[Any]
@@ -76,8 +138,20 @@ class LoadedSnapshot:
         """The number of the snapshot."""
         return self.row.version
 
+    @cached_property
+    def items(self) -> ResultTable:
+        """The items; those of a ranking have no advice, which is on pairs."""
+        of_items = self.advice.item_table() if isinstance(self.advice, Advice) else None
+        return ResultTable.join("items", self.fit.item_table(), of_items)
+
+    @cached_property
+    def annotators(self) -> ResultTable:
+        """The annotators."""
+        people = self.advice.annotator_table()
+        return ResultTable.join("annotators", self.fit.annotator_table(), people)
+
     def keep(self, name: str, make: Callable[[], Value]) -> Value:
-        """Return what ``make`` returns, which is made once per snapshot; such as a sorted table."""
+        """Return what ``make`` returns, which is made once per snapshot."""
         if name not in self.kept:
             self.kept[name] = make()
         value: Value = self.kept[name]
@@ -168,98 +242,6 @@ class SnapshotCache:
                     row, fit, advise_pairs(fit) if fit.kind == "comparisons" else advise(fit)
                 )
         raise AssertionError("unreachable")
-
-
-def result_table(loaded: LoadedSnapshot, name: TableName) -> pa.Table:
-    """Return the items or the annotators of a snapshot, with the advice on each."""
-    return loaded.keep(name, lambda: _make_table(loaded, name))
-
-
-def _make_table(loaded: LoadedSnapshot, name: TableName) -> pa.Table:
-    fit, advice = loaded.fit, loaded.advice
-    table: pa.Table = getattr(fit, "item_table" if name == "items" else "annotator_table")()
-    if name == "annotators":
-        more = advice.annotator_table()
-    elif hasattr(advice, "item_table"):
-        more = advice.item_table()
-    else:  # of comparisons, pairs are advised on
-        return table
-    for column in more.column_names:
-        if column not in table.column_names:
-            table = table.append_column(column, more[column])
-    return table
-
-
-def table_part(
-    loaded: LoadedSnapshot,
-    name: TableName,
-    *,
-    sort: str | None = None,
-    order: Order = "asc",
-    status: str | None = None,
-    start: int = 0,
-    limit: int = 100,
-) -> dict[str, Any]:
-    """Return some rows of a table, sorted by a column, those with a status or verdict alone.
-
-    Beside them: the version, how many rows there are in all, and where the next part starts, if any.
-    """
-    table = result_table(loaded, name)
-    rows = _sorted_rows(loaded, name, sort, order)
-    if status is not None:
-        column = "status" if name == "items" else "verdict"
-        if column not in table.column_names:
-            raise InputError(f"these {name} have no {column}: leave it out")
-        has_status = pc.fill_null(pc.equal(table[column], status), False).to_numpy()
-        rows = rows[has_status[rows]]
-    chosen = table.take(pa.array(rows[start : start + limit]))
-    end = start + limit
-    next_start = end if end < len(rows) else None
-    return {
-        "version": loaded.version,
-        "total": len(rows),
-        name: to_rows(chosen),
-        "next": next_start,
-    }
-
-
-def _sorted_rows(
-    loaded: LoadedSnapshot, name: TableName, sort: str | None, order: Order
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    table = result_table(loaded, name)
-    if sort is None:
-        return np.arange(len(table))
-    if sort not in table.column_names:
-        raise InputError(f"sort by {shown(sort)}: choose one of {listed(table.column_names, 40)}")
-    keys = [(sort, "descending" if order == "desc" else "ascending")]
-    return loaded.keep(
-        f"{name} by {sort} {order}",
-        lambda: pc.sort_indices(table, keys).to_numpy().astype(np.int64),
-    )
-
-
-def row_of(loaded: LoadedSnapshot, name: TableName, id_: str) -> dict[str, Any] | None:
-    """Return the row of an item or an annotator; None if the snapshot has none."""
-    table = result_table(loaded, name)
-    row = row_numbers(loaded, name).get(id_)
-    return None if row is None else to_rows(table.slice(row, 1))[0]
-
-
-def rows_of(loaded: LoadedSnapshot, name: TableName, ids: list[str]) -> list[dict[str, Any]]:
-    """Return the rows of those ids that the snapshot has."""
-    numbers = row_numbers(loaded, name)
-    rows = [numbers[each] for each in ids if each in numbers]
-    return to_rows(result_table(loaded, name).take(pa.array(rows, pa.int64())))
-
-
-def row_numbers(loaded: LoadedSnapshot, name: TableName) -> dict[str, int]:
-    """Return the number of the row of each item or annotator."""
-
-    def make() -> dict[str, int]:
-        ids = result_table(loaded, name)[_ID[name]].to_pylist()
-        return {str(each): row for row, each in enumerate(ids)}
-
-    return loaded.keep(f"row numbers of {name}", make)
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:

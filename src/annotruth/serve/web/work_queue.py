@@ -31,7 +31,7 @@ from annotruth.serve.store.projects import (
 )
 from annotruth.serve.store.rows import remove
 from annotruth.serve.store.tables import Lease, Project, StoredEvent
-from annotruth.serve.web.results import LoadedSnapshot, SnapshotCache, result_table, row_numbers
+from annotruth.serve.web.results import LoadedSnapshot, SnapshotCache
 
 LABELS_PER_ITEM = 3
 """How many labels each item gets before it is fitted, unless the project says otherwise."""
@@ -174,7 +174,7 @@ def _refresh(
         queue.unseen, queue.content_read = {}, 0.0
         queue.done_by.clear()
         queue.annotations.clear()
-    fitted = {} if loaded is None else row_numbers(loaded, "items")
+    fitted = {} if loaded is None else loaded.items.numbers
     places = int(project.settings.get("labels_per_item") or LABELS_PER_ITEM)
     if time.monotonic() - queue.content_read > _CONTENT_SECONDS or not queue.content_read:
         queue.content_read = time.monotonic()
@@ -221,7 +221,7 @@ def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
         return wanted
     rows = np.flatnonzero(advice.add)
     rows = rows[np.argsort(-advice.of_items.gain[rows], kind="stable")]
-    ids = result_table(loaded, "items")["item"].take(rows).to_pylist()
+    ids = loaded.items.table["item"].take(rows).to_pylist()
     return {
         str(item): _Wanted(LabelTask(str(item)), places)
         for item, places in zip(ids, advice.add[rows].tolist(), strict=True)
@@ -230,7 +230,7 @@ def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
 
 def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
     """Return the keys of the tasks that an annotator did before the snapshot."""
-    person = None if loaded is None else row_numbers(loaded, "annotators").get(annotator)
+    person = None if loaded is None else loaded.annotators.numbers.get(annotator)
     if loaded is None or person is None:
         return set()
     fit = loaded.fit

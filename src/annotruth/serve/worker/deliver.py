@@ -25,7 +25,7 @@ from annotruth.errors import AnnotruthError, one_line, shorten
 from annotruth.serve.hooks.message import sign
 from annotruth.serve.outgoing import PORTS, PrivateAddressError, allowed_addresses, check_url
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.projects import due_deliveries, note_attempt
+from annotruth.serve.store.projects import due_deliveries
 from annotruth.serve.store.rows import change, find_one, utc_now
 from annotruth.serve.store.tables import Alert, Delivery, Webhook
 
@@ -201,16 +201,17 @@ def _note(
     database: Database, webhook: Webhook, delivery: Delivery, error: AnnotruthError | None
 ) -> None:
     """Store the outcome of an attempt; a server that says the URL is gone switches the webhook off."""
+    noted: dict[str, Any] = {"attempts": delivery.attempts + 1, "status": "delivered"}
+    noted["last_error"] = "" if error is None else str(error)
     with database.begin() as connection:
-        if error is None:
-            note_attempt(connection, delivery, "delivered")
-            return
-        is_gone = isinstance(error, SendingError) and error.status == _GONE
-        if is_gone:
-            change(connection, Webhook, {"active": False}, project=webhook.project, id=webhook.id)
-        if is_gone or delivery.attempts >= len(WAITS):
-            note_attempt(connection, delivery, "failed", error=str(error))
-        else:
-            later = utc_now() + WAITS[delivery.attempts]
-            note_attempt(connection, delivery, "waiting", next_attempt=later, error=str(error))
-    _LOGGER.warning("webhook %d, alert %d: %s", webhook.id, delivery.alert, error)
+        if error is not None:
+            _LOGGER.warning("webhook %d, alert %d: %s", webhook.id, delivery.alert, error)
+            is_gone = isinstance(error, SendingError) and error.status == _GONE
+            if is_gone:
+                change(connection, Webhook, {"active": False}, id=webhook.id)
+            if is_gone or delivery.attempts >= len(WAITS):
+                noted["status"] = "failed"
+            else:
+                later = utc_now() + WAITS[delivery.attempts]
+                noted |= {"status": "waiting", "next_attempt": later}
+        change(connection, Delivery, noted, id=delivery.id)

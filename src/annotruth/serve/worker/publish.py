@@ -31,11 +31,17 @@ from annotruth.serve.store.projects import (
     hourly_counts,
     next_version,
     remove_old_snapshots,
-    set_hourly_counts,
     snapshots_folder,
 )
 from annotruth.serve.store.rows import add_all, from_microseconds, put, utc_now
-from annotruth.serve.store.tables import AnnotatorHistory, Project, Snapshot, WorkerState, event
+from annotruth.serve.store.tables import (
+    AnnotatorHistory,
+    HourlyCount,
+    Project,
+    Snapshot,
+    WorkerState,
+    event,
+)
 from annotruth.serve.worker.alerting import Alerted, find_alerts
 from annotruth.serve.worker.fitting import AnyFit, CurrentFit
 
@@ -265,7 +271,7 @@ def publish(
         is_added = add_snapshot(connection, snapshot, project)
         if is_added:
             add_all(connection, rows)
-            set_hourly_counts(connection, project.id, {hour: per_hour[hour] for hour in new_hours})
+            put(connection, [HourlyCount(project.id, hour, per_hour[hour]) for hour in new_hours])
             for each in alerts if alerted is not None else ():
                 add_alert(connection, project.id, *each, created=now)
             put(connection, [WorkerState(project.id, last, now)])
