@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.lines import LineAxes, line_chart
+from annotruth.report.charts.panels import LineAxes, line_chart
 from benchmarks import machine, peerannot
 
 N_ITER = 10  # of every model, so that the work is equal

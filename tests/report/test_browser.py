@@ -9,7 +9,7 @@ import pytest
 from tests.keyboard import walk
 
 import annotruth as at
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -440,8 +440,8 @@ def test_print_shows_the_first_rows_and_says_how_many_there_are(crowd, report, r
 
 def test_items_that_do_not_fit_are_left_out_with_a_note(tmp_path, crowd, read):
     path = tmp_path / "small.html"
-    (packed,) = re.findall(r'id="data">([^<]*)<', report_page(crowd))
-    path.write_text(report_page(crowd, max_bytes=int(0.9 * len(packed.split("\n")[0]))))
+    (packed,) = re.findall(r'id="data">([^<]*)<', make_report(crowd).html())
+    path.write_text(make_report(crowd, max_bytes=int(0.9 * len(packed.split("\n")[0]))).html())
     reader = read(path)
     kept = int(reader.count("items").split(" of ")[0])
     assert 1 <= kept < 60

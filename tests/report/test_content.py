@@ -13,7 +13,7 @@ import pytest
 import annotruth as at
 from annotruth.report import content as content_module
 from annotruth.report.content import MAX_TEXT, content_type
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 
 
 def png(width=4, height=3):
@@ -88,7 +88,7 @@ def policy(text):
 
 
 def test_the_policy_is_widened_only_by_what_is_there():
-    plain = policy(report_page(at.fit(labels_with(["text", "more text"]), "majority")))
+    plain = policy(make_report(at.fit(labels_with(["text", "more text"]), "majority")).html())
     assert "img-src data:;" in plain
     assert "media-src" not in plain
     assert plain.startswith("default-src 'none'; ")
@@ -97,7 +97,7 @@ def test_the_policy_is_widened_only_by_what_is_there():
         ("http://example.com/a.mp4", "media-src http:;"),
         ("a/b.png", "img-src data: 'self' file:;"),
     ):
-        widened = policy(report_page(at.fit(labels_with([value, "text"]), "majority")))
+        widened = policy(make_report(at.fit(labels_with([value, "text"]), "majority")).html())
         assert directive in widened
         assert ("media-src" in widened) == ("mp4" in value)
         assert "script-src 'sha256-" in widened
@@ -121,7 +121,7 @@ def test_files_are_embedded_on_request(tmp_path, monkeypatch):
 
 
 def test_long_texts_are_cut():
-    text = report_page(at.fit(labels_with(["x" * (MAX_TEXT + 5), "short"]), "majority"))
+    text = make_report(at.fit(labels_with(["x" * (MAX_TEXT + 5), "short"]), "majority")).html()
     assert len(text) < 300_000
     assert (
         at.fit(labels_with(["x" * 9000]), "majority").data.covariates.items["what"][0].as_py()

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from annotruth.report.charts.lines import LineAxes, line_chart
+from annotruth.report.charts.panels import LineAxes, line_chart
 
 ROWS = [
     {"panel": panel, "series": series, "x": x, "y": 1.0 + x, "low": x, "high": x + 2.0}

@@ -16,7 +16,7 @@ from annotruth.errors import OutputError
 from annotruth.models.registry import MODELS
 from annotruth.observations import Scale
 from annotruth.report.charts.chart import THEMES, category_colors, color_indices
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 
 ROWS = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
 
@@ -33,7 +33,7 @@ def columns(table):
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_has_a_report(model):
     fit = at.fit(ROWS, model)
-    page = report_page(fit)
+    page = make_report(fit).html()
     data = unpacked(page)
     people, items = (columns(data["tables"][name]) for name in ("annotators", "items"))
     assert ("reliability" in people) == (fit.reliability is not None)
@@ -45,13 +45,15 @@ def test_every_model_has_a_report(model):
 
 
 def test_columns_of_the_model_get_readable_headings():
-    people = columns(unpacked(report_page(at.fit(ROWS, "subject-bias")))["tables"]["annotators"])
+    people = columns(
+        unpacked(make_report(at.fit(ROWS, "subject-bias")).html())["tables"]["annotators"]
+    )
     assert people["bias_std"]["title"] == "Bias std"
     assert people["at_floor"]["kind"] == "flag"
 
 
 def test_the_tables_hold_the_fits_results(crowd):
-    tables = unpacked(report_page(crowd))["tables"]
+    tables = unpacked(make_report(crowd).html())["tables"]
     people, items = columns(tables["annotators"]), columns(tables["items"])
     assert people["reliability"]["values"] == pytest.approx(crowd.reliability.tolist(), abs=6e-4)
     assert people["low"]["values"] == pytest.approx(crowd.low.tolist(), abs=6e-4)
@@ -75,14 +77,16 @@ def test_the_tables_hold_the_fits_results(crowd):
 
 def test_numbers_that_are_not_finite_are_null():
     fit = at.fit([("a", "x", 1), ("b", "x", 2), ("b", "y", 4)], "mean")
-    items = columns(unpacked(report_page(fit))["tables"]["items"])
+    items = columns(unpacked(make_report(fit).html())["tables"]["items"])
     assert items["std"]["values"] == [None, 1.414]
     assert items["score_low"]["values"][0] is None
 
 
 def test_ids_that_scripts_cannot_hold_as_numbers_are_texts():
     small, large = (
-        columns(unpacked(report_page(at.fit([(e, "x", 1), (e + 1, "x", 2)])))["tables"]["items"])
+        columns(
+            unpacked(make_report(at.fit([(e, "x", 1), (e + 1, "x", 2)])).html())["tables"]["items"]
+        )
         for e in (7, 2**53)
     )
     assert small["item"]["values"] == [7, 8]
@@ -97,7 +101,7 @@ def test_ids_that_scripts_cannot_hold_as_numbers_are_texts():
     ],
 )
 def test_the_page_says_what_probabilities_are(model, confidence, words):
-    page = report_page(at.fit(ROWS, model))
+    page = make_report(at.fit(ROWS, model)).html()
     items = columns(unpacked(page)["tables"]["items"])
     assert confidence in items["confidence"]["help"]
     assert items["distribution"]["help"].endswith(words)
@@ -108,13 +112,13 @@ def test_the_page_says_what_probabilities_are(model, confidence, words):
 
 def test_labels_of_chance_are_the_first_thing_said():
     fit = replace(at.fit(ROWS, "dawid-skene"), verdict="chance")
-    page = report_page(fit)
+    page = make_report(fit).html()
     assert page.count("No better than chance.") == 1
     assert page.index("<h1>") < page.index("No better than chance.") < page.index("Whom to act on?")
 
 
 def test_the_content_security_policy_allows_only_the_pages_own_code(hostile):
-    text = report_page(hostile)
+    text = make_report(hostile).html()
     (policy,) = map(unescape, re.findall(r'Content-Security-Policy" content="([^"]*)"', text))
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
@@ -127,7 +131,7 @@ def test_the_content_security_policy_allows_only_the_pages_own_code(hostile):
 
 
 def test_texts_of_the_data_are_escaped(hostile):
-    text = report_page(hostile, source="<b>labels</b>.csv")
+    text = make_report(hostile, source="<b>labels</b>.csv").html()
     assert "<b>labels" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert text.count("<script") == 2
@@ -137,7 +141,7 @@ def test_texts_of_the_data_are_escaped(hostile):
 
 
 def test_the_same_fit_gives_the_same_bytes(crowd):
-    assert report_page(crowd) == report_page(crowd)
+    assert make_report(crowd).html() == make_report(crowd).html()
 
 
 def test_dropped_rows_and_a_fit_that_did_not_converge_are_reported():
@@ -147,7 +151,7 @@ def test_dropped_rows_and_a_fit_that_did_not_converge_are_reported():
     data = pa.table({**rows, "label": [1, None, 2, 2]})
     with pytest.warns(at.ConvergenceWarning):
         fit = at.fit(data, "gpm", max_iter=1)
-    text = report_page(fit)
+    text = make_report(fit).html()
     assert "<dt>Rows dropped</dt><dd>1<" in text
     assert "Not converged" in text
 
@@ -195,7 +199,7 @@ def test_long_names_are_cut_in_lists():
     rows = [
         ("i" * 10_000 + str(e), f"{s}", "c" * 10_000 + str(e % 2)) for e in range(4) for s in "ab"
     ]
-    text = report_page(at.fit(rows, "gpm"))
+    text = make_report(at.fit(rows, "gpm")).html()
     assert "c" * 59 + "…" in text
     assert "c" * 61 not in re.sub("<title>.*?</title>", "", text)
-    assert "1 label each" in report_page(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm"))
+    assert "1 label each" in make_report(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm")).html()

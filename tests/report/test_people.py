@@ -9,7 +9,7 @@ from tests.report.test_page import columns, unpacked
 
 import annotruth as at
 from annotruth.analyses.advice.advice import advise
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 from annotruth.report.render import renderer
 from annotruth.report.truth import compare_with_truth
 
@@ -45,7 +45,7 @@ def text_of(page):
 
 
 def test_accuracy_comes_before_reliability(flagging):
-    table = unpacked(report_page(flagging))["tables"]["annotators"]
+    table = unpacked(make_report(flagging).html())["tables"]["annotators"]
     shown = [c["key"] for c in table["columns"] if not c["hidden"]]
     assert shown.index("accuracy") < shown.index("reliability")
     assert table["sort_by"] == "accuracy"
@@ -59,11 +59,11 @@ def test_accuracy_comes_before_reliability(flagging):
 def test_colors_follow_the_verdict_and_not_a_limit(flagging):
     dropped = (advise(flagging).of_annotators.verdict == "drop").astype(int).tolist()
     assert sum(dropped) == 3
-    people = columns(unpacked(report_page(flagging))["tables"]["annotators"])
+    people = columns(unpacked(make_report(flagging).html())["tables"]["annotators"])
     for name in ("accuracy", "reliability"):
         assert people[name]["warn"] == dropped
         assert "limit" not in people[name]
-    gpm = columns(unpacked(report_page(at.fit(labels(9, 3), "gpm")))["tables"]["annotators"])
+    gpm = columns(unpacked(make_report(at.fit(labels(9, 3), "gpm")).html())["tables"]["annotators"])
     assert gpm["reliability"]["limit"] == 0.5
     assert "warn" not in gpm["reliability"]
 
@@ -80,7 +80,7 @@ def test_charts_are_of_accuracy_and_name_the_flagged(flagging):
 
 
 def test_the_first_screen_names_accuracies_and_no_limit_of_reliability(flagging):
-    text = text_of(report_page(flagging))
+    text = text_of(make_report(flagging).html())
     worst = flagging.accuracy.argmin()
     about = f"{flagging.behavior[worst]}, accuracy {flagging.accuracy[worst]:.2f}"
     n_labels = flagging.data.labels_per_annotator
@@ -97,13 +97,13 @@ def test_the_first_screen_names_accuracies_and_no_limit_of_reliability(flagging)
 def test_where_nobody_is_flagged_the_first_screen_says_so():
     fit = at.fit(labels(9, 0))
     assert fit.n_spammers == 0
-    text = text_of(report_page(fit))
+    text = text_of(make_report(fit).html())
     assert "Nobody to drop: nobody is flagged as careless or consistently wrong." in text
 
 
 def test_two_camps_are_said_first_and_nobody_is_assessed(camps):
     assert camps.verdict == "camps"
-    text = text_of(report_page(camps))
+    text = text_of(make_report(camps).html())
     first = text.partition("Annotators to keep")[0]
     assert "Check first. About half of the annotators contradict the others" in first
     assert "more than 40% of those who follow either side" in first

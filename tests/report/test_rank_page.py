@@ -7,8 +7,8 @@ import pytest
 from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
-from annotruth.report.page import report_page
-from annotruth.report.rank_verdict import expected_order, rank_verdict, vote_agreement
+from annotruth.report.page import make_report
+from annotruth.report.rank_verdict import expected_order, rank_trust, vote_agreement
 
 TWO_PARTS = [("a", "b", "x", "left"), ("a", "b", "y", "left"), ("c", "d", "x", "right")] * 4
 
@@ -32,7 +32,7 @@ def text_of(html):
 
 
 def test_the_first_screen_says_whether_to_trust_who_is_first_and_whom_to_drop(fit):
-    text = text_of(report_page(fit, source="votes.csv", arguments="votes.csv --query a"))
+    text = text_of(make_report(fit, source="votes.csv", arguments="votes.csv --query a").html())
     assert "Can this ranking be trusted?" in text
     assert re.search(
         r"About \d+% of all pairs of items are expected to be in the right order", text
@@ -42,17 +42,17 @@ def test_the_first_screen_says_whether_to_trust_who_is_first_and_whom_to_drop(fi
     assert re.search(rf"{n_dropped}\s+to drop, with", text)
     assert "annotruth next votes.csv --query a --assign assignments.csv" in text
     assert "annotruth plan votes.csv --query a --target tau=0.9" in text
-    assert "annotruth next VOTES --assign" in text_of(report_page(fit))
+    assert "annotruth next VOTES --assign" in text_of(make_report(fit).html())
     assert "Covariate length" in text
 
 
 def test_votes_that_say_little_are_said_first():
-    assert "falls into 2 parts" in text_of(report_page(plain_fit(*TWO_PARTS)))
-    assert "Parts of the graph" in text_of(report_page(plain_fit(*TWO_PARTS)))
-    alone = rank_verdict(plain_fit(("a", "b", "x", "left"), ("b", "a", "x", "left"))).trust
+    assert "falls into 2 parts" in text_of(make_report(plain_fit(*TWO_PARTS)).html())
+    assert "Parts of the graph" in text_of(make_report(plain_fit(*TWO_PARTS)).html())
+    alone = rank_trust(plain_fit(("a", "b", "x", "left"), ("b", "a", "x", "left")))
     assert alone.word == "No"
     one = [("a", "b", "x", "left"), ("b", "a", "x", "right"), ("b", "a", "x", "left")]
-    assert rank_verdict(plain_fit(*one)).trust.word == "Too few annotators to tell"
+    assert rank_trust(plain_fit(*one)).word == "Too few annotators to tell"
 
 
 def test_a_ranking_with_accuracies_shows_its_tables(read, page):
@@ -131,7 +131,7 @@ def test_hostile_ids_do_not_run(hostile_ids, page, read):
 
 def test_known_grades_have_a_section(fit):
     grades = dict(zip(fit.data.items.to_pylist(), range(12), strict=True))
-    text = text_of(report_page(fit, truth=grades))
+    text = text_of(make_report(fit, truth=grades).html())
     assert f"{at.evaluate(fit, grades)['concordance']:.3f}" in text
 
 
@@ -153,11 +153,9 @@ def test_the_matrix_counts_wins_on_either_side():
 
 def test_winners_who_always_come_first_in_a_file_are_no_reason_for_distrust():
     rows = [("a", "b", f"p{s}", "left") for s in range(9)] * 3 + [("a", "c", "p1", "left")]
-    trust = rank_verdict(plain_fit(*rows, sides_known=False)).trust
+    trust = rank_trust(plain_fit(*rows, sides_known=False))
     assert (trust.word, "right order" in trust.sentence) == ("Mostly", True)
-    assert rank_verdict(plain_fit(*rows)).trust.sentence.startswith(
-        "Everybody always chose the left"
-    )
+    assert rank_trust(plain_fit(*rows)).sentence.startswith("Everybody always chose the left")
 
 
 def test_notebooks_show_a_block(fit):

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from annotruth.report import render
 from annotruth.report.render import Renderer, Section, SideBySide, renderer, with_code
+from annotruth.report.sections import Trust
 
 BAD = "<script>'\"&\x01\n{{x}}"
 SAFE = "&lt;script&gt;&#39;&#34;&amp;"
@@ -27,7 +28,7 @@ PARTS = (
     render.NamedRows([(BAD, BAD)]),
     render.NameList(BAD),
     render.Answer(BAD, [BAD]),
-    render.Conclusion(BAD, BAD, BAD),
+    Trust(BAD, BAD, BAD, BAD),
     Section(BAD, BAD, [BAD]),
 )
 

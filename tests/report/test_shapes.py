@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from annotruth.observations import Labels
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.drawing import Axis, short_number
 from annotruth.report.consensus import category_bins
-from annotruth.report.tables import number_column
+from annotruth.report.tables import STYLE, number_cells
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -82,7 +82,7 @@ def test_lines_go_through_their_points():
 
 def test_shares_of_the_confusion_matrix_are_of_its_rows():
     counts = np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])
-    drawing = shapes.confusion_matrix(list("abc"), counts, 400.0, ["tip"] * 9)
+    drawing = matrices.confusion_matrix(list("abc"), counts, 400.0, ["tip"] * 9)
     squares = drawn(drawing, "rect", "at-heat")
     opacity = [square["fill-opacity"] for square in squares]
     expected = [0.75, 0.25, 0, 0, 1.0, 0, 0, 0, 0]
@@ -131,10 +131,10 @@ def test_numbers_are_short(value, text):
     ],
 )
 def test_columns_have_the_digits_that_one_reads(values, listed, digits):
-    column = number_column("bias", values)
+    column = number_cells(values)
     assert (column["values"], column["digits"], column["kind"]) == (listed, digits, "number")
 
 
 def test_counts_stay_counts():
-    assert number_column("n_labels", np.array([3, 1]))["kind"] == "count"
-    assert number_column("confidence", [0.5])["kind"] == "share"
+    numbers = {"n_labels": np.array([3, 1]), "confidence": np.array([0.5, 1.0])}
+    assert [column["kind"] for column in STYLE.columns(numbers)] == ["count", "share"]

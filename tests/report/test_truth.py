@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 from annotruth.report.render import renderer
 from annotruth.report.truth import compare_with_truth
 
@@ -128,7 +128,7 @@ def test_truth_that_cannot_be_used_is_one_clear_line(tmp_path):
     path = tmp_path / "truth.csv"
     path.write_text("item,label\na,z\n")
     with pytest.raises(InputError, match=r"truth\.csv: the truth names label 'z'"):
-        report_page(at.fit(ROWS, "majority"), truth=path)
+        make_report(at.fit(ROWS, "majority"), truth=path).html()
     with pytest.raises(InputError, match="no such file"):
         at.fit(ROWS, "majority").report(tmp_path / "report.html", truth=tmp_path / "missing.csv")
     assert not (tmp_path / "report.html").exists()
@@ -137,7 +137,7 @@ def test_truth_that_cannot_be_used_is_one_clear_line(tmp_path):
 def test_the_page_has_the_section_after_the_verdict_and_the_verdict_says_it(tmp_path):
     path = tmp_path / "truth.csv"
     path.write_text("item,label\n" + "".join(f"{e},{k}\n" for e, k in TRUTH.items()))
-    page = report_page(at.fit(ROWS, "dawid-skene"), truth=path)
+    page = make_report(at.fit(ROWS, "dawid-skene"), truth=path).html()
     assert re.findall(r'<section id="(\w+)"', page)[:3] == ["verdict", "truth", "annotators"]
     (verdict,) = re.findall('<section id="verdict".*?</section>', page, flags=re.DOTALL)
     assert "On 4 items with known truth, 75.0% of the recovered labels are right" in verdict

@@ -12,9 +12,9 @@ import annotruth as at
 from annotruth.analyses.advice.advice import advise
 from annotruth.models.distribution import Distribution
 from annotruth.report.consensus import Consensus
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 from annotruth.report.tables import item_table
-from annotruth.report.verdict import MeasuredAccuracy, trust_of, verdict_of
+from annotruth.report.verdict import MeasuredAccuracy, trust_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -79,7 +79,7 @@ def fits():
     ],
 )
 def test_whether_labels_can_be_trusted(name, word, says, fits):
-    trust = verdict_of(fits[name], advise(fits[name])).trust
+    trust = trust_of(fits[name], advise(fits[name]))
     assert trust.word == word
     assert says in trust.sentence
 
@@ -101,27 +101,30 @@ def test_measured_accuracy_takes_the_place_of_the_expected_one(share, word):
 
 def test_labels_of_chance_are_recognised_for_models_that_do_not_test_it():
     fit = at.fit(classes([1 / 3] * 8)[0], "majority")
-    trust = verdict_of(fit, advise(fit)).trust
+    trust = trust_of(fit, advise(fit))
     assert trust.word == "No better than chance"
     assert "an alpha below 0.05 counts as such" in trust.rule
 
 
 def test_the_numbers_are_those_of_the_advice(fits):
     fit = fits["mostly spammers"]
-    advice = advise(fit)
-    verdict = verdict_of(fit, advice)
-    assert verdict.annotators == {"keep": 4, "drop": 6, "unsure": 0, "too few labels": 0}
-    assert verdict.items == advice.of_items.count()
-    assert verdict.n_add == advice.n_add == 67
-    assert verdict.share_added == 67 / 800
-    assert verdict.alpha == at.agreement.krippendorff_alpha(fit.data)
-    assert verdict.metric == "nominal"
+    advice, shown = advise(fit), first_screen(make_report(fit).html())
+    assert advice.of_annotators.count() == {"keep": 4, "drop": 6, "unsure": 0, "too few labels": 0}
+    assert advice.n_add == 67
+    assert "4 of 10 6 to drop" in shown
+    assert "67 labels in this round, 8% more than the 800 so far; from 4 annotators" in shown
+    alpha = at.agreement.krippendorff_alpha(fit.data)
+    assert f"Agreement {alpha:.2f} Krippendorff's alpha (nominal)" in shown
     same, by_chance = at.agreement.pair_agreement(fit.data)
-    assert (verdict.same, verdict.same_by_chance) == (same, by_chance)
+    assert f"{100 * (same - by_chance):+.0f} points two labels of an item are equal" in shown
     kappa = (same - by_chance) / (1 - by_chance)
     assert kappa == pytest.approx(at.agreement.fleiss_kappa(fit.data))
-    assert verdict.n_first == 16
-    assert 0 < verdict.removed_first < verdict.removed < 1
+    ((removed, first),) = re.findall(
+        r"would remove about ([0-9]+)% of the uncertainty; a quarter of them \(16\), where they gain"
+        " most, ([0-9]+)%",
+        shown,
+    )
+    assert 0 < int(first) < int(removed) < 100
 
 
 def test_removed_uncertainty_is_what_the_first_labels_gain():
@@ -152,7 +155,7 @@ def counts_of(page, section):
 
 def test_no_count_contradicts_another(fits):
     for name, fit in fits.items():
-        page, advice = report_page(fit), advise(fit)
+        page, advice = make_report(fit).html(), advise(fit)
         people, items = advice.of_annotators.count(), advice.of_items.count()
         shown = first_screen(page)
         assert counts_of(page, "annotators").items() <= people.items(), name
@@ -173,7 +176,7 @@ def test_no_count_contradicts_another(fits):
 
 def test_the_dropped_come_with_what_they_do(fits):
     fit = fits["mostly spammers"]
-    shown = first_screen(report_page(fit))
+    shown = first_screen(make_report(fit).html())
     worst = int(np.argmin(fit.accuracy))
     about = f"person {worst} {fit.behavior[worst]}, accuracy {fit.accuracy[worst]:.2f}"
     assert f"6 to drop, with 60% of the labels {about}" in shown
@@ -182,27 +185,31 @@ def test_the_dropped_come_with_what_they_do(fits):
 
 
 def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
-    page = first_screen(report_page(fits["cannot tell spam"]))
+    page = first_screen(make_report(fits["cannot tell spam"]).html())
     assert "Nobody to drop: dawid-skene cannot tell spam from mistakes." in page
-    good = first_screen(report_page(fits["good"]))
+    good = first_screen(make_report(fits["good"]).html())
     assert "Nobody to drop: nobody is flagged as careless or consistently wrong." in good
     rows, _ = classes([0.95] * 7)
-    by_reliability = first_screen(report_page(at.fit(rows, "gpm")))
+    by_reliability = first_screen(make_report(at.fit(rows, "gpm")).html())
     assert "Nobody to drop: all 7 annotators are reliable." in by_reliability
     assert "Nobody to drop or to ask: labels agree no better than chance." in first_screen(
-        report_page(fits["chance"])
+        make_report(fits["chance"]).html()
     )
 
 
 def test_the_next_command_is_escaped(fits):
-    page = report_page(fits["mostly spammers"], arguments="'my <labels>.csv' --scale nominal")
+    page = make_report(
+        fits["mostly spammers"], arguments="'my <labels>.csv' --scale nominal"
+    ).html()
     command = "annotruth next 'my <labels>.csv' --scale nominal --assign assignments.csv"
     assert command in first_screen(page)
-    assert "annotruth next LABELS --assign" in first_screen(report_page(fits["mostly spammers"]))
+    assert "annotruth next LABELS --assign" in first_screen(
+        make_report(fits["mostly spammers"]).html()
+    )
 
 
 def test_labels_of_chance_do_not_reassure(fits):
-    page = report_page(fits["chance"])
+    page = make_report(fits["chance"]).html()
     first = first_screen(page)
     assert re.search("Annotators to keep \N{EN DASH} not known", first)
     assert "Which items to relabel? Not known." in first
@@ -220,7 +227,7 @@ def test_contradictions_come_before_all_other_figures(fits):
     wrong = replace(fit, distribution=Distribution.of_dense(shares))
     n_disputed = int(wrong.disputed.sum())
     assert n_disputed > 20
-    page = report_page(wrong)
+    page = make_report(wrong).html()
     assert "Can these labels be trusted? Check first. Most votes reject the label of 3" in (
         first_screen(page)
     )
@@ -236,7 +243,7 @@ def test_contradictions_come_before_all_other_figures(fits):
 
 
 def test_the_order_of_the_page(fits):
-    page = report_page(fits["mostly spammers"])
+    page = make_report(fits["mostly spammers"]).html()
     ids = re.findall(r'<section id="(\w+)"', page)
     assert ids == ["verdict", "annotators", "items", "labels", "agreement", "appendix"]
     assert re.findall(r'<a href="#(\w+)">', page) == ids
@@ -247,16 +254,16 @@ def test_the_order_of_the_page(fits):
 
 
 def test_the_heading_says_file_model_date_and_command(crowd):
-    page = report_page(
+    page = make_report(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
-    )
+    ).html()
     assert "<h1>a &amp; b.csv</h1>" in page
     (under,) = re.findall('<p class="under">(.*?)</p>', page)
     assert under.startswith("gpm · 1 March 2026 · 1,200 labels of 60 items by 20 annotators, ")
     assert under.endswith("<br><code>annotruth fit &#39;a &amp; b.csv&#39;</code>")
-    again = report_page(
+    again = make_report(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
-    )
+    ).html()
     assert again == page
 
 
@@ -286,7 +293,7 @@ def test_the_first_screen_is_one_screen_and_works_by_keyboard(width, fits, tmp_p
 
 
 def test_one_label_is_reported_in_the_singular():
-    page = report_page(at.fit([("a", "ann", "cat")], "majority"))
+    page = make_report(at.fit([("a", "ann", "cat")], "majority")).html()
     assert "no item has two labels" in page
     assert "<b>1</b> needs no more labels" in page
     assert "<code>annotruth fit --out DIR</code> writes them in full" in page

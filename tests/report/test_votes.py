@@ -12,7 +12,7 @@ from annotruth.models.distribution import Distribution
 from annotruth.models.registry import MODELS
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.report.consensus import Consensus, ItemVotes, category_bins
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 from annotruth.report.tables import annotator_table, doubtful_labels, item_table
 
 CLASS_MODELS = ("one-coin", "dawid-skene", "ibcc", "mace", "glad", "robust-gpm")
@@ -126,7 +126,7 @@ def test_what_labels_count_by(model, kind):
 
 
 def test_the_page_holds_every_label_of_its_items(crowd):
-    page = unpacked(report_page(crowd), part=1)
+    page = unpacked(make_report(crowd).html(), part=1)
     table = crowd.data
     assert page["rows"] == list(range(60))
     assert page["annotator"] == table.annotator.tolist()
@@ -151,9 +151,10 @@ def test_of_some_items_the_labels_are_those_items(classes):
 
 def test_labels_that_do_not_fit_are_left_out_with_a_note(crowd):
     packed, labels = (
-        len(part) for part in report_page(crowd).split('id="data">')[1].split("<")[0].split("\n")
+        len(part)
+        for part in make_report(crowd).html().split('id="data">')[1].split("<")[0].split("\n")
     )
-    text = report_page(crowd, max_bytes=packed + labels - 500)
+    text = make_report(crowd, max_bytes=packed + labels - 500).html()
     kept = len(unpacked(text, part=1)["rows"])
     assert 1 <= kept < 60
     assert len(columns(unpacked(text)["tables"]["items"])["item"]["values"]) == 60
@@ -166,7 +167,7 @@ def test_a_hundred_thousand_items_stay_below_six_megabytes():
     )
     labels = at.Labels.of(made.labels.to_arrow(), scale="nominal")
     # Few iterations: how good the fit is does not matter here.
-    text = report_page(at.fit(labels, at.OneCoin(tol=1e12)))
+    text = make_report(at.fit(labels, at.OneCoin(tol=1e12))).html()
     assert len(text.encode()) < 6_000_000
     assert len(unpacked(text, part=1)["annotator"]) > 400_000
 
@@ -203,4 +204,4 @@ def test_doubtful_labels_of_dropped_annotators_are_counted_not_listed(crowd):
     counts = columns(vars(doubtful.table))["doubtful"]["values"]
     assert not set(named) & set(np.array(crowd.data.annotators.to_pylist())[dropped])
     assert sum(counts) == doubtful.n_labels - doubtful.n_dropped_labels
-    assert f"{doubtful.n_dropped_labels} of them are by" in report_page(crowd)
+    assert f"{doubtful.n_dropped_labels} of them are by" in make_report(crowd).html()

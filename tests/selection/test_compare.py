@@ -10,7 +10,7 @@ import pytest
 
 import annotruth as at
 from annotruth.models.registry import MODELS
-from annotruth.report.charts.shapes import hundredths, pair_triangle
+from annotruth.report.charts.matrices import hundredths, pair_triangle
 
 HOSTILE = '</script><script>alert("1")</script>{{data}}'
 FEW = ["robust-gpm", "majority", "mean"]

@@ -33,7 +33,7 @@ from annotruth.paper.measures import fit_gpm, measure_distributions
 from annotruth.paper.simulated import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
 from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.lines import LineAxes, line_chart
+from annotruth.report.charts.panels import LineAxes, line_chart
 
 MODELS = {"gpm": "GPM", "observed": "observed shares"}
 PANELS = {"rmse": "RMSE", "hellinger": "Hellinger distance"}

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
 from annotruth.models.distribution import Z_95
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.chart import Chart
-from annotruth.report.page import make_page, write_page
+from annotruth.report.page import Page
 from annotruth.report.render import (
     Fact,
     Facts,
@@ -86,10 +86,10 @@ def write_comparison(
 
     model_parts = [*figures("held-out", "accuracy"), _model_table(fitted, reports), _MEANING]
     reasons = Settings({row["model"]: row["refused"] for row in refused})
-    page = make_page(
+    Page(
         kind="Comparison of models",
         heading=source or "Labels",
-        subheading=labels,
+        described=labels,
         sections=[
             _finding_section(fitted, finding, recommended, chosen, why),
             Section("models", "Models", model_parts),
@@ -108,8 +108,7 @@ def write_comparison(
             ),
         ],
         footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full.",
-    )
-    write_page(page, path)
+    ).write(path)
 
 
 def _finding_section(
@@ -205,11 +204,12 @@ def _held_out_chart(fitted: pa.Table) -> Chart | None:
         "Mean log-probability per label, minus that of the best model: further right is better. Lines "
         "are 95% intervals of the difference on the same labels: a model whose line does not reach 0 "
         "predicts worse than the best one.",
-        (_names_of(fitted, some), value, low, high),
-        (float(ends.min()) - margin, float(ends.max()) + margin),
-        "difference in mean log-probability",
-        limit=0.0,
-    )
+        shapes.Intervals(
+            _names_of(fitted, some), value, low, high, [False] * len(value),
+            (float(ends.min()) - margin, float(ends.max()) + margin),
+            "difference in mean log-probability", limit=0.0, digits=4,
+        ),
+    )  # fmt: skip
 
 
 def _accuracy_chart(fitted: pa.Table) -> Chart | None:
@@ -223,35 +223,20 @@ def _accuracy_chart(fitted: pa.Table) -> Chart | None:
         "Share of items with the right label, of those whose truth is known. Lines are 95% "
         "intervals; the items are the same for all models, so overlapping lines may still differ "
         "significantly.",
-        (_names_of(fitted, some), value[some], low[some], high[some]),
-        (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
-        "accuracy",
-    )
+        shapes.Intervals(
+            _names_of(fitted, some), value[some], low[some], high[some], [False] * int(some.sum()),
+            (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
+            "accuracy", digits=4,
+        ),
+    )  # fmt: skip
 
 
-def _interval_chart(
-    name: str,
-    title: str,
-    caption: str,
-    rows: tuple[list[str], Floats, Floats, Floats],
-    domain: tuple[float, float],
-    axis: str,
-    limit: float | None = None,
-) -> Chart:
+def _interval_chart(name: str, title: str, caption: str, intervals: shapes.Intervals) -> Chart:
     """Return a chart of a value with its interval per model."""
-    names, value, low, high = rows
-    flagged = [False] * len(names)
-    intervals = shapes.Intervals(
-        names, value, low, high, flagged, domain, axis, limit=limit, digits=4
-    )
-    columns = {"model": names, name.replace("-", "_"): value.tolist()}
-    return Chart(
-        name=name,
-        title=title,
-        caption=caption,
-        data=columns | {"low": low.tolist(), "high": high.tolist()},
-        draw=partial(shapes.interval_rows, intervals),
-    )
+    data = {"model": intervals.names, name.replace("-", "_"): intervals.value.tolist()}
+    for end, values in (("low", intervals.low), ("high", intervals.high)):
+        data[end] = [] if values is None else values.tolist()
+    return Chart(name, title, caption, data, partial(shapes.interval_rows, intervals))
 
 
 def _correlation_chart(fitted: pa.Table) -> Chart | None:
@@ -260,17 +245,13 @@ def _correlation_chart(fitted: pa.Table) -> Chart | None:
     some = ~np.isnan(np.array(list(measures.values()))).all(axis=0)
     if not some.any():
         return None
-    names, title = _names_of(fitted, some), "Correlation of scores with the truth"
-    series = [(label, values[some]) for label, values in measures.items()]
-    lowest = min(float(np.nanmin(values)) for _, values in series if not np.isnan(values).all())
-    domain = (min(0.0, lowest), 1.0)
-    return Chart(
-        name="correlation",
-        title=title,
-        caption="1 is best.",
-        data={"model": names} | {label: values.tolist() for label, values in series},
-        draw=lambda width: shapes.dumbbells(names, series, domain, width, title.lower()),
-    )
+    series = {label: values[some] for label, values in measures.items()}
+    lowest = min(float(np.nanmin(v)) for v in series.values() if not np.isnan(v).all())
+    title = "Correlation of scores with the truth"
+    return shapes.dumbbell_chart(
+        "correlation", title, "1 is best.", {"model": _names_of(fitted, some)}, series,
+        (min(0.0, lowest), 1.0), title.lower(),
+    )  # fmt: skip
 
 
 def _pair_chart(
@@ -296,7 +277,7 @@ def _pair_chart(
         caption="In hundredths, rounded down; = is 1. A stronger color is closer. Each square "
         "compares the model at the right of its row with the model above its column.",
         data={**columns, column: _numbers(pairs[column]).tolist()},
-        draw=lambda width: shapes.pair_triangle(names, share, width, tips),
+        draw=lambda width: matrices.pair_triangle(names, share, width, tips),
     )
 
 

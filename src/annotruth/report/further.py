@@ -20,9 +20,10 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts.chart import Chart, color_indices
 from annotruth.report.charts.drawing import Drawing
-from annotruth.report.charts.shapes import matrix_chart
+from annotruth.report.charts.matrices import matrix_chart
 from annotruth.report.over_time import time_section
 from annotruth.report.render import (
+    DASH,
     Cell,
     Chips,
     Heading,
@@ -40,7 +41,6 @@ from annotruth.report.render import (
 
 Row: TypeAlias = Mapping[str, Any]
 
-_DASH = "\N{EN DASH}"
 _MAX_PAIRS, _MAX_ROWS = 20, 30
 _MAX_BOARDS = 12
 _MAX_ITEMS = 25  # on which groups differ
@@ -106,7 +106,7 @@ def _plain_section(kind: str, results: FurtherResults) -> Section:
 
 def _plain(value: object) -> str:
     if value is None:
-        return _DASH
+        return DASH
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -197,18 +197,18 @@ def _board_matrix(rows: Sequence[Row]) -> list[Part]:
 
 
 def _on_board(row: Row) -> str:
-    return f"{row['rank']}: {_interval('score', '{:.2f}')(row)}" if row["compared"] else _DASH
+    return f"{row['rank']}: {_interval('score', '{:.2f}')(row)}" if row["compared"] else DASH
 
 
 def _groups(fit: Any, results: FurtherResults) -> Section:
     """Return the section on groups: overall, and the items on which they differ most."""
     summary = results.tables["group_summary"]
     columns: dict[str, tuple[str, Cell]] = {
-        "n_annotators": ("Annotators", number("n_annotators", "{:,}", _DASH)),
-        "n_labels": ("Labels", number("n_labels", "{:,}", _DASH)),
-        "reliability": ("Median reliability", number("reliability", "{:.2f}", _DASH)),
-        "n_spammers": ("Spammers", number("n_spammers", "{:,}", _DASH)),
-        "level": ("Above the others", number("level", "{:+.2f}", _DASH)),
+        "n_annotators": ("Annotators", number("n_annotators", "{:,}", DASH)),
+        "n_labels": ("Labels", number("n_labels", "{:,}", DASH)),
+        "reliability": ("Median reliability", number("reliability", "{:.2f}", DASH)),
+        "n_spammers": ("Spammers", number("n_spammers", "{:,}", DASH)),
+        "level": ("Above the others", number("level", "{:+.2f}", DASH)),
         "p_value": ("P-value", lambda row: _p(row["p_value"])),
         "q_value": ("Q-value", lambda row: _p(row["q_value"])),
         "differs": ("Differs", _yes("differs")),
@@ -222,7 +222,7 @@ def _groups(fit: Any, results: FurtherResults) -> Section:
 
 def _p(value: float | None) -> str:
     if value is None or not math.isfinite(value):
-        return _DASH
+        return DASH
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -262,7 +262,7 @@ def _group_items(fit: Any, tables: Mapping[str, pa.Table]) -> list[Part]:
 def _bar(fit: Any, name: str, shares: Floats | None, *, named: bool) -> Part:
     """Return a distribution as a bar with one part per category."""
     if shares is None or not np.isfinite(shares).all():
-        return _DASH
+        return DASH
     drawing = Drawing(_BAR_WIDTH, _BAR_HEIGHT)
     colors, left = color_indices(fit.data.scale), 0.0
     for category, color, share in zip(fit.data.scale.names, colors, shares.tolist(), strict=True):

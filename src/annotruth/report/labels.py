@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.analyses.advice.items import ITEM_STATUS
 from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
@@ -24,7 +22,7 @@ from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
-from annotruth.report.page import ReportContent, charts_and_tables, pack, plain_json
+from annotruth.report.page import Page, charts_and_tables, pack, plain_json
 from annotruth.report.render import (
     Beside,
     Chips,
@@ -36,9 +34,9 @@ from annotruth.report.render import (
     SmallTable,
     Text,
     as_sentence,
+    figure,
 )
 from annotruth.report.sections import (
-    DASH,
     annotator_section,
     appendix,
     convergence_notice,
@@ -58,7 +56,7 @@ from annotruth.report.tables import (
     leading_estimate,
 )
 from annotruth.report.truth import compare_with_truth
-from annotruth.report.verdict import n_disputed, verdict_of, verdict_section
+from annotruth.report.verdict import n_disputed, trust_of, verdict_section
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes
@@ -79,7 +77,7 @@ def content(
     changes: Changes | None = None,
     embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
-) -> ReportContent:
+) -> Page:
     """Return what is in the report of a fit of labels.
 
     ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
@@ -94,14 +92,13 @@ def content(
     bins = category_bins(fit.data, _MAX_CELLS)
     fit_charts = FitCharts(fit)
     charts = charts_of(fit_charts, fit)
-    verdict = verdict_of(
-        fit, advice, fit_charts.agreement_rows[0], against.measured if against else None
-    )
+    trust = trust_of(fit, advice, against.measured if against else None)
+    agreement = fit_charts.agreement_rows[0]
     before = [
-        verdict_section(fit, advice, verdict, arguments or "LABELS"),
+        verdict_section(fit, advice, trust, agreement, arguments or "LABELS"),
         *([] if fit.earlier_fits is None else [since_last_fit(fit, changes)]),
         *([against.section] if against else []),
-        _annotators(fit, charts, annotator_table(fit, consensus, advice, bins), advice),
+        _annotators(fit, charts, annotator_table(fit, consensus, advice, bins)),
     ]
     after = [
         _label_section(fit, doubtful_labels(fit, consensus, advice)),
@@ -117,7 +114,7 @@ def content(
     data |= charts_and_tables([*before, *after], charts.values())
     packed = _pack(fit, consensus, advice, data, max_bytes, embed)
     items = _item_section(fit, charts, packed.items, advice, packed.n_opened)
-    return ReportContent(
+    return Page(
         kind="Annotation report",
         heading="Labels",
         described=fit.data.describe(),
@@ -187,7 +184,7 @@ def _pack(
     return _PackedTables("\n".join(parts), items, n_opened, sources)
 
 
-def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice) -> Section:
+def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable) -> Section:
     """Return how accurate or reliable annotators are."""
     estimate = leading_estimate(fit)
     if fit.reliability is None:
@@ -207,8 +204,7 @@ def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice:
     return annotator_section(
         Text(lead, "lead"),
         charts[estimate],
-        advice.of_annotators.count(),
-        verdict_rules(fit),
+        fit,
         DataTable("annotators", "Annotators", table),
         LOWEST[estimate],
     )
@@ -290,7 +286,7 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
     """Return how far annotators agree, with and without doubtful labels."""
     lines = [
         ["labels", *(f"{row.n_labels:,}" for row in rows)],
-        *([name, *(_coefficient(row.values[name]) for row in rows)] for name in rows[0].values),
+        *([name, *(figure(row.values[name], 3) for row in rows)] for name in rows[0].values),
     ]
     meaning = (
         "Krippendorff's alpha and Fleiss' kappa: 1 is full agreement, 0 is agreement by chance; an "
@@ -308,10 +304,6 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
     if "agreement" in charts:
         parts = [SideBySide([Beside(parts), charts["agreement"]])]
     return Section("agreement", "Agreement", [Text(meaning), *parts])
-
-
-def _coefficient(value: float) -> str:
-    return DASH if math.isnan(value) else f"{value:.3f}"
 
 
 def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:

@@ -26,10 +26,10 @@ from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts
 from annotruth.report.comparison import comparison_charts
 from annotruth.report.labels import LOWEST
-from annotruth.report.rank_verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.render import renderer
 from annotruth.report.tables import leading_estimate
-from annotruth.report.verdict import verdict_of
+from annotruth.report.verdict import trust_of
 
 MAX_ROWS = 5
 """How many rows of a table a block shows."""
@@ -76,9 +76,12 @@ def fit_block(fit: Fit) -> str:
     if advice is None:
         lead = fit.notice() or fit.stop_reason
         return block(title, lead, [], _sorted("Annotators", people, *order))
-    trust = verdict_of(fit, advice).trust
+    trust = trust_of(fit, advice)
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
-    chart = FitCharts(fit).items() if estimate == "matches" else _estimate_chart(fit, estimate)
+    chart = FitCharts(fit).items()
+    if estimate != "matches":
+        of = f"{estimate.capitalize()} of annotators"
+        chart = _histogram(of, getattr(fit, estimate), 1.0, estimate, "annotators")
     counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
     return block(
         title,
@@ -104,7 +107,7 @@ def _advice(fit: Fit) -> Advice | None:
 
 def rank_block(fit: RankFit) -> str:
     """Return the block of a fit of comparisons: can it be trusted, who leads, items, annotators."""
-    trust, people = rank_verdict(fit).trust, fit.annotator_table()
+    trust, people = rank_trust(fit), fit.annotator_table()
     lines = [*notices(fit), leader_line(fit), *annotator_lines(fit)]
     tables = {"Items, best first": fit.item_table().select(_RANK_COLUMNS)}
     if fit.reliability is not None:
@@ -162,22 +165,10 @@ def plan_block(plan: Plan) -> str:
     return block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
 
 
-def _estimate_chart(fit: Fit, estimate: str) -> Chart:
-    """Return a histogram of accuracies or reliabilities, small for any number of annotators."""
-    title = f"{estimate.capitalize()} of annotators"
-    return _histogram(title, getattr(fit, estimate), 1.0, estimate, "annotators")
-
-
 def _histogram(title: str, values: Floats, most: float, axis: str, unit: str) -> Chart:
-    """Return a histogram of values from 0."""
+    """Return a histogram of values from 0, small for any number of them."""
     counts, edges = np.histogram(np.clip(values, 0.0, most), 10, (0.0, most or 1.0))
-    return Chart(
-        name=unit,
-        title=title,
-        caption="",
-        data={"from": edges[:-1].tolist(), unit: counts.tolist()},
-        draw=lambda width: shapes.histogram(edges, counts, width, title=axis, unit=unit),
-    )
+    return shapes.histogram_chart(unit, title, "", edges, counts, axis, unit)
 
 
 def _sorted(title: str, table: pa.Table, key: str, order: str) -> dict[str, pa.Table]:

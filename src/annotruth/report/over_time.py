@@ -17,7 +17,7 @@ from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.past_fits import last_fit
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.over_time import (
+from annotruth.report.charts.panels import (
     TIME_LINES_WIDTH,
     Panel,
     TimeLine,

@@ -12,13 +12,13 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from annotruth.io.atomic import atomic_write
@@ -32,36 +32,86 @@ _MODULES = {"labels": "labels", "comparisons": "rankings", "sets": "sets", "ques
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportContent:
-    """What is in the report of a fit, as `make_page` takes it."""
+class Page:
+    """What is on a page: the report of a fit, or a comparison of models."""
 
-    kind: str
-    heading: str  # where the name of the labels is not given
-    described: str  # what was read
-    notice: str
-    sections: Sequence[Section]
-    footer: str
-    data: str = ""
-    colors: Sequence[str] = CLASS_COLORS
+    kind: str  # what the page is, such as "Annotation report"
+    heading: str  # of a report, where the name of the labels is not given
+    described: str  # what was read, under the heading
+    command: str = ""  # the command that makes the page
+    notice: str = ""  # a warning under the heading; what stands between backticks is code
+    sections: Sequence[Section]  # those without parts are left out
+    footer: str  # the text at the end; what stands between backticks is code
+    data: str = ""  # the numbers behind the page, by `pack`; those of the sections if not given
+    colors: Sequence[str] = CLASS_COLORS  # those of the categories
+    # what the page may load, by directive of its Content-Security-Policy
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def shown(self) -> list[Section]:
+        """The sections that have parts."""
+        return [section for section in self.sections if section.parts]
+
+    @cached_property
+    def style(self) -> str:
+        """The style sheet in the page."""
+        return page_style(self.colors)
+
+    @cached_property
+    def script(self) -> str:
+        """The script in the page."""
+        return script_of(map(asset, _SCRIPTS))
+
+    @property
+    def policy(self) -> str:
+        """The Content-Security-Policy: this style and script, by their hashes, and the sources."""
+        style, script = (
+            b64encode(sha256(text.encode()).digest()).decode() for text in (self.style, self.script)
+        )
+        images = self.sources.get("img-src", "").replace("data:", "")
+        allowed = {**self.sources, "img-src": f"data: {images}"}
+        loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
+        return (
+            f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+            f"{loaded}; base-uri 'none'; form-action 'none'"
+        )
+
+    @property
+    def packed(self) -> str:
+        """The numbers behind the page."""
+        return self.data or pack({"categories": [], "colors": [], **charts_and_tables(self.shown)})
+
+    @property
+    def version(self) -> str:
+        """The version of annotruth that made the page."""
+        return version("annotruth")
+
+    def html(self) -> str:
+        """Return the page with its style and script in it, which allows no others."""
+        return str(renderer().show(self))
+
+    def write(self, path: str | Path) -> None:
+        """Write the page, completely or not at all."""
+        with atomic_write(path) as temporary:
+            temporary.write_text(self.html(), encoding="utf-8", newline="\n")
 
 
 def write_report(fit: Any, path: str | Path, *, embed: bool = False, **options: Any) -> None:
-    """Write the report of a fit, as `report_page` makes it; ``embed`` puts files into it."""
+    """Write the report of a fit, as `make_report` makes it; ``embed`` puts files into it."""
     if embed:
         options["embed"] = Path(path).parent
-    write_page(report_page(fit, **options), path)
+    make_report(fit, **options).write(path)
 
 
-def report_page(
+def make_report(
     fit: Any,
     *,
     source: str | None = None,
     command: str | None = None,
     day: date | None = None,
     **options: Any,
-) -> str:
-    """Return the report of a fit, as HTML.
+) -> Page:
+    """Return the report of a fit.
 
     ``source``: the name of the labels, such as their file.
     ``command``: the command that makes the report, for its heading.
@@ -70,19 +120,13 @@ def report_page(
       ``truth``, the truths of some or all items, as `annotruth.evaluate` takes them.
     """
     module = importlib.import_module(f"annotruth.report.{_MODULES[fit.kind]}")
-    content = module.content(fit, **options)
+    page: Page = module.content(fit, **options)
     day = day or base_fit.now().date()
-    return make_page(
-        kind=content.kind,
-        heading=source or content.heading,
-        subheading=f"{fit.model} · {day.day} {day:%B %Y} · {content.described}",
+    return replace(
+        page,
+        heading=source or page.heading,
+        described=f"{fit.model} · {day.day} {day:%B %Y} · {page.described}",
         command=command or "",
-        notice=content.notice,
-        sections=content.sections,
-        footer=content.footer,
-        data=content.data,
-        colors=content.colors,
-        sources=content.sources,
     )
 
 
@@ -97,57 +141,6 @@ def charts_and_tables(
         "charts": {chart.name: rounded(chart) for chart in drawn},
         "tables": {each.name: vars(each.table) for each in tables if each.table is not None},
     }
-
-
-def make_page(
-    *,
-    kind: str,
-    heading: str,
-    subheading: str,
-    sections: Iterable[Section],
-    footer: str,
-    data: str = "",
-    command: str = "",
-    notice: str = "",
-    colors: Sequence[str] = (),
-    sources: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Return a page with its style and script in it, which allows no others.
-
-    ``kind``, ``heading``, ``subheading``: what the page is, such as "Annotation report"; its
-      heading and the line under it.
-    ``sections``: its sections; those without parts are left out.
-    ``footer``: the text at the end; what stands between backticks is shown as code, here and in
-      ``notice``.
-    ``data``: the numbers behind the page, as `pack` returns them; those of the sections if not
-      given.
-    ``command``: the command that makes the page, shown under the heading.
-    ``notice``: a warning under the heading; none if empty.
-    ``colors``: the colors of the categories.
-    ``sources``: what the page may load, by directive of its Content-Security-Policy.
-    """
-    style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
-    shown = [section for section in sections if section.parts]
-    return renderer().page(
-        "page.html",
-        policy=_policy(style, script, sources),
-        kind=kind,
-        heading=heading,
-        under=subheading,
-        command=command,
-        notice=notice,
-        sections=shown,
-        footer=f"Made by annotruth {version('annotruth')}. {footer} This page works offline.",
-        style=style,
-        data=data or pack({"categories": [], "colors": [], **charts_and_tables(shown)}),
-        script=script,
-    )
-
-
-def write_page(content: str, path: str | Path) -> None:
-    """Write a page, completely or not at all."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
 
 
 def rounded(chart: Chart) -> dict[str, Any]:
@@ -192,19 +185,6 @@ def page_style(colors: Sequence[str]) -> str:
 def script_of(scripts: Iterable[str]) -> str:
     """Return scripts as one, whose names other scripts do not see."""
     return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
-
-
-def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
-    style_hash, script_hash = (
-        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
-    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
-    return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        f"{loaded}; base-uri 'none'; form-action 'none'"
-    )
 
 
 def asset(name: str) -> str:

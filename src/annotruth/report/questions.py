@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from annotruth.agreement import suitable_metrics
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import has_flags
 from annotruth.errors import counted, shorten
@@ -21,8 +21,9 @@ from annotruth.questions.reading import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.labels import LOWEST, charts_of
-from annotruth.report.page import ReportContent
+from annotruth.report.page import Page
 from annotruth.report.render import (
+    DASH,
     DataTable,
     Fact,
     Facts,
@@ -33,46 +34,45 @@ from annotruth.report.render import (
     SmallTable,
     Text,
     as_sentence,
+    figure,
 )
-from annotruth.report.sections import DASH, convergence_notice, rows_left_out, short_id
+from annotruth.report.sections import Trust, convergence_notice, rows_left_out, short_id
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
+    STYLE,
     PageColumn,
     PageTable,
-    columns_of,
-    number_column,
+    amend,
+    number_cells,
 )
 from annotruth.report.truth import compare_with_truth
-from annotruth.report.verdict import ReportVerdict, verdict_of
+from annotruth.report.verdict import trust_of
 
 _MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
 _N_ITEMS = 5  # the most difficult items of each question
 _CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
-def content(
-    fits: QuestionFits, *, truth: Any = None, arguments: str | None = None
-) -> ReportContent:
+def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report on several questions; ``truth`` has a column ``question``.
 
     There is no advice on all of them, for ``arguments``.
     """
     truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
-    verdicts: dict[str, ReportVerdict] = {}
+    trust: dict[str, Trust] = {}
     sections, notices = [], []
     for number, (name, fit) in enumerate(fits.questions.items(), start=1):
-        measured = compare_with_truth(fit, truths.get(name)).measured
-        advice = advise(fit)
-        verdicts[name] = verdict_of(fit, advice, measured=measured)
-        sections.append(_question_section(number, name, fit, advice, verdicts[name]))
+        measured, advice = compare_with_truth(fit, truths.get(name)).measured, advise(fit)
+        trust[name] = trust_of(fit, advice, measured)
+        sections.append(_question_section(number, name, fit, advice, trust[name]))
         if notice := convergence_notice(fit):
             notices.append(f"{shorten(name)}: {notice}")
-    return ReportContent(
+    return Page(
         kind="Report on several questions",
         heading="Labels",
         described=fits.describe(),
         notice=" ".join(notices),
-        sections=[_overview(fits, verdicts), _annotators(fits), *sections],
+        sections=[_overview(fits, trust), _annotators(fits), *sections],
         footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full.",
     )
 
@@ -89,18 +89,18 @@ def _estimate(fits: QuestionFits) -> str:
     return "accuracy" if has_accuracy else "reliability"
 
 
-def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Section:
+def _overview(fits: QuestionFits, trust: Mapping[str, Trust]) -> Section:
     """Return the questions side by side."""
     estimate = _estimate(fits)
     rows: list[list[Part]] = [
         [
             Link(shorten(name), f"q{number}"),
-            verdicts[name].trust.word,
+            trust[name].word,
             f"{fit.data.n_items:,}",
             f"{fit.data.n_labels:,}",
             f"{fit.data.n_categories} {fit.data.scale.kind}",
-            _figure(agreement_of(fit)),
-            _figure(_median(fit, estimate)),
+            figure(agreement_of(fit)),
+            figure(_median(fit, estimate)),
             DASH if fit.n_spammers is None or fit.is_void else f"{fit.n_spammers:,}",
         ]
         for number, (name, fit) in enumerate(fits.questions.items(), start=1)
@@ -118,10 +118,6 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> Sect
     )
     lead = Text(as_sentence(fits.sharing.why), "lead")
     return Section("overview", "Overview", [lead, SmallTable(header, rows), Text(rules, "quiet")])
-
-
-def _figure(value: float | None) -> str:
-    return DASH if value is None else f"{value:.2f}"
 
 
 def _annotators(fits: QuestionFits) -> Section:
@@ -178,11 +174,10 @@ def estimate_table(fits: QuestionFits) -> PageTable:
     mean[~known.any(axis=1)] = np.nan
     rows = np.sort(np.argsort(mean, kind="stable")[:MAX_ANNOTATORS])
     n_labels = np.zeros(len(fits.annotator_ids), dtype=np.int64)
-    columns = [
-        *columns_of(pa.table({"annotator": fits.annotator_ids}), rows),
-        {**number_column("mean", mean[rows]), "help": f"mean {estimate} over questions"},
-    ]
-    columns[0] |= {"help": ""}
+    table = {"annotator": fits.annotator_ids, "mean": mean}
+    columns = STYLE.columns(table, rows)
+    amend(columns, "annotator", help="")
+    amend(columns, "mean", help=f"mean {estimate} over questions")
     prefix = "accuracy_" if estimate == "accuracy" else ""
     low, high = (estimates(fits, f"{prefix}{end}")[rows] for end in ("low", "high"))
     for k, (name, fit) in enumerate(fits.questions.items()):
@@ -194,7 +189,7 @@ def estimate_table(fits: QuestionFits) -> PageTable:
         if not has_flags(fit):
             made[0]["limit"] = SPAMMER_BELOW
         columns += made
-    columns.append(number_column("n_labels", n_labels[rows]))
+    columns += STYLE.columns({"n_labels": n_labels}, rows)
     return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
 
 
@@ -203,37 +198,48 @@ def _question_columns(
 ) -> list[PageColumn]:
     """Return the column of a question's estimates, and hidden ones of their intervals."""
     key, title = f"q{k + 1}", shorten(name, 24)
-    column = {**number_column(key, values), "title": title, "help": tip, "rank": 2 + k}
+    column = {
+        **STYLE.heading(key),
+        **number_cells(values),
+        "title": title,
+        "help": tip,
+        "rank": 2 + k,
+    }
     if not interval or not np.isfinite(interval["from"]).any():
         return [column]
     ends = [
-        {**number_column(f"{key}_{end}", each), "title": f"{title} {word}", "hidden": True}
+        {
+            **STYLE.heading(f"{key}_{end}"),
+            **number_cells(each),
+            "title": f"{title} {word}",
+            "hidden": True,
+        }
         for end, (word, each) in zip(("low", "high"), interval.items(), strict=True)
     ]
     keys = tuple(end["key"] for end in ends)
     return [column | {"kind": "range", "ends": keys, "domain": [0, 1]}, *ends]
 
 
-def _question_section(
-    number: int, name: str, fit: Fit, advice: Advice, verdict: ReportVerdict
-) -> Section:
+def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: Trust) -> Section:
     """Return the main findings on a question."""
+    metric = suitable_metrics(fit.data.scale)[0]
     rows: list[Fact] = [
-        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})")
+        ("Agreement", figure(agreement_of(fit)), f"Krippendorff's alpha ({metric})")
     ]
+    people, items = advice.of_annotators.count(), advice.of_items.count()
     if fit.reliability is not None and not fit.withholds_figures:
-        counts = (f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
+        counts = (f"{people.get(word, 0):,} {word}" for word in ("keep", "drop"))
         median = f"{np.median(fit.reliability):.2f}"
         rows.append(("Median reliability", median, f"annotators: {', '.join(counts)}"))
-    needed = f"{verdict.items['needs labels']:,} of {fit.data.n_items:,}"
-    to_add = f"{counted(verdict.n_add, 'label')} to add in this round"
+    needed = f"{items['needs labels']:,} of {fit.data.n_items:,}"
+    to_add = f"{counted(advice.n_add, 'label')} to add in this round"
     rows.append(("Items that need labels", needed, to_add))
     drawn = charts_of(FitCharts(fit), fit)
     # Names of charts are unique on the page.
     charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
     parts: list[Part] = [
         Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
-        verdict.trust.conclusion,
+        trust,
         Facts(rows),
         SideBySide(charts) if charts else "",
         *_difficult_items(fit, advice),

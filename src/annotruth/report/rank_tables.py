@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.kernels.arrays import Codes
@@ -20,9 +19,9 @@ from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageTable,
     TableStyle,
-    columns_of,
-    number_column,
-    text_column,
+    amend,
+    insert_columns,
+    without_spammer,
 )
 
 MAX_ITEMS = 20_000
@@ -31,15 +30,19 @@ MAX_VOTES = 2_000
 
 _STYLE = TableStyle(
     headings=RANK_HEADINGS,
-    # Which columns a small screen shows: the first of these that have room.
     first=(
         *("item", "annotator", "rank", "reliability", "score", "verdict", "other", "left", "right"),
         *("chosen", "p_serious", "behavior", "p_best", "for_item", "for_other", "n_comparisons"),
     ),
-    hidden=frozenset(
-        ("low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group")
-    ),
-    shares=frozenset(("p_best", "left_share", "tie_share", "share")),
+    hidden=("low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"),
+    shares=("p_best", "left_share", "tie_share", "share"),
+    intervals={
+        "score": ("low", "high"),
+        "rank": ("rank_low", "rank_high"),
+        "accuracy": ("accuracy_low", "accuracy_high"),
+        "reliability": ("low", "high"),
+        "side_bias": ("side_bias_low", "side_bias_high"),
+    },
 )
 
 
@@ -60,64 +63,43 @@ def rows_on_page(fit: RankFit) -> PageRows:
 
 
 def rank_item_table(fit: RankFit, rows: Codes) -> PageTable:
-    """Return the table of items, best first."""
-    won, lost, tied = outcome_counts(fit)
-    total = np.maximum(won + lost + tied, 1)
-    place = _places(np.lexsort((-fit.scores.mean, fit.part)), fit.data.n_items)  # in the table
-    columns = _STYLE.apply(columns_of(fit.item_table(), place[rows]))
+    """Return the table of items, best first: the first rows of that of the fit."""
+    won, lost, tied = (counts[rows] for counts in outcome_counts(fit))
+    share = (won + tied / 2.0) / np.maximum(won + lost + tied, 1)
+    table = fit.item_table().slice(0, len(rows))
+    counts = {"share": share, "won": won, "lost": lost, "tied": tied}
+    columns = _STYLE.columns(insert_columns(table, counts, after=table.column_names))
     low, high = fit.scores.interval.T
-    for column in columns:
-        if column["key"] == "score":
-            column |= {"kind": "range", "ends": ["low", "high"]}
-            column["domain"] = [float(low.min()), float(high.max())]
-        if column["key"] == "rank":
-            column |= {"kind": "range", "ends": ["rank_low", "rank_high"], "digits": 0}
-            column["domain"] = [1, int(fit.ranking.high.max())]
-    columns += _STYLE.apply(
-        [
-            number_column("share", (won + tied / 2.0)[rows] / total[rows]),
-            number_column("won", won[rows]),
-            number_column("lost", lost[rows]),
-            number_column("tied", tied[rows]),
-        ]
-    )
+    amend(columns, "score", domain=[float(low.min()), float(high.max())])
+    amend(columns, "rank", domain=[1, int(fit.ranking.high.max())], digits=0)
     sort_by = "part" if fit.n_parts > 1 else "rank"
     return PageTable(columns, len(rows), fit.data.n_items, sort_by)
 
 
 def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
     """Return the table of annotators, least reliable first."""
-    table = fit.annotator_table()
-    if fit.spammer is not None:  # the verdict says it better: it considers the interval
-        table = table.drop_columns("spammer")
-    columns = _STYLE.apply(columns_of(table, rows))
-    for column in columns:
-        if column["key"] == "accuracy":
-            column["domain"] = [0, 1]
-        if column["key"] == "reliability":
-            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
-        if column["key"] == "side_bias" and "side_bias_low" in table.column_names:
-            ends = ["side_bias_low", "side_bias_high"]
-            column |= {"kind": "range", "ends": ends, "domain": [-3, 3]}
-    voter, n_voters = fit.data.annotator_of_comparison(), fit.data.n_annotators
-    left, ties = (np.bincount(voter, fit.data.outcome == k, n_voters) for k in (LEFT, TIE))
-    total = np.maximum(fit.data.comparisons_per_annotator, 1)
-    if fit.data.sides_known:
-        columns += _STYLE.apply([number_column("left_share", (left / total)[rows])])
-    if fit.data.has_ties:
-        columns += _STYLE.apply([number_column("tie_share", (ties / total)[rows])])
+    table, data = without_spammer(fit), fit.data
+    shares = {"left_share": LEFT} if data.sides_known else {}
+    shares |= {"tie_share": TIE} if data.has_ties else {}
+    voter, total = data.annotator_of_comparison(), np.maximum(data.comparisons_per_annotator, 1)
+    for name, outcome in shares.items():
+        counts = np.bincount(voter, data.outcome == outcome, data.n_annotators)
+        table = table.append_column(name, as_arrow(counts / total))
     if fit.reliability is not None:
         words, reasons = verdicts(fit)
-        after = 1 + max(
-            k for k, c in enumerate(columns) if c["key"] in ("n_comparisons", "reliability")
-        )
-        columns[after:after] = _STYLE.apply([text_column("verdict", words[rows].tolist())])
-        columns += _STYLE.apply([text_column("reason", [reasons[s] for s in rows])])
+        verdict = {"verdict": words.tolist()}
+        table = insert_columns(table, verdict, after=("n_comparisons", "reliability"))
+        table = table.append_column("reason", as_arrow(reasons))
+    columns = _STYLE.columns(table, rows)
+    amend(columns, "accuracy", domain=[0, 1])
+    amend(columns, "reliability", domain=[0, 1], limit=SPAMMER_BELOW)
+    if "side_bias_low" in table.column_names:
+        amend(columns, "side_bias", domain=[-3, 3])
     # The dialog of an annotator has the reason, and the evidence for the behavior is shorter.
     if "evidence" in table.column_names:
         columns[-1]["hidden"] = fit.reliability is not None
     sort_by = "reliability" if fit.reliability is not None else "n_comparisons"
-    return PageTable(columns, len(rows), fit.data.n_annotators, sort_by)
+    return PageTable(columns, len(rows), data.n_annotators, sort_by)
 
 
 def doubtful_votes(fit: RankFit, rows: Codes) -> PageTable | None:
@@ -129,20 +111,16 @@ def doubtful_votes(fit: RankFit, rows: Codes) -> PageTable | None:
     doubtful = np.flatnonzero((fit.p_serious < SPAMMER_BELOW) & ~dropped[annotator])
     doubtful = doubtful[np.isin(annotator[doubtful], rows)]
     first = doubtful[np.argsort(fit.p_serious[doubtful], kind="stable")][:MAX_VOTES]
-    place = _places(rows, data.n_annotators)
     items = as_text(data.items)
-    ids = pa.table({"annotator": data.annotators.take(as_arrow(annotator[first]))})
-    columns = _STYLE.apply(
-        [
-            *columns_of(ids, np.arange(len(first))),
-            text_column("left", [items[k] for k in data.left[first]]),
-            text_column("right", [items[k] for k in data.right[first]]),
-            text_column("chosen", [OUTCOMES[k] for k in data.outcome[first]]),
-            number_column("p_serious", fit.p_serious[first]),
-        ]
-    )
-    opens = place[annotator[first]].tolist()
-    return PageTable(columns, len(first), len(doubtful), "p_serious", opens=opens)
+    table = {
+        "annotator": data.annotators.take(as_arrow(annotator[first])),
+        "left": [items[k] for k in data.left[first]],
+        "right": [items[k] for k in data.right[first]],
+        "chosen": [OUTCOMES[k] for k in data.outcome[first]],
+        "p_serious": fit.p_serious[first],
+    }
+    opens = _places(rows, data.n_annotators)[annotator[first]].tolist()
+    return PageTable(_STYLE.columns(table), len(first), len(doubtful), "p_serious", opens=opens)
 
 
 def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
@@ -154,27 +132,25 @@ def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
     tied = data.outcome == TIE
     wins, ties = (np.bincount(pair, each, len(key)).astype(int) for each in (won, tied))
     losses = np.bincount(pair, minlength=len(key)) - wins - ties
-    disputed = np.flatnonzero(np.minimum(wins, losses) > 0)
-    best = disputed[np.argsort(-np.minimum(wins, losses)[disputed], kind="stable")][:MAX_VOTES]
-    a, b = np.divmod(key[best], data.n_items)
+    divided = np.minimum(wins, losses)
+    disputed = np.flatnonzero(divided > 0)
+    best = disputed[np.argsort(-divided[disputed], kind="stable")][:MAX_VOTES]
     place = _places(rows, data.n_items)
-    known = (place[a] >= 0) & (place[b] >= 0)
-    best, a, b = best[known], a[known], b[known]
+    best = best[(place[np.stack(np.divmod(key[best], data.n_items))] >= 0).all(axis=0)]
+    a, b = np.divmod(key[best], data.n_items)
     items = as_text(data.items)
-    columns = _STYLE.apply(
-        [
-            *columns_of(pa.table({"item": data.items.take(as_arrow(a))}), np.arange(len(a))),
-            text_column("other", [items[k] for k in b]),
-            number_column("for_item", wins[best]),
-            number_column("for_other", losses[best]),
-            number_column("ties", ties[best]),
-            number_column("divided", np.minimum(wins, losses)[best]),
-        ]
-    )
-    opens = place[a].tolist()
+    table = {
+        "item": data.items.take(as_arrow(a)),
+        "other": [items[k] for k in b],
+        "for_item": wins[best],
+        "for_other": losses[best],
+        "ties": ties[best],
+        "divided": divided[best],
+    }
     return PageTable(
-        columns, len(best), len(disputed), "divided", descending=True, opens=opens, opens_in="items"
-    )
+        _STYLE.columns(table), len(best), len(disputed), "divided", descending=True,
+        opens=place[a].tolist(), opens_in="items",
+    )  # fmt: skip
 
 
 def vote_data(fit: RankFit, rows: PageRows, max_votes: int) -> dict[str, Any]:

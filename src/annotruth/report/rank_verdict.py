@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
-from annotruth.analyses.advice.annotators import RANK_VERDICTS, verdict_rules, verdicts
+from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.analyses.advice.pairs.advice import top_items
 from annotruth.analyses.advice.pairs.annotators import typical_voter
 from annotruth.kernels.arrays import Codes, Floats
@@ -19,6 +18,7 @@ from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import TIE, Comparisons
 from annotruth.observations.pairs.votes import in_order_of_codes
 from annotruth.report.render import (
+    DASH,
     Answer,
     CodeText,
     Fact,
@@ -29,7 +29,6 @@ from annotruth.report.render import (
     as_sentence,
 )
 from annotruth.report.sections import (
-    DASH,
     N_NAMED,
     Trust,
     above_chance,
@@ -53,44 +52,6 @@ SURE_ORDER = 0.975
 _MAX_PAIRS = 200_000
 
 
-@dataclass(frozen=True)
-class RankVerdict:
-    """The report's first screen in numbers."""
-
-    trust: Trust  # whether the ranking can be trusted
-    right_order: float  # the expected share of pairs in the right order; nan without any pair
-    # how many neighbours in the ranking are separated with 97.5% probability, and of how many
-    n_separated: int
-    n_neighbours: int
-    # how often two votes on a pair agree, and how often they would by chance; nan without
-    same: float
-    same_by_chance: float
-    annotators: dict[str, int]  # how many have each verdict; empty without reliabilities
-
-
-def rank_verdict(fit: RankFit) -> RankVerdict:
-    """Return the numbers of the first screen."""
-    right_order = expected_order(fit)
-    order = np.lexsort((-fit.scores.mean, fit.part))
-    above, below = order[:-1], order[1:]
-    same_part = fit.part[above] == fit.part[below]
-    p = _order_probability(fit, above[same_part], below[same_part])
-    same, by_chance = vote_agreement(fit.data)
-    counts: dict[str, int] = {}
-    if fit.reliability is not None:
-        words = verdicts(fit)[0]
-        counts = {word: int(np.count_nonzero(words == word)) for word in RANK_VERDICTS}
-    return RankVerdict(
-        trust=_trust(fit, right_order),
-        right_order=right_order,
-        n_separated=int(np.count_nonzero(p >= SURE_ORDER)),
-        n_neighbours=len(p),
-        same=same,
-        same_by_chance=by_chance,
-        annotators=counts,
-    )
-
-
 def expected_order(fit: RankFit) -> float:
     """Return the expected share of pairs of items of one part that are in the right order."""
     n = fit.data.n_items
@@ -102,6 +63,14 @@ def expected_order(fit: RankFit) -> float:
     if not kept.any():
         return math.nan
     return float(_order_probability(fit, first[kept], second[kept]).mean())
+
+
+def _neighbour_order(fit: RankFit) -> Floats:
+    """Return the probability that neighbours in the ranking are in the order of their scores."""
+    order = np.lexsort((-fit.scores.mean, fit.part))
+    above, below = order[:-1], order[1:]
+    same_part = fit.part[above] == fit.part[below]
+    return _order_probability(fit, above[same_part], below[same_part])
 
 
 def _order_probability(fit: RankFit, first: Codes, second: Codes) -> Floats:
@@ -135,7 +104,8 @@ def vote_agreement(data: Comparisons) -> tuple[float, float]:
     return float((counts * (counts - 1)).sum() / n_pairs), by_chance
 
 
-def _trust(fit: RankFit, right_order: float) -> Trust:
+def rank_trust(fit: RankFit) -> Trust:
+    """Return whether the ranking can be trusted."""
     same = only_outcome(fit.data)
     if same and fit.data.n_comparisons > 1:
         return Trust("No", "bad", as_sentence(same), "")
@@ -144,6 +114,7 @@ def _trust(fit: RankFit, right_order: float) -> Trust:
         return Trust("Too few annotators to tell", "bad", why, "")
     if fit.verdict == "chance":
         return chance_trust("votes", "ranks", chance_rule(fit.model, "votes"))
+    right_order = expected_order(fit)
     if math.isnan(right_order):
         return Trust("Too few votes to tell", "bad", "No two items can be compared.", "")
     within = " within the parts of the graph" if fit.n_parts > 1 else ""
@@ -160,19 +131,21 @@ def _trust(fit: RankFit, right_order: float) -> Trust:
 
 def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
     """Return the first screen; ``arguments`` are those of ``annotruth next`` and ``plan``."""
-    verdict, data = rank_verdict(fit), fit.data
+    data, p_order = fit.data, _neighbour_order(fit)
+    n_separated = int(np.count_nonzero(p_order >= SURE_ORDER))
+    same, by_chance = vote_agreement(data)
     people = ("Annotators", f"{data.n_annotators:,}", f"{fit.model} treats all of them alike")
-    if verdict.annotators:
-        kept = f"{verdict.annotators['keep']:,} of {data.n_annotators:,}"
-        rest = verdicts_besides_keep(verdict.annotators, "votes")
-        people = ("Reliable annotators", kept, rest)
+    if fit.reliability is not None:
+        words = verdicts(fit)[0]
+        kept = f"{np.count_nonzero(words == 'keep'):,} of {data.n_annotators:,}"
+        people = ("Reliable annotators", kept, verdicts_besides_keep(words, "votes"))
     facts: list[Fact] = [
         (
             "Neighbours separated",
-            f"{verdict.n_separated:,} of {verdict.n_neighbours:,}",
+            f"{n_separated:,} of {len(p_order):,}",
             f"of items next to each other, with {SURE_ORDER:.1%} probability",
         ),
-        above_chance(verdict.same, verdict.same_by_chance, "two votes on a pair agree", DASH),
+        above_chance(same, by_chance, "two votes on a pair agree", DASH),
         people,
         (
             "Votes per item",
@@ -193,8 +166,8 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
             "how often two votes on a pair agree, less how often votes at random would",
         ),
     ]
-    blocks = (_leaders(fit), _people(fit), _next(fit, verdict, arguments))
-    return first_screen("Can this ranking be trusted?", verdict.trust, facts, blocks, listed)
+    blocks = (_leaders(fit), _people(fit), _next(fit, len(p_order) - n_separated, arguments))
+    return first_screen("Can this ranking be trusted?", rank_trust(fit), facts, blocks, listed)
 
 
 def _leaders(fit: RankFit) -> Answer:
@@ -219,30 +192,27 @@ def _leaders(fit: RankFit) -> Answer:
 
 
 def _people(fit: RankFit) -> Answer:
-    reliability = fit.reliability
-    if reliability is None:
+    if fit.reliability is None:
         line = f"{fit.model} says nothing about annotators: rank with pair-gpm"
         return Answer("Whom to act on?", [line])
-    votes, behavior = fit.data.comparisons_per_annotator, fit.behavior or [""] * len(reliability)
     lines = whom_to_act_on(
-        fit.data.annotators,
+        fit,
         verdicts(fit)[0],
-        order=np.argsort(reliability, kind="stable"),
-        share=lambda who: f"{votes[who].sum() / fit.data.n_comparisons:.0%}",
-        about=lambda s: f"{behavior[s]}, reliability {reliability[s]:.2f}",
-        nobody=f"Nobody to drop{f': votes {CHANCE}' if fit.verdict == 'chance' else ''}.",
+        estimate="reliability",
+        n_given=fit.data.comparisons_per_annotator,
         unit="votes",
+        nobody=f"Nobody to drop{f': votes {CHANCE}' if fit.verdict == 'chance' else ''}.",
     )
     if line := side_line(fit):
         lines.append(line[0].upper() + line[1:])
     return Answer("Whom to act on?", lines)
 
 
-def _next(fit: RankFit, verdict: RankVerdict, arguments: str) -> Answer:
-    """Return what to do next."""
+def _next(fit: RankFit, n_open: int, arguments: str) -> Answer:
+    """Return what to do next; ``n_open`` neighbours in the ranking are not separated."""
     lines: list[Part] = ["All neighbours in the ranking are separated."]
-    if n_open := verdict.n_neighbours - verdict.n_separated:
-        rest = f" of {verdict.n_neighbours:,} neighbours in the ranking are not separated yet"
+    if n_open:
+        rest = f" of {len(fit.scores.mean) - fit.n_parts:,} neighbours in the ranking are not separated yet"
         lines = [[Strong(f"{n_open:,}"), rest]]
     voter = typical_voter(fit, np.ones(fit.data.n_annotators, np.bool_))
     if (top := top_items(fit, voter)) is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.errors import counted
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
@@ -28,7 +27,7 @@ from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.further import make_sections
-from annotruth.report.page import ReportContent, charts_and_tables, pack
+from annotruth.report.page import Page, charts_and_tables, pack
 from annotruth.report.rank_tables import (
     disputed_pairs,
     doubtful_votes,
@@ -69,7 +68,7 @@ MAX_VOTES = 400_000
 _MAX_PARTS = 30
 
 
-def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report of a ranking; the arguments are as for labels."""
     on_page = rows_on_page(fit)
     plot = RankCharts(fit)
@@ -89,7 +88,7 @@ def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) ->
         _appendix(fit, charts),
     ]
     data = {"ranking": True, "categories": [], "colors": []} | charts_and_tables(shown)
-    return ReportContent(
+    return Page(
         kind="Ranking report",
         heading="Comparisons",
         described=fit.data.describe(),
@@ -147,13 +146,9 @@ def _annotators(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> 
     shown = DataTable("annotators", "Annotators", table)
     if fit.reliability is None:
         lead = Text(f"{fit.model} gives no reliability of annotators: pair-gpm does.", "lead")
-        return annotator_section(lead, None, {}, {}, shown, "")
-    words, rules = verdicts(fit)[0], verdict_rules(fit)
-    counts = {word: int(np.count_nonzero(words == word)) for word in rules}
+        return annotator_section(lead, None, fit, shown, "")
     lead = Text(f"The median reliability is {np.median(fit.reliability):.2f}.", "lead")
-    return annotator_section(
-        lead, charts["reliability"], counts, rules, shown, "least reliable", "rank"
-    )
+    return annotator_section(lead, charts["reliability"], fit, shown, "least reliable", "rank")
 
 
 def _sides(fit: RankFit, charts: Mapping[str, Chart]) -> Section:

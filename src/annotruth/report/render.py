@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -33,30 +33,32 @@ Fact: TypeAlias = tuple[str, object, str]
 Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
 """What a small table shows of a row."""
 
+DASH = "\N{EN DASH}"
+
 _SPACES = re.compile(r"\s+")
 _CODE = re.compile("`([^`]+)`")
 _MAX_CHIPS = 16
 
 
 @dataclass(frozen=True)
-class Strong:
-    """Text in bold letters."""
+class Tag:
+    """Text in an HTML element."""
 
+    name: str
     text: object
 
 
-@dataclass(frozen=True)
-class CodeText:
-    """Text as one types it."""
+Strong = partial(Tag, "b")
+"""Text in bold letters."""
 
-    text: str
+CodeText = partial(Tag, "code")
+"""Text as one types it."""
 
+Small = partial(Tag, "small")
+"""A note in small letters behind a value."""
 
-@dataclass(frozen=True)
-class Small:
-    """A note in small letters behind a value."""
-
-    text: str
+Heading = partial(Tag, "h3")
+"""A heading within a section."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,6 @@ class Text:
 
     content: Part
     style: str = ""
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading within a section."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -206,15 +201,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """An answer in one word with its tone, and the sentence that it follows from."""
-
-    word: str
-    tone: str
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Status:
     """A note with a word in its tone first."""
 
@@ -228,8 +214,7 @@ class FirstScreen:
     """Whether to trust the results, facts, what to do, and the rules behind them."""
 
     question: str
-    conclusion: Conclusion
-    rule: str
+    trust: Part
     facts: Facts
     blocks: Sequence[Answer]
     rules: Sequence[tuple[str, str]]
@@ -323,6 +308,11 @@ def _on_one_line(value: object) -> object:
 def as_sentence(text: str) -> str:
     """Return text with a capital letter and a full stop; nothing of nothing."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    """Return a number; a dash where there is none."""
+    return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def number(key: str, template: str, missing: str = "-") -> Cell:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.analyses.advice.annotators import verdict_rules, verdicts
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
+    DASH,
     Answer,
     Beside,
     CodeText,
-    Conclusion,
     CountLine,
     DataTable,
     Fact,
@@ -33,11 +34,11 @@ from annotruth.report.render import (
     Settings,
     SideBySide,
     Status,
+    Tag,
     Text,
 )
 from annotruth.report.tables import PageTable
 
-DASH = "\N{EN DASH}"
 N_NAMED = 4
 """How many rows of a table the first screen names."""
 
@@ -57,18 +58,13 @@ WORDS: tuple[tuple[str, Tone], ...] = (
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether labels can be trusted."""
+    """Whether labels can be trusted, as a part of a page."""
 
     # the answer, such as "Mostly", and how it is shown
     word: str
     tone: Tone
     sentence: str  # what the answer follows from, with the number
     rule: str  # which numbers give which answers
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """The answer as a part of a page."""
-        return Conclusion(self.word, self.tone, self.sentence)
 
 
 def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
@@ -106,7 +102,7 @@ def first_screen(
     rules: Sequence[tuple[str, str]],
 ) -> Section:
     """Return the first screen: whether to trust the results, facts, what to do, and the rules."""
-    screen = FirstScreen(question, trust.conclusion, trust.rule, Facts(rows), blocks, rules)
+    screen = FirstScreen(question, trust, Facts(rows), blocks, rules)
     return Section("verdict", "", [screen], link="Verdict")
 
 
@@ -121,38 +117,36 @@ def above_chance(same: float, by_chance: float, agree: str, unknown: str) -> Fac
     return "Above chance", f"{100 * (same - by_chance):+.0f} points", note
 
 
-def verdicts_besides_keep(counts: Mapping[str, int], unit: str) -> str:
-    """Return how many annotators have a verdict other than keep, in words."""
+def verdicts_besides_keep(words: NDArray[Any], unit: str) -> str:
+    """Return how many annotators have a verdict other than keep."""
     few = f"too few {unit}"
     texts = {"drop": "to drop", "unsure": "unsure", few: f"with {few} to tell"}
-    return ", ".join(f"{counts[word]:,} {text}" for word, text in texts.items() if counts[word])
+    counts = {text: int(np.sum(words == word)) for word, text in texts.items()}
+    return ", ".join(f"{n:,} {text}" for text, n in counts.items() if n)
 
 
 def whom_to_act_on(
-    ids: Any,
-    words: NDArray[Any],
-    *,
-    order: Codes,
-    share: Callable[[Codes], str],
-    about: Callable[[int], str],
-    nobody: str,
-    unit: str,
+    fit: Fit[Any], words: NDArray[Any], *, estimate: str, n_given: Codes, unit: str, nobody: str
 ) -> list[Part]:
     """Return the lines on annotators to drop, unsure ones, and those with too few labels or votes.
 
-    ``words``: the verdicts; ``order``: all annotators, those to be named first.
-    ``share``, ``about``: what is said of all annotators to drop, and of each.
+    ``words``: the verdicts; ``n_given``: how many labels or votes each annotator gave.
+    ``estimate``: by what those to drop are listed, lowest first: accuracy, reliability or matches.
     """
-    dropped = order[words[order] == "drop"]
-    named = [(short_id(ids, s), about(s)) for s in dropped[:N_NAMED].tolist()]
-    unsure = np.flatnonzero(words == "unsure")
+    ids, values = fit.data.annotators, getattr(fit, estimate, None)
+    order = np.arange(len(ids)) if values is None else np.argsort(values, kind="stable")
+    dropped, unsure = order[words[order] == "drop"], np.flatnonzero(words == "unsure")
+    named = []
+    for s in dropped[:N_NAMED].tolist():
+        about = [] if fit.behavior is None else [fit.behavior[s]]
+        about += [] if values is None else [f"{estimate} {values[s]:.2f}"]
+        named.append((short_id(ids, s), ", ".join(about)))
     few = f"too few {unit}"
-    to_drop = f"to drop, with {share(dropped)} of the {unit}"
+    to_drop = f"to drop, with {percent(n_given[dropped].sum() / n_given.sum())} of the {unit}"
+    watch = "unsure: watch them"
     return [
         count_line("annotators|verdict|drop", len(dropped), to_drop, NamedRows(named)) or nobody,
-        count_line(
-            "annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)
-        ),
+        count_line("annotators|verdict|unsure", len(unsure), watch, name_list(ids, unsure)),
         count_line(f"annotators|verdict|{few}", int(np.sum(words == few)), f"with {few} to tell"),
     ]
 
@@ -160,8 +154,7 @@ def whom_to_act_on(
 def annotator_section(
     lead: Text,
     chart: Chart | None,
-    counts: Mapping[str, int],
-    rules: Mapping[str, str],
+    fit: Fit[Any],
     table: DataTable,
     lowest: str,
     command: str = "fit",
@@ -169,6 +162,8 @@ def annotator_section(
     """Return how accurate or reliable annotators are; of models that do not say so, their table."""
     parts: list[Part] = [lead]
     if chart is not None:
+        words, rules = verdicts(fit)[0], verdict_rules(fit)
+        counts = {word: int(np.sum(words == word)) for word in rules}
         parts.append(SideBySide([chart, verdict_counts("Verdicts", counts, rules)]))
         parts.append(rows_left_out(table.table, "annotators", lowest, command))
     return Section("annotators", "Annotators", [*parts, table], long=True)
@@ -247,7 +242,7 @@ def range_of(counts: NDArray[Any], unit: str) -> str:
     return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
 
 
-def next_command(arguments: str) -> CodeText:
+def next_command(arguments: str) -> Tag:
     """Return the command that lists what to ask next, given what to type after ``annotruth next``."""
     return CodeText(f"annotruth next {arguments} --assign assignments.csv")
 

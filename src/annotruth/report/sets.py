@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.analyses.advice.annotators import verdict_rules, verdicts
+from annotruth.analyses.advice.annotators import verdicts
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import SPAMMER_BELOW, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.sets import Members
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.fit_charts import (
-    as_text,
     history_chart,
-    interval_chart,
-    sorted_intervals,
+    reliability_chart,
 )
-from annotruth.report.page import ReportContent
+from annotruth.report.page import Page
 from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
 from annotruth.report.sections import (
     annotator_section,
@@ -33,9 +32,9 @@ from annotruth.report.tables import (
     MAX_ANNOTATORS,
     PageTable,
     TableStyle,
-    columns_of,
-    number_column,
-    text_column,
+    amend,
+    insert_columns,
+    number_cells,
 )
 from annotruth.sets.fit import SURE, evaluate_sets, given_sets, joined, label_names
 
@@ -78,22 +77,18 @@ _STYLE = TableStyle(
         *("item", "annotator", "label", "labels", "confidence", "reliability", "verdict"),
         "recovered",
     ),
-    hidden=frozenset(
-        (
-            *("low", "high", "spammer", "sensitivity_low", "sensitivity_high"),
-            *("specificity_low", "specificity_high"),
-        )
-    ),
-    shares=frozenset(("confidence", "sensitivity", "specificity", "prevalence", "p_serious")),
+    hidden=("low", "high", "spammer"),
+    shares=("confidence", "sensitivity", "specificity", "prevalence", "p_serious"),
+    intervals={"reliability": ("low", "high")},
 )
 
 
-def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> ReportContent:
+def content(fit: Fit, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report of a fit of sets; ``truth`` is as for labels.
 
     There is no advice on sets, for ``arguments``.
     """
-    return ReportContent(
+    return Page(
         kind="Annotation report",
         heading="Sets of labels",
         described=fit.describe(),
@@ -159,15 +154,8 @@ def _labels(fit: Fit) -> Section:
     )
     chart, together = _label_chart(fit), together_chart(fit)
     drawn = chart if together is None else SideBySide([chart, together])
-    table = fit.label_table()
-    columns = _STYLE.apply(columns_of(table, np.arange(table.num_rows)))
-    shown = PageTable(
-        columns,
-        len(label_names(fit.data)),
-        len(label_names(fit.data)),
-        "prevalence",
-        descending=True,
-    )
+    n = len(label_names(fit.data))
+    shown = PageTable(_STYLE.columns(fit.label_table()), n, n, "prevalence", descending=True)
     return Section("labels", "Labels", [Text(text), drawn, DataTable("labels", "Labels", shown)])
 
 
@@ -175,20 +163,19 @@ def _items(fit: Fit) -> Section:
     """Return the items, the least certain first, with the probabilities of the frequent labels."""
     n_shown = min(len(label_names(fit.data)), _MAX_SHOWN)
     rows = np.argsort(fit.confidence, kind="stable")[: max(1, MAX_PROBABILITIES // n_shown)]
-    columns = columns_of(fit.item_table().select(["item", "n_answers", "confidence"]), rows)
-    columns.insert(2, text_column("labels", _named(fit, fit.sets[rows])))
+    table = fit.item_table().select(["item", "n_answers", "confidence"]).take(as_arrow(rows))
     unsure = (fit.probability[rows] > 0.2) & (fit.probability[rows] < 0.8)
-    columns.append(text_column("next", joined(fit, unsure).to_pylist()))
-    columns = _STYLE.apply(columns)
+    table = insert_columns(table, {"labels": _named(fit, fit.sets[rows])}, after=["n_answers"])
+    columns = _STYLE.columns(table.append_column("next", joined(fit, unsure)))
     most = np.sort(np.argsort(-fit.probability.mean(axis=0), kind="stable")[:n_shown])
     for n in most.tolist():
-        column = number_column(f"p_{n}", np.round(fit.probability[rows, n], 3))
+        column = _STYLE.heading(f"p_{n}") | number_cells(np.round(fit.probability[rows, n], 3))
         title, tip = label_names(fit.data)[n], "probability of this label"
         columns.append(column | {"kind": "share", "title": title, "help": tip})
-    table = PageTable(columns, len(rows), fit.data.n_items, "confidence")
+    page = PageTable(columns, len(rows), fit.data.n_items, "confidence")
     text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
-    note = rows_left_out(table, "items", "least certain")
-    parts = [Text(text), note, DataTable("sets", "Items", table)]
+    note = rows_left_out(page, "items", "least certain")
+    parts = [Text(text), note, DataTable("sets", "Items", page)]
     return Section("items", "Items", parts, long=True)
 
 
@@ -196,22 +183,17 @@ def _annotators(fit: Fit) -> Section:
     """Return the annotators, the least reliable first."""
     rows = np.argsort(np.asarray(fit.reliability), kind="stable")[:MAX_ANNOTATORS]
     words, reasons = verdicts(fit)
-    columns = columns_of(fit.annotator_table(), rows)
-    for column in columns:
-        if column["key"] == "reliability":
-            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
-    columns.insert(3, text_column("verdict", words[rows].tolist()))
-    columns.append(text_column("reason", [reasons[s] for s in rows]))
-    table = PageTable(_STYLE.apply(columns), len(rows), fit.data.n_annotators, "reliability")
+    table = fit.annotator_table().append_column("reason", as_arrow(reasons))
+    columns = _STYLE.columns(table.add_column(3, "verdict", as_arrow(words.tolist())), rows)
+    amend(columns, "reliability", domain=[0, 1], limit=SPAMMER_BELOW)
+    page = PageTable(columns, len(rows), fit.data.n_annotators, "reliability")
     text = (
         f"Reliability is how much an annotator's answers say (sensitivity + specificity - 1) relative to "
         f"a typical serious annotator; below {SPAMMER_BELOW:g} they are spammers."
     )
-    rules = verdict_rules(fit)
-    counts = {word: int((words == word).sum()) for word in rules}
-    shown = DataTable("people", "Annotators", table)
-    chart = _reliability_chart(fit)
-    return annotator_section(Text(text), chart, counts, rules, shown, "least reliable")
+    shown = DataTable("people", "Annotators", page)
+    chart = reliability_chart(fit, "What answers say relative to a typical serious annotator.")
+    return annotator_section(Text(text), chart, fit, shown, "least reliable")
 
 
 def _answers(fit: Fit) -> Section:
@@ -232,8 +214,7 @@ def _answers(fit: Fit) -> Section:
         "recovered": _named(fit, fit.sets[item]),
         "p_serious": np.round(p_serious[first], 3),
     }
-    columns = _STYLE.apply(columns_of(table_of(ids), np.arange(len(first))))
-    table = PageTable(columns, len(first), len(doubtful), "p_serious")
+    table = PageTable(_STYLE.columns(ids), len(first), len(doubtful), "p_serious")
     parts = [
         Text("Answers that are probably not serious, of annotators who are not dropped."),
         rows_left_out(table, "doubtful answers", "most doubtful"),
@@ -260,7 +241,7 @@ def _appendix(fit: Fit) -> Section:
     ]
     if known := int((data.known >= 0).sum()):
         rows.append(("Known truths", f"{known:,}", "items whose set was given"))
-    return appendix(rows, fit, {"history": history_chart(fit, "answers")}, "answer")
+    return appendix(rows, fit, {"history": history_chart(fit)}, "answer")
 
 
 def _label_chart(fit: Fit) -> Chart:
@@ -288,16 +269,6 @@ def _label_chart(fit: Fit) -> Chart:
     )
 
 
-def _reliability_chart(fit: Fit) -> Chart:
-    intervals = sorted_intervals(
-        as_text(fit.data.annotators), np.asarray(fit.reliability), fit.low, fit.high, fit.spammer, (0.0, 1.0),
-        "reliability", SPAMMER_BELOW,
-    )  # fmt: skip
-    caption = "What answers say relative to a typical serious annotator, with 95% intervals."
-    title, ranks = "Reliability of annotators", "annotators by rank"
-    return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
-
-
 def together_chart(fit: Fit) -> Chart | None:
     """Chart which labels go together; None where types of items do not say that they do."""
     share = shares_together(fit)
@@ -322,7 +293,7 @@ def together_chart(fit: Fit) -> Chart | None:
             "other": [column for _, column in pairs],
             "share": shown.ravel().tolist(),
         },
-        draw=lambda width: shapes.heatmap(
+        draw=lambda width: matrices.heatmap(
             names, names, drawn, width, tips, ("with ↓", "also →"), texts
         ),
     )

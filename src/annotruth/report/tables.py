@@ -7,18 +7,17 @@ cell is drawn, and texts are stored once, as codes into ``names``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from annotruth.analyses.advice.advice import Advice
 from annotruth.analyses.advice.annotators import has_flags
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW, table_of
 from annotruth.models.fits.tables import share_names
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
@@ -30,24 +29,6 @@ PageColumn: TypeAlias = dict[str, Any]
 
 MAX_ANNOTATORS = 20_000
 
-# Which columns a small screen or a sheet of paper shows: the first of these that have room.
-_RANKS = (
-    *("annotator", "item", "accuracy", "reliability", "label", "expectation", "verdict"),
-    *("doubtful", "share", "status", "confidence", "most_common", "n_labels", "behavior"),
-    *("matches", "distribution", "given", "reason", "why", "confusion"),
-)
-# Columns that only a row's dialog and CSV files show.
-_HIDDEN = {
-    *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
-    *("accuracy_low", "accuracy_high", "p_spammer", "evidence", "agreement", "p_leads"),
-    *("may_lead", "bias_std", "inconsistency_std"),
-}
-_INTERVALS = {
-    "accuracy": ("accuracy_low", "accuracy_high"),
-    "reliability": ("low", "high"),
-    "expectation": ("score_low", "score_high"),
-}
-_PERCENTAGES = {"confidence", "matches", "share"}
 _MAX_JAVASCRIPT_INTEGER = 2**53
 
 
@@ -70,24 +51,42 @@ class PageTable:
 
 @dataclass(frozen=True)
 class TableStyle:
-    """How tables of another kind than labels are shown: headings, and where columns stand."""
+    """How the tables of a kind of fits are shown."""
 
     headings: Mapping[str, tuple[str, str]]  # the heading and the tip of a column
-    first: Sequence[str]  # the columns that a small screen shows first
-    hidden: frozenset[str]  # those that only dialogs and CSV files show
-    shares: frozenset[str]  # numbers that are shown in percent
+    first: Sequence[str]  # the columns that a small screen or a sheet of paper shows first
+    hidden: Collection[str]  # those that only a row's dialog and CSV files show
+    shares: Collection[str]  # numbers that are shown in percent
+    intervals: Mapping[str, tuple[str, str]]  # the columns with the ends of a column's intervals
 
-    def apply(self, columns: list[PageColumn]) -> list[PageColumn]:
-        """Return columns in this style."""
-        for column in columns:
-            key = column["key"]
-            if key in self.headings:
-                column["title"], column["help"] = self.headings[key]
-            if key in self.shares and column["kind"] == "number":
+    def columns(self, table: pa.Table | Mapping[str, Any], rows: Any = None) -> list[PageColumn]:
+        """Return a table, or some rows of it, as columns of the page."""
+        table = table if isinstance(table, pa.Table) else table_of(table)
+        table = table if rows is None else table.take(as_arrow(rows))
+        columns = []
+        for name in table.column_names:
+            column = self.heading(name) | _cells(name, table[name].combine_chunks())
+            if name in self.shares and column["kind"] == "number":
                 column["kind"] = "share"
-            column["hidden"] = key in self.hidden
-            column["rank"] = self.first.index(key) if key in self.first else len(self.first)
+            ends = self.intervals.get(name, ())
+            if ends and set(ends) <= set(table.column_names):
+                column |= {"kind": "range", "ends": ends}
+            columns.append(column)
         return columns
+
+    def heading(self, name: str) -> PageColumn:
+        """Return the key of a column, its heading, the tip on it, and where it is shown."""
+        text = name.replace("_", " ").strip()
+        unknown = (text[:1].upper() + text[1:], "")
+        title, tip = self.headings.get(name) or HEADINGS.get(name, unknown)
+        for start, sentence in THRESHOLD_HEADINGS.items():
+            if name.startswith(start):
+                threshold = name.removeprefix(start)
+                title = f"{title.partition(' ')[0]} {threshold}"
+                tip = sentence.format(threshold, threshold)
+        rank = self.first.index(name) if name in self.first else len(self.first)
+        hidden = name in self.hidden or name.startswith(tuple(THRESHOLD_HEADINGS))
+        return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": hidden}
 
 
 def leading_estimate(fit: Fit) -> str:
@@ -109,36 +108,26 @@ def annotator_table(
 ) -> PageTable:
     """Return the table of annotators, the lowest by `leading_estimate` first."""
     people, rows = advice.of_annotators, annotator_rows(fit, consensus)
-    table = fit.annotator_table()
-    if fit.spammer is not None:  # the verdict says it better: it considers the interval
-        table = table.drop_columns("spammer")
-    columns = columns_of(table, rows)
-    for column in columns:
-        if column["key"] in ("accuracy", "reliability"):
-            column["domain"] = [0, 1]
-            if has_flags(fit):
-                column["warn"] = (people.verdict[rows] == "drop").astype(int).tolist()
-            elif fit.spammer is not None:
-                column["limit"] = SPAMMER_BELOW
-        if column["key"] == "accuracy":
-            column["help"] = ACCURACY_TIPS[fit.readout]
-        if column["key"] == "reliability" and fit.accuracy is not None:
-            # The dialog has its interval.
-            column |= {"kind": "number", "rank": _RANKS.index("matches")}
-    confusion = {
-        **_heading("confusion"),
-        "kind": "matrix",
-        "size": len(bins),
-        "values": consensus.confusion(bins)[rows].ravel().tolist(),
-    }
-    columns[1:1] = [confusion]
-    after = 1 + max(_place(columns, key) for key in ("n_labels", "reliability", "behavior"))
-    columns[after:after] = [
-        number_column("matches", consensus.match_rate[rows]) | {"hidden": fit.accuracy is not None},
-        text_column("verdict", people.verdict[rows].tolist()),
-        flag_column("ask", people.ask[rows].tolist()),
-    ]
-    columns.append(text_column("reason", [people.reason[s] for s in rows]))
+    table = insert_columns(
+        without_spammer(fit),
+        {"matches": consensus.match_rate, "verdict": people.verdict.tolist(), "ask": people.ask},
+        after=("n_labels", "reliability", "behavior"),
+    ).append_column("reason", as_arrow(people.reason))
+    columns = STYLE.columns(table, rows)
+    for name in ("accuracy", "reliability"):
+        amend(columns, name, domain=[0, 1])
+        if has_flags(fit):
+            amend(columns, name, warn=(people.verdict[rows] == "drop").astype(int).tolist())
+        elif fit.spammer is not None:
+            amend(columns, name, limit=SPAMMER_BELOW)
+    amend(columns, "accuracy", help=ACCURACY_TIPS[fit.readout])
+    amend(columns, "matches", hidden=fit.accuracy is not None)
+    if fit.accuracy is not None:
+        # The dialog has the interval of the reliability.
+        amend(columns, "reliability", kind="number", rank=STYLE.first.index("matches"))
+    counts = consensus.confusion(bins)[rows].ravel().tolist()
+    confusion = {"kind": "matrix", "size": len(bins), "values": counts}
+    columns.insert(1, STYLE.heading("confusion") | confusion)
     return PageTable(columns, len(rows), fit.data.n_annotators, leading_estimate(fit))
 
 
@@ -150,38 +139,35 @@ def item_rows(consensus: Consensus, max_rows: int) -> Codes:
 def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) -> PageTable:
     """Return the table of items, most difficult first; of more than ``max_rows`` the first."""
     data, theta, rows = fit.data, fit.distribution, item_rows(consensus, max_rows)
-    columns = columns_of(_without_distribution(fit), rows)
+    table = fit.item_table()
+    if theta is None:
+        table = table.append_column("entropy", as_arrow(consensus.difficulty))
+    else:  # the bar chart shows the columns of categories
+        table = table.drop_columns(
+            [name for name in share_names(fit) if name in table.column_names]
+        )
+    of_items = advice.of_items
+    said = {"status": of_items.status.tolist(), "add": advice.add, "why": of_items.why}
+    columns = STYLE.columns(insert_columns(table, said, after=("n_labels", "entropy")), rows)
+    amend(columns, "expectation", domain=[data.scale.values[0], data.scale.values[-1]])
+    amend(columns, "confidence", help=READOUT_TIPS[fit.readout])
+    if fit.label is not None:
+        codes = fit.label[rows].tolist()
+        amend(columns, "label", names=data.scale.names, values=codes, colored=True)
     for column in columns:
-        if column["key"] == "expectation":
-            column["domain"] = [data.scale.values[0], data.scale.values[-1]]
-        if column["key"] == "label" and fit.label is not None:
-            column |= {"names": data.scale.names, "values": fit.label[rows].tolist()}
-            column["colored"] = True
         if column["key"] == "disputed":
             column["hidden"] = not any(column["values"])
-        if column["key"] == "confidence":
-            column["help"] = READOUT_TIPS[fit.readout]
-    given = {
-        **_heading("given"),
-        **_bar_column(data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows),
-        "hidden": theta is not None,
-    }
+    given = STYLE.heading("given") | _bars(
+        data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows
+    )
     if theta is None:
-        tip = {"help": "entropy of its labels: 0 when all are the same"}
-        columns.append(number_column("entropy", consensus.difficulty[rows]) | tip)
-        columns[1:1] = [given]
+        amend(columns, "entropy", help="entropy of its labels: 0 when all are the same")
+        columns.insert(1, given | {"hidden": False})
     else:
-        percent = np.round(100.0 * theta.probability)
-        tip = {"help": f"recovered distribution over the categories: {READOUTS[fit.readout]}"}
-        bars = _bar_column(theta.ptr, theta.category, percent, rows)
-        columns[1:1] = [{**_heading("distribution"), **bars, **tip}]
-        columns.append(given)
-    after = 1 + max(_place(columns, key) for key in ("n_labels", "entropy"))
-    columns[after:after] = [
-        text_column("status", advice.of_items.status[rows].tolist()),
-        number_column("add", advice.add[rows]),
-        text_column("why", advice.of_items.why.take(as_arrow(rows)).to_pylist()),
-    ]
+        bars = _bars(theta.ptr, theta.category, np.round(100.0 * theta.probability), rows)
+        tip = f"recovered distribution over the categories: {READOUTS[fit.readout]}"
+        columns.insert(1, STYLE.heading("distribution") | bars | {"help": tip})
+        columns.append(given | {"hidden": True})
     return PageTable(columns, len(rows), data.n_items, "entropy", descending=True)
 
 
@@ -227,57 +213,51 @@ def doubtful_labels(fit: Fit, consensus: Consensus, advice: Advice) -> DoubtfulL
         for k in most[rows]
         for given, recovered in [divmod(int(keys[k] % n_categories**2), n_categories)]
     ]
-    columns = [
-        *columns_of(pa.table({"annotator": data.annotators}), rows),
-        number_column("doubtful", counts[rows]),
-        number_column("share", counts[rows] / data.labels_per_annotator[rows]),
-        text_column("most_common", pairs),
-    ]
+    table = {
+        "annotator": data.annotators.take(as_arrow(rows)),
+        "doubtful": counts[rows],
+        "share": counts[rows] / data.labels_per_annotator[rows],
+        "most_common": pairs,
+    }
     if (name := leading_estimate(fit)) != "matches":
-        columns.append(number_column(name, getattr(fit, name)[rows]))
-    columns.append(text_column("verdict", advice.of_annotators.verdict[rows].tolist()))
+        table[name] = getattr(fit, name)[rows]
+    table["verdict"] = advice.of_annotators.verdict[rows].tolist()
     opens = np.searchsorted(on_page, rows).tolist()
-    table = PageTable(columns, len(rows), len(people), "doubtful", descending=True, opens=opens)
+    page = PageTable(
+        STYLE.columns(table), len(rows), len(people), "doubtful", descending=True, opens=opens
+    )
     left_out = dropped & (counts > 0)
-    return DoubtfulLabels(len(doubtful), int(left_out.sum()), int(counts[left_out].sum()), table)
+    return DoubtfulLabels(len(doubtful), int(left_out.sum()), int(counts[left_out].sum()), page)
 
 
-def columns_of(table: pa.Table, rows: NDArray[np.integer[Any]]) -> list[PageColumn]:
-    """Return some rows of a fit's table as columns of the page."""
-    columns = []
-    for name in table.column_names:
-        values = table[name].combine_chunks().take(as_arrow(rows))
-        if name in ("item", "annotator"):
-            column = _id_column(name, values)
-        elif pa.types.is_boolean(values.type):
-            column = flag_column(name, values.to_pylist())
-        elif name != "label" and (
-            pa.types.is_floating(values.type) or pa.types.is_integer(values.type)
-        ):
-            column = number_column(name, values.to_numpy(zero_copy_only=False))
-        else:
-            texts = [None if v is None else str(v) for v in values.to_pylist()]
-            column = text_column(name, texts)
-        ends = _INTERVALS.get(name, ())
-        if ends and set(ends) <= set(table.column_names):
-            column |= {"kind": "range", "ends": ends}
-        columns.append(column)
-    return columns
+def without_spammer(fit: Fit[Any]) -> pa.Table:
+    """Return the table of annotators without the column that the verdict says better."""
+    table = fit.annotator_table()
+    return table if fit.spammer is None else table.drop_columns("spammer")
 
 
-def text_column(name: str, values: Sequence[str | None]) -> PageColumn:
-    """Return a column of texts, each stored once."""
-    codes_of: dict[str | None, int] = {}
-    codes = [codes_of.setdefault(value, len(codes_of)) for value in values]
-    names = ["" if value is None else value for value in codes_of]
-    return {**_heading(name), "kind": "word", "names": names, "values": codes}
+def insert_columns(table: pa.Table, columns: Mapping[str, Any], after: Collection[str]) -> pa.Table:
+    """Return a table with further columns after the last of some of its columns."""
+    names = table.column_names
+    place = 1 + max((k for k, name in enumerate(names) if name in after), default=0)
+    made = table_of(columns)
+    for k, name in enumerate(made.column_names):
+        table = table.add_column(place + k, name, made[name])
+    return table
 
 
-def number_column(name: str, values: Any) -> PageColumn:
-    """Return a column of numbers, rounded to what one reads; what is not finite is null."""
+def amend(columns: Iterable[PageColumn], key: str, **entries: Any) -> None:
+    """Change entries of the column of a key, if there is one."""
+    for column in columns:
+        if column["key"] == key:
+            column |= entries
+
+
+def number_cells(values: Any) -> PageColumn:
+    """Return the cells of numbers, rounded to what one reads; what is not finite is null."""
     values = np.asarray(values)
     if values.dtype.kind in "iu":
-        return {**_heading(name), "kind": "count", "values": values.tolist()}
+        return {"kind": "count", "values": values.tolist()}
     finite = values[np.isfinite(values)]
     largest = float(np.abs(finite).max()) if len(finite) else 0.0
     # More than are shown, so that what is shown is rounded once.
@@ -287,27 +267,35 @@ def number_column(name: str, values: Any) -> PageColumn:
     listed = np.round(values, digits).tolist()
     if digits == 0 or len(finite) < len(values):
         listed = [None if not math.isfinite(v) else (int(v) if digits == 0 else v) for v in listed]
-    kind = "share" if name in _PERCENTAGES else "number"
-    return {**_heading(name), "kind": kind, "digits": min(digits, 2), "values": listed}
+    return {"kind": "number", "digits": min(digits, 2), "values": listed}
 
 
-def flag_column(name: str, values: Sequence[bool]) -> PageColumn:
-    """Return a column of truth values."""
-    return {**_heading(name), "kind": "flag", "values": [int(value) for value in values]}
+def _cells(name: str, values: pa.Array) -> PageColumn:
+    """Return the cells of a column: ids, numbers, truth values, or texts, each stored once."""
+    if name in ("item", "annotator"):
+        return _id_cells(values)
+    if pa.types.is_boolean(values.type):
+        return {"kind": "flag", "values": [int(value) for value in values.to_pylist()]}
+    if name != "label" and (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        return number_cells(values.to_numpy(zero_copy_only=False))
+    codes_of: dict[str, int] = {}
+    texts = ("" if value is None else str(value) for value in values.to_pylist())
+    codes = [codes_of.setdefault(text, len(codes_of)) for text in texts]
+    return {"kind": "word", "names": list(codes_of), "values": codes}
 
 
-def _id_column(name: str, values: pa.Array) -> PageColumn:
-    """Return a column of ids; integers stay numbers, so that they sort, unless too large."""
+def _id_cells(values: pa.Array) -> PageColumn:
+    """Return the cells of ids; integers stay numbers, so that they sort, unless too large."""
     values = to_plain(values)
     listed = values.to_pylist()
     integers = pa.types.is_integer(values.type)
     if not (integers and all(abs(v) < _MAX_JAVASCRIPT_INTEGER for v in listed)):
         listed = [str(value) for value in listed]
-    return {**_heading(name), "kind": "id", "values": listed}
+    return {"kind": "id", "values": listed}
 
 
-def _bar_column(ptr: Codes, category: Any, value: Any, rows: Codes) -> PageColumn:
-    """Return a column of small bar charts: what each row has of each category, without zeros."""
+def _bars(ptr: Codes, category: Any, value: Any, rows: Codes) -> PageColumn:
+    """Return small bar charts: what each row has of each category, without zeros."""
     n = np.diff(ptr)[rows]
     # The entries of the kept rows, one after the other.
     entries = np.repeat(ptr[rows] - np.concatenate([[0], np.cumsum(n)[:-1]]), n) + np.arange(
@@ -323,28 +311,23 @@ def _bar_column(ptr: Codes, category: Any, value: Any, rows: Codes) -> PageColum
     }
 
 
-def _heading(name: str) -> PageColumn:
-    """Return the key of a column, its heading, the tip on it, and where it is shown."""
-    text = name.replace("_", " ").strip()
-    title, tip = HEADINGS.get(name, (text[:1].upper() + text[1:], ""))
-    for start, sentence in THRESHOLD_HEADINGS.items():
-        if name.startswith(start):
-            threshold = name.removeprefix(start)
-            title = f"{title.partition(' ')[0]} {threshold}"
-            tip = sentence.format(threshold, threshold)
-    rank = _RANKS.index(name) if name in _RANKS else len(_RANKS)
-    hidden = name in _HIDDEN or name.startswith(tuple(THRESHOLD_HEADINGS))
-    return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": hidden}
-
-
-def _without_distribution(fit: Fit) -> pa.Table:
-    """Return the table of items without the columns of categories, which the bar chart shows."""
-    table = fit.item_table()
-    if fit.distribution is None:
-        return table
-    shares = set(share_names(fit))
-    return table.select([name for name in table.column_names if name not in shares])
-
-
-def _place(columns: Sequence[PageColumn], key: str) -> int:
-    return next((k for k, column in enumerate(columns) if column["key"] == key), 0)
+STYLE = TableStyle(
+    headings=HEADINGS,
+    first=(
+        *("annotator", "item", "accuracy", "reliability", "label", "expectation", "verdict"),
+        *("doubtful", "share", "status", "confidence", "most_common", "n_labels", "behavior"),
+        *("matches", "distribution", "given", "reason", "why", "confusion"),
+    ),
+    hidden=(
+        *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
+        *("accuracy_low", "accuracy_high", "p_spammer", "evidence", "agreement", "p_leads"),
+        *("may_lead", "bias_std", "inconsistency_std"),
+    ),
+    shares=("confidence", "matches", "share"),
+    intervals={
+        "accuracy": ("accuracy_low", "accuracy_high"),
+        "reliability": ("low", "high"),
+        "expectation": ("score_low", "score_high"),
+    },
+)
+"""The style of the tables of labels."""

@@ -6,7 +6,6 @@ they are left out, and annotators are measured on them instead.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,8 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_axis
-from annotruth.report.charts.shapes import matrix_chart, scatter_chart
+from annotruth.report.charts.matrices import matrix_chart
+from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.consensus import category_bins
 from annotruth.report.render import (
     Beside,
@@ -39,6 +39,7 @@ from annotruth.report.render import (
     SideBySide,
     SmallTable,
     Text,
+    figure,
 )
 from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import MeasuredAccuracy
@@ -141,8 +142,8 @@ def _figures(by_fit: Mapping[str, float], by_votes: Mapping[str, float], n: int)
         rows.append(("F1, macro", f"{by_fit['f1_macro']:.3f}", note))
     for name in ("plcc", "srocc", "rmse"):
         if name in by_fit:
-            note = f"mean of the labels {_number(by_votes[name])}"
-            rows.append((name.upper(), _number(by_fit[name]), note))
+            note = f"mean of the labels {figure(by_votes[name], 3)}"
+            rows.append((name.upper(), figure(by_fit[name], 3), note))
     return rows
 
 
@@ -235,10 +236,6 @@ def _measure_annotators(fit: Fit) -> list[Part]:
 
 def _opens(table: str, one: object) -> Opener:
     return Opener(shorten(str(one), 40), table, str(one))
-
-
-def _number(value: float) -> str:
-    return "\N{EN DASH}" if math.isnan(value) else f"{value:.3f}"
 
 
 def _calibration_chart(confidence: Floats, right: NDArray[np.bool_]) -> Chart:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +24,9 @@ from annotruth.models.base_fit import NO_VERDICT
 from annotruth.models.fits.notes import CHANCE_BELOW, DISPUTED_RULE, NOTE_RULES
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
-from annotruth.report.consensus import AgreementRow, agreement_rows
+from annotruth.report.consensus import AgreementRow
 from annotruth.report.render import (
+    DASH,
     Answer,
     Fact,
     Link,
@@ -35,9 +35,9 @@ from annotruth.report.render import (
     Section,
     Strong,
     as_sentence,
+    figure,
 )
 from annotruth.report.sections import (
-    DASH,
     N_NAMED,
     Trust,
     above_chance,
@@ -80,67 +80,6 @@ class MeasuredAccuracy(NamedTuple):
     def decides(self) -> bool:
         """Whether it is measured well enough to replace what the model expects."""
         return self.accuracy is not None and self.n_items >= MEASURED_FROM
-
-
-@dataclass(frozen=True)
-class ReportVerdict:
-    """The report's first screen in numbers; all counts are those of the advice."""
-
-    trust: Trust  # whether the labels can be trusted
-    # Krippendorff's alpha of all labels and its metric; nan where it is not defined
-    alpha: float
-    metric: str
-    # how often two labels of one item are equal, and how often they would be by chance
-    same: float
-    same_by_chance: float
-    # how many annotators have each verdict, and how many to ask
-    annotators: Mapping[str, int]
-    n_ask: int
-    items: Mapping[str, int]  # how many items have each status
-    # how many labels to add in this round, and their share of the labels so far
-    n_add: int
-    share_added: float
-    removed: float  # the share of the uncertainty that these are expected to remove
-    # a quarter of these labels, where they gain most, and the share that those remove
-    n_first: int
-    removed_first: float
-
-
-def verdict_of(
-    fit: Fit,
-    advice: Advice,
-    agreement: AgreementRow | None = None,
-    measured: MeasuredAccuracy | None = None,
-) -> ReportVerdict:
-    """Return the numbers of the first screen.
-
-    ``agreement`` is that of all labels, if at hand; ``measured`` is how the fit does against known
-    truths.
-    """
-    if agreement is None:
-        agreement = agreement_rows(fit)[0]
-    name, alpha = next(iter(agreement.values.items()))
-    same, same_by_chance = pair_agreement(fit.data)
-    items, n_add = advice.of_items, advice.n_add
-    n_first = n_add // 4
-    first = np.zeros_like(advice.add)
-    if n_first:
-        first = share_out(n_first, items.uncertainty, items.gain, LEAST_GAIN, MAX_PER_ROUND)
-    return ReportVerdict(
-        trust=trust_of(fit, advice, measured),
-        alpha=alpha,
-        metric=name.partition("(")[2].rstrip(")"),
-        same=same,
-        same_by_chance=same_by_chance,
-        annotators=advice.of_annotators.count(),
-        n_ask=int(advice.of_annotators.ask.sum()),
-        items=items.count(),
-        n_add=n_add,
-        share_added=n_add / fit.data.n_labels,
-        removed=share_removed(advice.add, items),
-        n_first=n_first,
-        removed_first=share_removed(first, items),
-    )
 
 
 def trust_of(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None = None) -> Trust:
@@ -234,30 +173,33 @@ def _half_width(fit: Fit, which: NDArray[np.bool_]) -> float:
     return float((high - low)[known].mean() / 2.0) if known.any() else math.nan
 
 
-def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, arguments: str) -> Section:
-    """Return the first screen; ``arguments`` are those of ``annotruth next``."""
-    kept = DASH
-    if not fit.withholds_figures:
-        kept = f"{verdict.annotators['keep']:,} of {fit.data.n_annotators:,}"
-    alpha = DASH if math.isnan(verdict.alpha) else f"{verdict.alpha:.2f}"
+def verdict_section(
+    fit: Fit, advice: Advice, trust: Trust, agreement: AgreementRow, arguments: str
+) -> Section:
+    """Return the first screen; all counts are those of the advice.
+
+    ``agreement``: that of all labels.
+    ``arguments``: those of ``annotruth next``.
+    """
+    words = advice.of_annotators.verdict
+    kept = f"{np.sum(words == 'keep'):,} of {fit.data.n_annotators:,}"
+    name, alpha = next(iter(agreement.values.items()))
+    metric = name.partition("(")[2].rstrip(")")
+    same, by_chance = pair_agreement(fit.data)
+    agree = "two labels of an item are equal"
     facts: list[Fact] = [
         (
             "Agreement",
-            alpha,
-            f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement",
+            figure(alpha),
+            f"Krippendorff's alpha ({metric}): 0 is chance, 1 is full agreement",
         ),
-        above_chance(
-            verdict.same,
-            verdict.same_by_chance,
-            "two labels of an item are equal",
-            "no item has two labels",
-        ),
+        above_chance(same, by_chance, agree, "no item has two labels"),
         (
             "Annotators to keep"
             if fit.reliability is None or has_flags(fit)
             else "Reliable annotators",
-            kept,
-            "not known" if fit.is_void else verdicts_besides_keep(verdict.annotators, "labels"),
+            DASH if fit.withholds_figures else kept,
+            "not known" if fit.is_void else verdicts_besides_keep(words, "labels"),
         ),
         (
             "Labels per item",
@@ -265,47 +207,30 @@ def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, arguments:
             f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average",
         ),
     ]
-    blocks = (
-        _people(fit, advice, verdict),
-        _items(fit, advice, verdict),
-        _cost(fit, verdict, arguments),
-    )
-    return first_screen("Can these labels be trusted?", verdict.trust, facts, blocks, _rules(fit))
+    blocks = (_people(fit, advice), _items(fit, advice), _cost(fit, advice, arguments))
+    return first_screen("Can these labels be trusted?", trust, facts, blocks, _rules(fit))
 
 
-def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
+def _people(fit: Fit, advice: Advice) -> Answer:
     question, people = "Whom to act on?", advice.of_annotators
     if fit.is_void:
         return Answer(question, [f"Nobody to drop or to ask: {why_void(fit)}."])
-    ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
-    order, estimate = np.arange(len(ids)), leading_estimate(fit)
-    if estimate != "matches":
-        order = np.argsort(getattr(fit, estimate), kind="stable")
     lines = whom_to_act_on(
-        ids,
+        fit,
         people.verdict,
-        order=order,
-        share=lambda who: percent(n_labels[who].sum() / fit.data.n_labels),
-        about=lambda s: _about_annotator(fit, s),
-        nobody=f"Nobody to drop{_why_nobody(fit, verdict.annotators['keep'])}.",
+        estimate=leading_estimate(fit),
+        n_given=fit.data.labels_per_annotator,
         unit="labels",
+        nobody=f"Nobody to drop{_why_nobody(fit, people.count()['keep'])}.",
     )
     if "dependent_annotators" in fit.further:
         lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
-    if verdict.n_add:
+    if advice.n_add:
         best = np.argsort(-people.information, kind="stable")
         ask = best[people.ask[best]]
-        who = name_list(ids, ask)
+        who = name_list(fit.data.annotators, ask)
         lines.append(count_line("annotators|ask|yes", len(ask), "to ask for more, best first", who))
     return Answer(question, lines)
-
-
-def _about_annotator(fit: Fit, annotator: int) -> str:
-    """Return each annotator's behavior and accuracy or reliability."""
-    known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
-    if (name := leading_estimate(fit)) != "matches":
-        known.append(f"{name} {getattr(fit, name)[annotator]:.2f}")
-    return ", ".join(known)
 
 
 def _matching_pairs(n_pairs: int) -> Part:
@@ -330,8 +255,8 @@ def _why_nobody(fit: Fit, n_reliable: int) -> str:
     return f": {fit.model} cannot tell spam from mistakes"
 
 
-def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> Answer:
-    items, counts = advice.of_items, verdict.items
+def _items(fit: Fit, advice: Advice) -> Answer:
+    items, counts = advice.of_items, advice.of_items.count()
     if fit.is_void:
         return Answer("Which items to relabel?", ["Not known."])
     by_gain = np.argsort(-items.gain, kind="stable")
@@ -364,30 +289,27 @@ def _need(count: int) -> str:
     return "needs" if count == 1 else "need"
 
 
-def _cost(fit: Fit, verdict: ReportVerdict, arguments: str) -> Answer:
-    question = "What would it cost?"
+def _cost(fit: Fit, advice: Advice, arguments: str) -> Answer:
+    question, n_add = "What would it cost?", advice.n_add
     if fit.is_void:
-        return Answer(
-            question, ["Nothing yet: check the task and its instructions before you buy labels."]
-        )
-    if not verdict.n_add:
+        line = "Nothing yet: check the task and its instructions before you buy labels."
+        return Answer(question, [line])
+    if not n_add:
         return Answer(question, ["Nothing."])
-    whom = "new annotators" if verdict.n_ask == 0 else "1 annotator"
-    if verdict.n_ask > 1:
-        each = math.ceil(verdict.n_add / verdict.n_ask)
-        whom = f"{counted(verdict.n_ask, 'annotator')}, about {each:,} each"
-    labels = "label" if verdict.n_add == 1 else "labels"
-    more = f"{percent(verdict.share_added)} more than the {fit.data.n_labels:,} so far"
-    first = ""
-    if verdict.n_first:
-        first = (
-            f"; a quarter of them ({verdict.n_first:,}), where they gain most, "
-            f"{percent(verdict.removed_first)}"
-        )
-    they = "It" if verdict.n_add == 1 else "They"
-    removed = Strong(percent(verdict.removed))
+    n_ask = int(advice.of_annotators.ask.sum())
+    whom = "new annotators" if n_ask == 0 else "1 annotator"
+    if n_ask > 1:
+        whom = f"{counted(n_ask, 'annotator')}, about {math.ceil(n_add / n_ask):,} each"
+    more = f"{percent(n_add / fit.data.n_labels)} more than the {fit.data.n_labels:,} so far"
+    items, first = advice.of_items, ""
+    if n_first := n_add // 4:
+        added = share_out(n_first, items.uncertainty, items.gain, LEAST_GAIN, MAX_PER_ROUND)
+        gained = percent(share_removed(added, items))
+        first = f"; a quarter of them ({n_first:,}), where they gain most, {gained}"
+    labels, they = ("label", "It") if n_add == 1 else ("labels", "They")
+    removed = Strong(percent(share_removed(advice.add, items)))
     lines = [
-        [Strong(f"{verdict.n_add:,}"), f" {labels} in this round, {more}; from {whom}"],
+        [Strong(f"{n_add:,}"), f" {labels} in this round, {more}; from {whom}"],
         [f"{they} would remove about ", removed, f" of the uncertainty{first}"],
         ["Next: ", next_command(arguments)],
     ]

@@ -21,7 +21,7 @@ from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import Comparisons
-from annotruth.report.rank_verdict import rank_verdict
+from annotruth.report.rank_verdict import rank_trust
 
 
 def spread_of(fit: at.Fit) -> float:
@@ -261,12 +261,12 @@ def test_votes_are_predicted_in_their_context() -> None:
 def test_a_ranking_that_plain_counts_contradict_is_not_to_be_trusted() -> None:
     fit = at.rank(prompt_crowd(spread=0.0).comparisons)
     assert contradictions(fit) == []
-    assert rank_verdict(fit).trust.word in ("Yes", "Mostly", "Partly", "No")
+    assert rank_trust(fit).word in ("Yes", "Mostly", "Partly", "No")
     plain = -fit.scores.mean
     wrong = replace(fit, parameters={**fit.parameters, PLAIN_SCORES: plain})
     assert "rank correlation -1.00" in contradictions(wrong)[0]
     assert "WARNING: the ranking differs" in wrong.summary()
-    assert rank_verdict(wrong).trust.word == "Not as it is"
+    assert rank_trust(wrong).word == "Not as it is"
 
 
 def test_a_side_bias_that_the_sides_chosen_contradict_is_said() -> None:

@@ -14,7 +14,7 @@ from tests.models.pairs.rank_fits import full_fit, plain_fit
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
 from annotruth.models.pairs.summary import notices, score_line, tie_group_line, tie_groups
-from annotruth.report.page import report_page
+from annotruth.report.page import make_report
 
 COLUMNS = ("left", "right", "annotator", "winner")
 
@@ -307,7 +307,7 @@ def test_scores_of_thurstone_are_no_log_odds():
     better, worse = ndtr(1 - threshold), ndtr(-1 - threshold)
     assert f"better item {better / (better + worse):.0%} of the time" in score_line(fit)
     assert "log odds: with a difference of 1" in score_line(at.rank(rows, "bradley-terry"))
-    assert "log odds" not in report_page(fit)
+    assert "log odds" not in make_report(fit).html()
 
 
 def test_groups_name_items_of_one_part_only():
@@ -317,7 +317,7 @@ def test_groups_name_items_of_one_part_only():
     lines = fit.summary().splitlines()
     of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
     assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]
-    assert all(f"of annotators; {line}" in report_page(fit) for line in of_groups)
+    assert all(f"of annotators; {line}" in make_report(fit).html() for line in of_groups)
 
 
 def test_items_that_cannot_be_separated_are_listed_together():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.charts import shapes
+from annotruth.report.charts import matrices, shapes
 from annotruth.report.charts.chart import (
     Chart,
     category_colors,
@@ -34,27 +35,39 @@ _MAX_NAMED = 30
 _MAX_BARS = 12
 _MAX_CELLS = 8
 _N_BINS = 20
+_OTHER_CHARTS = "see plot.matches(), or fit gpm or robust-gpm"
 
-CHARTS = (
-    *("accuracy", "agreement", "annotator", "calibration", "categories", "confusion", "history"),
-    "item",
-    *("items", "matches", "past_fits", "reliability", "scores", "true_scores", "workload"),
-)
-"""The methods of `FitCharts`."""
+AnyFit = TypeVar("AnyFit", bound=Fit[Any])
 
 
-class FitCharts:
-    """The charts of one fit; each method returns a `Chart`."""
+class PlotMethods(Generic[AnyFit]):
+    """Charts of one fit; each public method returns a `Chart`."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: AnyFit) -> None:
         self._fit = fit
-        self._consensus = Consensus(fit)
 
     def __repr__(self) -> str:
-        return f"FitCharts({', '.join(CHARTS)})"
+        return f"{type(self).__name__}({', '.join(dir(self))})"
 
-    def __dir__(self) -> tuple[str, ...]:
-        return CHARTS
+    def __dir__(self) -> list[str]:
+        methods = (name for name in super().__dir__() if callable(getattr(type(self), name, None)))
+        return sorted(name for name in methods if not name.startswith("_"))
+
+    def reliability(self) -> Chart:
+        """Chart each annotator's reliability with its interval, least reliable first."""
+        return reliability_chart(self._fit)
+
+    def history(self) -> Chart:
+        """Chart the log-likelihood of all labels or comparisons by iteration."""
+        return history_chart(self._fit)
+
+
+class FitCharts(PlotMethods[Fit]):
+    """The charts of one fit; each method returns a `Chart`."""
+
+    @cached_property
+    def _consensus(self) -> Consensus:
+        return Consensus(self._fit)
 
     def categories(self) -> Chart:
         """Chart how often each category was given, and how often it was recovered."""
@@ -78,20 +91,11 @@ class FitCharts:
         step = max(math.ceil((int(n.max()) + 1) / _N_BINS), 1)
         edges = np.arange(0, int(n.max()) + step + 1, step)
         counts, _ = np.histogram(n, edges)
-        return Chart(
-            name="workload",
-            title="Labels by annotator",
-            caption=f"How many annotators gave how many labels; the most is {n.max():,}.",
-            data={"from": edges[:-1].tolist(), "to": (edges[1:] - 1).tolist(),
-                  "annotators": counts.tolist()},
-            draw=lambda width: shapes.histogram(
-                edges.astype(float), counts, width, title="labels", unit="annotators", integers=True
-            ),
+        caption = f"How many annotators gave how many labels; the most is {n.max():,}."
+        return shapes.histogram_chart(
+            "workload", "Labels by annotator", caption, edges, counts, "labels", "annotators",
+            integers=True,
         )  # fmt: skip
-
-    def history(self) -> Chart:
-        """Chart the log-likelihood of all labels by iteration."""
-        return history_chart(self._fit, "labels")
 
     def accuracy(self) -> Chart:
         """Chart each annotator's accuracy with its interval, lowest first."""
@@ -101,21 +105,17 @@ class FitCharts:
                 f"this fit of {fit.model} has no accuracy of annotators: see plot.reliability() or "
                 "plot.matches()"
             )
-        return self._annotators("accuracy", "Accuracy of annotators", fit.accuracy)
-
-    def reliability(self) -> Chart:
-        """Chart each annotator's reliability with its interval, least reliable first."""
-        fit = self._fit
-        if fit.reliability is None:
-            raise AnnotruthError(
-                f"{fit.model} gives no reliability: see plot.matches(), or fit gpm or robust-gpm"
-            )
-        return self._annotators("reliability", "Reliability of annotators", fit.reliability)
+        rule = "flagged as careless or consistently wrong"
+        low, high = (fit.annotator_columns[f"accuracy_{end}"] for end in ("low", "high"))
+        return annotator_chart(
+            fit, "accuracy", "Accuracy of annotators", fit.accuracy,
+            np.asarray(low), np.asarray(high), rule,
+        )  # fmt: skip
 
     def matches(self) -> Chart:
         """Chart how often each annotator gave the recovered label."""
         title = "Annotators: share of labels that are the recovered one"
-        return self._annotators("matches", title, self._consensus.match_rate)
+        return annotator_chart(self._fit, "matches", title, self._consensus.match_rate)
 
     def past_fits(self) -> Chart:
         """Chart the reliability over all past fits of the annotators whose reliability changed most."""
@@ -129,15 +129,12 @@ class FitCharts:
         largest = math.log(max(fit.data.n_categories, 2))
         counts, edges = np.histogram(np.clip(entropy, 0.0, largest), _N_BINS, (0.0, largest))
         of = "labels" if fit.distribution is None else "recovered distribution"
-        return Chart(
-            name="items",
-            title="Difficulty of items",
-            caption=f"Entropy of each item's {of}: 0 when one category has it all, "
-            f"{largest:.2f} when all are equally likely.",
-            data={"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
-            draw=lambda width: shapes.histogram(
-                edges, counts, width, title="difficulty (entropy)", unit="items"
-            ),
+        caption = (
+            f"Entropy of each item's {of}: 0 when one category has it all, {largest:.2f} when all "
+            "are equally likely."
+        )
+        return shapes.histogram_chart(
+            "items", "Difficulty of items", caption, edges, counts, "difficulty (entropy)", "items"
         )
 
     def scores(self) -> Chart:
@@ -161,25 +158,21 @@ class FitCharts:
     def agreement(self) -> Chart:
         """Chart the agreement of all labels, and of those left without doubtful ones."""
         rows = self.agreement_rows
-        names = list(rows[0].values)
-        columns = [(row.name, np.array(list(row.values.values()))) for row in rows]
-        every = np.concatenate([values for _, values in columns])
+        series = {row.name: np.array(list(row.values.values())) for row in rows}
+        every = np.concatenate(list(series.values()))
         if np.isnan(every).all():
             raise AnnotruthError("no item has two different labels: there is no agreement to draw")
-        domain = (min(0.0, float(np.nanmin(every))), 1.0)
-        return Chart(
-            name="agreement",
-            title="Agreement",
-            caption="1 is full agreement, 0 is chance.",
-            data={"coefficient": names} | {name: each.tolist() for name, each in columns},
-            draw=lambda width: shapes.dumbbells(names, columns, domain, width, "agreement"),
-        )
+        return shapes.dumbbell_chart(
+            "agreement", "Agreement", "1 is full agreement, 0 is chance.",
+            {"coefficient": list(rows[0].values)}, series,
+            (min(0.0, float(np.nanmin(every))), 1.0), "agreement",
+        )  # fmt: skip
 
     def annotator(self, annotator: Any) -> Chart:
         """Chart the confusion matrix of one annotator: labels given against labels recovered."""
         index = _index_of(annotator, self._fit.data.annotators, "annotator")
         bins = category_bins(self._fit.data, _MAX_CELLS)
-        return shapes.matrix_chart(
+        return matrices.matrix_chart(
             "annotator",
             f"Labels of {annotator}",
             "Confusion matrix: rows are recovered labels, columns the labels given. "
@@ -261,33 +254,44 @@ class FitCharts:
             colors=category_colors(self._fit.data.scale),
         )
 
-    def _annotators(self, name: str, title: str, value: Floats) -> Chart:
-        fit, columns = self._fit, self._fit.annotator_columns
-        dropped = None if name == "matches" else verdicts(fit)[0] == "drop"
-        limit, caption, rule = None, "", "flagged as careless or consistently wrong"
-        if name == "reliability" and fit.spammer is not None and not has_flags(fit):
-            limit, rule = SPAMMER_BELOW, f"with the whole interval below {SPAMMER_BELOW} (dashed)"
-        if dropped is not None and dropped.any():
-            caption = f"Orange: to drop, {rule}."
-        low = high = None
-        if name == "reliability":
-            low, high = fit.low, fit.high
-        elif name == "accuracy":
-            low, high = (np.asarray(columns[f"accuracy_{end}"]) for end in ("low", "high"))
-        domain = (min(0.0, float(value.min())), max(1.0, float(value.max())))
-        names = as_text(fit.data.annotators)
-        intervals = sorted_intervals(names, value, low, high, dropped, domain, name, limit)
-        return interval_chart(
-            name, title, caption, "annotator", intervals, "annotators, lowest first"
-        )
+
+def reliability_chart(fit: Fit[Any], caption: str = "") -> Chart:
+    """Chart the reliability of each annotator with its interval, lowest first."""
+    if fit.reliability is None:
+        other = "rank with pair-gpm" if fit.kind == "comparisons" else _OTHER_CHARTS
+        raise AnnotruthError(f"{fit.model} gives no reliability: {other}")
+    rule, limit = "flagged as careless or consistently wrong", None
+    if fit.spammer is not None and not has_flags(fit):
+        limit, rule = SPAMMER_BELOW, f"with the whole interval below {SPAMMER_BELOW} (dashed)"
+    title, value = "Reliability of annotators", fit.reliability
+    chart = annotator_chart(fit, "reliability", title, value, fit.low, fit.high, rule, limit)
+    return replace(chart, caption=f"{caption} {chart.caption}".strip())
 
 
-def history_chart(fit: Fit[Any], unit: str) -> Chart:
-    """Chart the log-likelihood of all units by iteration."""
+def annotator_chart(
+    fit: Fit[Any], name: str, title: str, value: Floats, low: Floats | None = None,
+    high: Floats | None = None, rule: str = "", limit: float | None = None,
+) -> Chart:  # fmt: skip
+    """Chart a value of each annotator with its interval, lowest first, those to drop in orange.
+
+    ``rule``: whom to drop; without it, nobody is marked.
+    """
+    dropped = verdicts(fit)[0] == "drop" if rule else np.zeros(len(value), bool)
+    intervals = sorted_intervals(
+        as_text(fit.data.annotators), value, low, high, dropped,
+        (min(0.0, float(value.min())), max(1.0, float(value.max()))), name, limit,
+    )  # fmt: skip
+    caption = f"Orange: to drop, {rule}." if dropped.any() else ""
+    return interval_chart(name, title, caption, "annotator", intervals, "annotators, lowest first")
+
+
+def history_chart(fit: Fit[Any]) -> Chart:
+    """Chart the log-likelihood of all labels, comparisons or answers by iteration."""
     history = fit.history.log_likelihood
     if len(history) < 2:
         raise AnnotruthError("this model makes no iterations: it has no history")
     steps = np.arange(float(len(history)))
+    unit = "answers" if fit.kind == "sets" else fit.kind
     return Chart(
         name="history",
         title="Log-likelihood by iteration",
@@ -307,8 +311,13 @@ def interval_chart(
 
     ``who`` is the heading of the names in the data, ``ranks`` the title of the axis of the latter.
     """
-    data, n = _interval_data(who, intervals), len(intervals.names)
-    caption += _about_lines(intervals)
+    data, n = (
+        {who: intervals.names, intervals.title: intervals.value.tolist()},
+        len(intervals.names),
+    )
+    ends = {"low": intervals.low, "high": intervals.high}
+    data |= {end: values.tolist() for end, values in ends.items() if values is not None}
+    caption += "" if intervals.low is None else " Lines are 95% intervals."
     if n <= max_named:
         return Chart(
             name=name,
@@ -341,17 +350,6 @@ def sorted_intervals(
     return shapes.Intervals(
         [names[k] for k in order], value[order], low, high, flags.tolist(), domain, title, limit
     )
-
-
-def _interval_data(who: str, intervals: shapes.Intervals) -> dict[str, Sequence[Any]]:
-    """Return the table behind a chart of intervals."""
-    ends = {"low": intervals.low, "high": intervals.high}
-    columns = {who: intervals.names, intervals.title: intervals.value.tolist()}
-    return columns | {name: end.tolist() for name, end in ends.items() if end is not None}
-
-
-def _about_lines(intervals: shapes.Intervals) -> str:
-    return "" if intervals.low is None else " Lines are 95% intervals."
 
 
 def _binned(bins: CategoryBins, share: Floats, category: Any = None) -> Floats:

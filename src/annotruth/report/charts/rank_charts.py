@@ -7,22 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.summary import score_line
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
+    PlotMethods,
     as_text,
-    history_chart,
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.charts.shapes import Intervals, dumbbells, win_matrix
+from annotruth.report.charts.matrices import win_matrix
+from annotruth.report.charts.shapes import Intervals, dumbbell_chart
 from annotruth.report.render import as_sentence
 
 MAX_NAMED = 60
@@ -32,23 +31,14 @@ BEST = 40
 
 _MAX_DIFFERENT = 20  # items, in the chart of taste groups
 
-RANK_CHARTS = ("groups", "history", "ranking", "ranks", "reliability", "side_bias", "wins")
-"""The methods of `RankCharts`."""
 
-
-class RankCharts:
+class RankCharts(PlotMethods[RankFit]):
     """The charts of one fit of comparisons; each method returns a `Chart`."""
 
     def __init__(self, fit: RankFit) -> None:
-        self._fit = fit
+        super().__init__(fit)
         # Best first, part by part.
         self._order = np.lexsort((-fit.scores.mean, fit.part))
-
-    def __repr__(self) -> str:
-        return f"RankCharts({', '.join(RANK_CHARTS)})"
-
-    def __dir__(self) -> tuple[str, ...]:
-        return RANK_CHARTS
 
     def ranking(self) -> Chart:
         """Chart the score of each item with its interval, best first."""
@@ -85,21 +75,6 @@ class RankCharts:
             width=FULL_WIDTH if n > 12 else 560.0,
         )
 
-    def reliability(self) -> Chart:
-        """Chart each annotator's reliability with its interval, least reliable first."""
-        fit = self._fit
-        if fit.reliability is None:
-            raise AnnotruthError(f"{fit.model} gives no reliability: rank with pair-gpm")
-        dropped, caption = verdicts(fit)[0] == "drop", ""
-        if dropped.any():
-            caption = f"Orange: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
-        intervals = sorted_intervals(
-            as_text(fit.data.annotators), fit.reliability, fit.low, fit.high, dropped,
-            (0.0, 1.0), "reliability", SPAMMER_BELOW,
-        )  # fmt: skip
-        title, ranks = "Reliability of annotators", "annotators, lowest first"
-        return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
-
     def side_bias(self) -> Chart:
         """Chart the side bias of each annotator with its interval, where the model has it."""
         columns = self._fit.annotator_columns
@@ -135,21 +110,13 @@ class RankCharts:
         items, distance = group_differences(fit)
         items, distance = items[:_MAX_DIFFERENT], distance[:_MAX_DIFFERENT]
         names, scores = self._names(items), fit.group_scores()[0][:, items]
-        series = [(f"group {g + 1}", row) for g, row in enumerate(scores)]
-        domain = (float(scores.min()), float(scores.max()))
-        return Chart(
-            name="groups",
-            title="Where taste groups differ most",
-            caption="Scores of the same item in each group, the largest difference in standard "
-            "errors first.",
-            data={"item": names, "standard_errors": distance.tolist()}
-            | {name: values.tolist() for name, values in series},
-            draw=lambda width: dumbbells(names, series, domain, width, "score"),
-        )
-
-    def history(self) -> Chart:
-        """Chart the log-likelihood of all comparisons by iteration."""
-        return history_chart(self._fit, "comparisons")
+        caption = "Scores of the same item in each group, the largest difference in standard errors first."
+        return dumbbell_chart(
+            "groups", "Where taste groups differ most", caption,
+            {"item": names, "standard_errors": distance.tolist()},
+            {f"group {g}": row for g, row in enumerate(scores, start=1)},
+            (float(scores.min()), float(scores.max())), "score",
+        )  # fmt: skip
 
     @property
     def _n_in_matrix(self) -> int:

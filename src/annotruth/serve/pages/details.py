@@ -16,7 +16,7 @@ from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.over_time import TimeLine, draw_time_lines
+from annotruth.report.charts.panels import TimeLine, draw_time_lines
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
 from annotruth.report.render import Fact, Facts

@@ -25,7 +25,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.observations import Scale
 from annotruth.report.charts.chart import CLASS_COLORS, category_colors, color_rules
 from annotruth.report.charts.drawing import Axis, Drawing
-from annotruth.report.charts.over_time import short_day
+from annotruth.report.charts.panels import short_day
 from annotruth.report.page import asset, page_style, script_of
 from annotruth.report.render import Renderer, with_code
 

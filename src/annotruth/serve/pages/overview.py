@@ -9,7 +9,7 @@ from typing import Any
 
 from annotruth.errors import counted
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.over_time import (
+from annotruth.report.charts.panels import (
     TIME_LINES_WIDTH,
     TimeLine,
     draw_counts,
