@@ -106,6 +106,12 @@ def write(tmp_path):
 
 
 @pytest.fixture(scope="session")
+def rows_of():
+    """The (item, annotator, label) rows of Labels, in the order they came in."""
+    return lambda labels: list(zip(*labels.to_arrow().to_pydict().values(), strict=True))
+
+
+@pytest.fixture(scope="session")
 def make_labels():
     """A maker of random labels: ``make_labels(rng, n_items=.., n_annotators=.., ...)``."""
     return random_labels

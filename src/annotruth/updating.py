@@ -62,7 +62,7 @@ def update_fit(
     with file_named_in_errors(data if gold is None else gold):
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
-    labels = _without_dropped(appended.table, read)
+    labels = leave_out(appended.table, read, strict=False)
     if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
     after = fit_again(before, labels, progress=progress)
@@ -73,16 +73,11 @@ def fit_without_dropped(
     fit: Fit, read: ReadOptions, *, progress: ProgressCallback | None = None
 ) -> Fit:
     """Return a fit without the annotators to leave out; the same one if it has none of them."""
-    labels = _without_dropped(fit.data, read)
+    # They may have been left out of the fit before.
+    labels = leave_out(fit.data, read, strict=False)
     if labels is fit.data:
         return fit
     return continued(fit_again(fit, labels, progress=progress), fit)
-
-
-def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
-    """Return labels of a fit without those of the annotators to leave out, if there are any."""
-    # They may have been left out of the fit before.
-    return leave_out(labels, read, strict=False) if read.drops_annotators else labels
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:

@@ -8,7 +8,7 @@ import pytest
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.models.registry import MODELS, get_model
-from annotruth.observations.options import ReadOptions, TableOptions
+from annotruth.observations.options import ReadOptions
 
 CSV = "film,user,stars\n" + "".join(
     f"{film},{user},{1 + (film * user) % 3}\n" for film in range(1, 9) for user in range(1, 6)
@@ -57,8 +57,8 @@ def test_whatever_reads_labels_takes_the_same_options(reader, path):
     assert reader(path, read=ReadOptions(columns=COLUMNS, bins=[0, 2, 4])).n_categories == 2
     with pytest.raises(InputError, match="scale is given beside ReadOptions"):
         reader(path, read=ReadOptions(columns=COLUMNS), scale="nominal")
-    with pytest.raises(InputError, match="TableOptions was given: ReadOptions is needed"):
-        reader(path, read=TableOptions(columns=COLUMNS))
+    with pytest.raises(InputError, match="dict was given: ReadOptions is needed"):
+        reader(path, read={"columns": COLUMNS})
     with pytest.raises(InputError, match="option 'colour'"):
         reader(path, columns=COLUMNS, colour="red")
 

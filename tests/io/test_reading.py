@@ -205,9 +205,9 @@ def test_dictionaries_of_parquet_stay_dictionaries(tmp_path, monkeypatch):
     seen = []
     add = LabelBuilder.add
 
-    def spy(builder, batch):
-        seen.extend(pa.types.is_dictionary(kind) for kind in batch.schema.types)
-        add(builder, batch)
+    def spy(builder, parsed):
+        seen.extend(pa.types.is_dictionary(kind) for kind in parsed.table.schema.types)
+        add(builder, parsed)
 
     monkeypatch.setattr(LabelBuilder, "add", spy)
     assert_same(read_labels(path), expected)

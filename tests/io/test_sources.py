@@ -171,13 +171,13 @@ def test_a_name_with_the_marks_of_a_pattern_is_a_file(days):
 def test_a_file_that_disappears_is_named(days, monkeypatch):
     from annotruth.io import readers
 
-    parse = readers.parse_file
+    parse = readers.parse_opened
 
-    def parse_and_remove(path, read):
+    def parse_and_remove(*arguments):
         Path("day-2.csv").unlink(missing_ok=True)
-        return parse(path, read)
+        return parse(*arguments)
 
-    monkeypatch.setattr(readers, "parse_file", parse_and_remove)
+    monkeypatch.setattr(readers, "parse_opened", parse_and_remove)
     assert refused("day-*.csv") == "day-2.csv: no such file: check the path"
 
 

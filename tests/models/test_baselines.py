@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import annotruth as at
 from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
 from annotruth.observations import Labels
 
@@ -91,15 +90,6 @@ def test_ordered_words_have_the_values_of_their_positions(cls):
     assert fit.items().expectation.tolist() == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("cls", SCORERS)
-def test_nominal_labels_are_refused(cls):
-    with pytest.raises(
-        at.InputError,
-        match=rf"{cls.name} needs an ordinal scale, and these 2 categories have no order: list",
-    ):
-        fitted(cls, [("a", "x", "cat"), ("a", "y", "dog")])
-
-
 def test_a_known_truth_replaces_labels_and_scores():
     table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 3), ("b", "y", 5)]
     majority = fitted(MajorityVote, table, gold={"a": 5}).items().set_index("item")
@@ -114,24 +104,11 @@ def test_a_known_truth_replaces_labels_and_scores():
 
 
 @pytest.mark.parametrize("cls", [MajorityVote, *SCORERS])
-@pytest.mark.parametrize(
-    "table",
-    [
-        [("a", "x", 1)],
-        [("a", "x", 1), ("b", "x", 3), ("c", "x", 3)],
-        [("a", "x", 1), ("a", "y", 3), ("a", "z", 3)],
-        [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
-    ],
-    ids=["one label", "one annotator", "one item", "one category"],
-)
-def test_the_smallest_tables_can_be_fitted(cls, table, tmp_path):
-    fit = fitted(cls, table)
-    assert np.isfinite(fit.expectation).all()
+def test_a_fit_without_iterations_says_so(cls):
+    fit = fitted(cls, [("a", "x", 1), ("a", "y", 3)])
     assert (fit.n_iter, fit.converged, fit.stop_reason) == (0, True, "computed directly")
     assert fit.log_likelihood is None
     assert list(fit.annotators().columns) == ["annotator", "n_labels"]
-    fit.save(tmp_path / "fit")
-    pd.testing.assert_frame_equal(at.load(tmp_path / "fit").items(), fit.items())
 
 
 def test_there_are_no_options():

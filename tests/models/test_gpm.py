@@ -139,18 +139,6 @@ def test_behaviors_of_annotators_with_few_labels_stay_uniform():
     assert pi[people.index("10 labels"), 1] > 0.99
 
 
-def test_gold_fixes_the_item_and_changes_the_annotators():
-    table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
-    plain = at.fit(table, "gpm").annotators().set_index("annotator").reliability
-    gold = at.fit(table, "gpm", gold=dict.fromkeys(range(20), 1))
-    assert gold.items().label.tolist() == [1] * 20
-    assert gold.items().p_1.tolist() == [1.0] * 20
-    with_gold = gold.annotators().set_index("annotator").reliability
-    assert plain["a"] > 0.9
-    assert with_gold["a"] < 0.1
-    assert with_gold["d"] > 0.9
-
-
 def test_results_of_a_distribution_by_hand():
     votes = [("a", s, r) for s, r in zip("vwxyz", [1, 1, 1, 5, 5], strict=True)]
     with pytest.warns(at.ConvergenceWarning):

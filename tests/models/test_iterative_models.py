@@ -2,7 +2,6 @@
 
 import math
 import tracemalloc
-import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.models.fitting import fitted
 
 import annotruth as at
 from annotruth.models.registry import get_model
@@ -23,12 +23,6 @@ TABLE = [
 ]
 CLASS_MODELS = ("dawid-skene", "one-coin", "ibcc", "ebcc", "mace", "bwa", "glad")
 HISTORY = ("objective", "log_likelihood")
-
-
-def fitted(name, data, gold=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return get_model(name)(**options).fit(data, gold=gold).result_
 
 
 class Rising(NamedTuple):
@@ -159,7 +153,7 @@ def test_the_log_posterior_of_glad_starts_at_the_priors(make_labels, seed, **siz
     assert np.diff(history).min() >= -1e-11 * max(1.0, abs(start))
 
 
-@pytest.mark.parametrize("name", CLASS_MODELS)
+@pytest.mark.parametrize("name", ["gpm", *CLASS_MODELS])
 def test_known_truths_fix_items_and_assess_annotators(name):
     table = [(e, s, (e + (s in "de")) % 2) for e in range(20) for s in "abcde"]
     plain = fitted(name, table)
@@ -201,29 +195,6 @@ def test_a_warm_start_ends_at_the_same_optimum(name):
         assert updated.n_iter <= fresh.n_iter
     assert updated.history.objective[-1] == pytest.approx(fresh.history.objective[-1], abs=1e-6)
     np.testing.assert_allclose(updated.reliability, fresh.reliability, atol=1e-3)
-
-
-@pytest.mark.parametrize(("acceleration", "tolerance"), [(False, 1e-10), (True, 1e-5)])
-@pytest.mark.parametrize("name", ["one-coin", "ibcc", "ebcc", "mace", "bwa"])
-def test_renaming_categories_renames_the_results(name, acceleration, tolerance):
-    crowd = at.simulate.crowd(n_items=60, n_annotators=10, n_categories=4, seed=3)
-    rows = [
-        (row["item"], row["annotator"], f"c{row['label']}")
-        for row in crowd.labels.to_arrow().to_pylist()
-    ]
-    turned = [2, 0, 3, 1]
-    one, other = (
-        fitted(
-            name,
-            Labels.of(rows, categories=[f"c{1 + k}" for k in order], scale="nominal"),
-            acceleration=acceleration,
-        )
-        for order in (range(4), turned)
-    )
-    np.testing.assert_allclose(
-        one.distribution.dense(4)[:, turned], other.distribution.dense(4), atol=tolerance
-    )
-    np.testing.assert_allclose(one.reliability, other.reliability, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["gpm", "glad"])
@@ -328,10 +299,14 @@ def test_options_of_one_model_are_checked(name, options, message):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("robust-gpm", {"truth": "opinions"}), ("ordinal-mixture", {}), ("subject-bias", {})],
+    [
+        ("robust-gpm", {"truth": "opinions"}),
+        *((name, {}) for name in ("mean", "median", "ordinal-mixture", "subject-bias")),
+    ],
 )
 def test_scores_need_an_ordinal_scale(name, options):
-    with pytest.raises(at.InputError, match="needs an ordinal scale"):
+    match = "needs an ordinal scale, and these 2 categories have no order: list"
+    with pytest.raises(at.InputError, match=f"{name}.* {match}"):
         get_model(name)(**options).fit([("a", "x", "cat"), ("a", "y", "dog")])
 
 

@@ -1,9 +1,10 @@
 """Ord-bin: equations, log-posterior and results."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+from tests.models.fitting import fitted as fitted_as
 
 import annotruth as at
 from annotruth import simulate
@@ -22,10 +23,7 @@ TABLE = [
 ]
 
 
-def fitted(data, gold=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return OrdinalBinary(**options).fit(data, gold=gold).result_
+fitted = partial(fitted_as, "ordinal-binary")
 
 
 def labels_of(item, annotator, label, n_categories):

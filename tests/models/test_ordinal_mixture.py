@@ -1,10 +1,11 @@
 """The ordinal-discrete mixture: equations, log-posterior and results."""
 
-import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.models.fitting import fitted as fitted_as
 
 import annotruth as at
 from annotruth import metrics, simulate
@@ -25,10 +26,7 @@ TABLE = [
 ]
 
 
-def fitted(data, gold=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return OrdinalMixture(**options).fit(data, gold=gold).result_
+fitted = partial(fitted_as, "ordinal-mixture")
 
 
 def drawn(seed, *, n_items=150, n_annotators=25, n_categories=5, per_item=None, eps=None):

@@ -10,10 +10,10 @@ from scipy.special import ndtr
 import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.models.evidence.chance import Folds, assign_folds, label_shares
+from annotruth.models.latent_classes import normalise_log_weights
 from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate, HeldOutScores
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.states import TrueClasses
-from annotruth.models.robust_gpm.strategies import normalise_log_weights
 
 NEW_NAMES = dict(zip("abcd", "zxwy", strict=True))
 

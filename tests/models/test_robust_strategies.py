@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.memory import MemoryEngine
+from annotruth.models.latent_classes import normalise_log_weights
 from annotruth.models.robust_gpm import strategies as strategies_module
 from annotruth.models.robust_gpm.class_steps import AnnotatorUpdate, ClassSteps
 from annotruth.models.robust_gpm.opinions import ShapeShares
@@ -22,7 +23,6 @@ from annotruth.models.robust_gpm.strategies import (
     Behavior,
     LabelTable,
     find_repeated_labels,
-    normalise_log_weights,
     tabulate_strategies,
 )
 

@@ -1,17 +1,16 @@
 """Subject bias: equations, likelihood, floor, results and intervals."""
 
-import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from tests.models.fitting import fitted as fitted_as
 from threadpoolctl import threadpool_limits
 
-import annotruth as at
 from annotruth import simulate
-from annotruth.models.scales.subject_bias import SubjectBias
 from annotruth.observations import Labels, Scale
 
 TABLE = [
@@ -216,15 +215,6 @@ def test_ordered_words_are_scored_and_other_results_are_absent():
     ]
 
 
-def test_a_loaded_fit_equals_the_saved_one(tmp_path):
-    fit = fitted(TABLE, ambiguity={"a": 0, "b": 0, "c": 1})
-    fit.save(tmp_path / "fit")
-    again = at.load(tmp_path / "fit")
-    pd.testing.assert_frame_equal(again.items(), fit.items())
-    pd.testing.assert_frame_equal(again.annotators(), fit.annotators())
-    assert again.settings["ambiguity"] == "dict"
-
-
 def test_groups_are_given_by_a_mapping_or_a_column():
     frame = pd.DataFrame(TABLE, columns=["item", "annotator", "label"])
     frame["content"] = frame.item.map({"a": "sea", "b": "sea", "c": "city"})
@@ -233,6 +223,7 @@ def test_groups_are_given_by_a_mapping_or_a_column():
     groups = {"c": 7, "a": 3, "b": 3, "unseen": 9}
     by_mapping = fitted(frame, ambiguity=groups)
     pd.testing.assert_frame_equal(by_column.items(), by_mapping.items())
+    assert by_mapping.settings["ambiguity"] == "dict"
     a, b, _ = by_column.item_columns["ambiguity"]
     assert a == b
     one = fitted(frame, ambiguity=dict.fromkeys("abc", "all"), tol=1e-10)
@@ -371,11 +362,7 @@ def test_intervals_do_not_depend_on_the_units_of_the_votes(factor, shift):
         np.testing.assert_allclose(other / factor, one, atol=1e-5)
 
 
-def fitted(data, gold=None, **options):
-    """Fit the model without a warning at the maximum number of iterations."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return SubjectBias(**options).fit(data, gold=gold).result_
+fitted = partial(fitted_as, "subject-bias")
 
 
 def votes(rng, *, n_items=120, n_annotators=24, top=100, ambiguity=0.0, votes_each=None):

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.observations import Labels, TableOptions
+from annotruth.observations import Labels, ReadOptions
 from annotruth.observations.build import LabelBuilder
+from annotruth.observations.options import ParsedLabels
 
 ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row")
 
@@ -26,10 +27,11 @@ def random_table(n=500):
 
 
 def build(batches, **options):
-    builder = LabelBuilder(TableOptions(**options))
+    builder = LabelBuilder(ReadOptions(**options))
     for batch in batches:
-        builder.add(batch)
-    return Labels.from_built(builder.finish())
+        builder.add(ParsedLabels(batch))
+    builder.end_source()
+    return builder.finish()
 
 
 def batches_of(table, rows):

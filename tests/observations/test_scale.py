@@ -11,7 +11,9 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
-from annotruth.observations import Labels, Scale
+from annotruth.observations import Labels, ReadOptions, Scale
+from annotruth.observations.build import LabelBuilder
+from annotruth.observations.options import ParsedLabels
 from annotruth.observations.validate import input_warnings
 
 
@@ -27,7 +29,10 @@ def scale_of(values, **options) -> Scale:
 def from_text(values, **options) -> Scale:
     rows = {"item": ["i"] * len(values), "annotator": ["a"] * len(values), "label": values}
     table = pa.table(rows)
-    return Labels.from_arrow(table, from_text=True, duplicates="keep", **options).scale
+    builder = LabelBuilder(ReadOptions(duplicates="keep", **options))
+    builder.add(ParsedLabels(table, from_text=True))
+    builder.end_source()
+    return builder.finish().scale
 
 
 @pytest.mark.parametrize(

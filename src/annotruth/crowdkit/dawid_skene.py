@@ -80,8 +80,8 @@ class DawidSkeneLossSteps(_LossSteps, DawidSkeneSteps):
 
     def start(self) -> DawidSkeneParameters:
         """Return the parameters of the observed shares, and of the initial confusion matrices."""
-        self._session.allocate("rows", per="labels")
-        sums = self._session.run_pass(self._start)
+        self.session.allocate("rows", per="labels")
+        sums = self.session.run_pass(self._start)
         counts = sums["counts"]
         is_used = _is_used(counts)
         if self._initial is not None:
@@ -92,7 +92,7 @@ class DawidSkeneLossSteps(_LossSteps, DawidSkeneSteps):
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
-        sums = self._session.run_pass(self._step, **self._inputs(old))
+        sums = self.session.run_pass(self._step, **self._inputs(old))
         log_likelihood = float(sums["log_likelihood"][0])
         counts, classes = sums["counts"], sums["classes"]
         new = _smoothed(counts, classes, _is_used(counts))

@@ -64,7 +64,14 @@ def read_batches(
             "JSON is not read within a memory limit: save the labels as CSV or Parquet, or leave "
             "out memory (`--memory`)"
         )
-    for batch in _read(content, partial(_choose_unique, choose), max_rows, keep_codes):
+    chosen = partial(_choose_unique, choose)
+    if content.kind == "text":
+        batches = _read_delimited(content.data, chosen, in_batches=max_rows is not None)
+    elif content.kind == "json":
+        batches = iter([read_json_lines(content.data, chosen, limit=content.limit)])
+    else:
+        batches = _read_columnar(content, chosen, max_rows, keep_codes)
+    for batch in batches:
         if max_rows is None:
             yield batch
         else:
@@ -82,6 +89,8 @@ def read_columns(
 
 def column_names(content: FileContent) -> list[str]:
     """Return the names of all columns of a table that is not JSON."""
+    if content.kind == "text":
+        return _read_header(content.data)[1]
 
     def stop(names: list[str]) -> NoReturn:
         raise _NamesReadError(names)
@@ -100,29 +109,20 @@ class _NamesReadError(Exception):
         self.names = names
 
 
-def _read(
+def _read_columnar(
     content: FileContent,
     choose: Callable[[list[str]], list[str]],
     max_rows: int | None,
     keep_codes: bool,
 ) -> Iterator[pa.Table]:
-    kind, data, limit = content.kind, content.data, content.limit
-    if kind == "text":
-        yield from read_delimited(data, choose, in_batches=max_rows is not None)
-        return
-    if kind == "json":
-        yield read_json_lines(data, choose, limit=limit)
-        return
-    with _damage_reported(kind):
-        if kind == "parquet":
-            batches = _read_parquet(content, choose, max_rows)
-        else:
-            batches = _read_arrow(content, choose, max_rows)
-        for batch in batches:
+    """Read Parquet or Arrow."""
+    is_parquet = content.kind == "parquet"
+    with _damage_reported(content.kind):
+        for batch in (_read_parquet if is_parquet else _read_arrow)(content, choose, max_rows):
             # A damaged file can hold offsets that point outside it: never let them through.
             batch.validate(full=True)
-            check_size(decoded_size(batch, keep_codes=keep_codes), "text", limit)
-            yield decode_table(batch) if kind == "parquet" and not keep_codes else batch
+            check_size(decoded_size(batch, keep_codes=keep_codes), "text", content.limit)
+            yield decode_table(batch) if is_parquet and not keep_codes else batch
 
 
 def _choose_unique(choose: ChooseColumns, names: list[str]) -> list[str]:
@@ -243,7 +243,7 @@ _BLOCK = 1 << 24  # bytes parsed at once; a row must fit in them
 _PARQUET_ROWS = 1 << 20  # read at once
 
 
-def read_delimited(
+def _read_delimited(
     data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, in_batches: bool
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
@@ -262,7 +262,16 @@ def read_delimited(
     if rows.slice(0, min(3, rows.size)).to_pybytes() == UTF8_BOM:
         # Arrow would drop it as the mark of a file, but it is part of an id: begin at the line end.
         rows = data.slice(size - 1)
-    options = _arrow_options(separator, names, chosen)
+    options = {
+        "read_options": pyarrow.csv.ReadOptions(column_names=names, block_size=_BLOCK),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=chosen,
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    }
     with _faults_located(data, rows, separator, len(names)):
         source = pa.BufferReader(rows)
         if in_batches:
@@ -273,21 +282,6 @@ def read_delimited(
             table = pyarrow.csv.read_csv(source, **options)
     if not in_batches:
         yield table
-
-
-def _arrow_options(separator: str, names: list[str], chosen: list[str]) -> dict[str, Any]:
-    import pyarrow.csv
-
-    return {
-        "read_options": pyarrow.csv.ReadOptions(column_names=names, block_size=_BLOCK),
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            include_columns=chosen,
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    }
 
 
 @contextmanager

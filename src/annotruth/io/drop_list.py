@@ -39,6 +39,8 @@ def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
     "drop". A text file without such a column has one id per line. Unless ``strict``, it is only a
     warning that none of the ids has a label.
     """
+    if not read.drops_annotators:
+        return data
     if data.on_disk:
         raise InputError(
             "annotators can be left out in memory only: leave out memory (`--memory`), or drop "

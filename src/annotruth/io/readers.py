@@ -7,30 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic
-
-import pyarrow as pa
+from typing import Any, Generic, cast
 
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
 from annotruth.io.batches import read_batches
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
-from annotruth.io.parse import (
-    LabelKind,
-    PairKind,
-    Parsed,
-    TableKind,
-    asks_question,
-    load_table,
-    local_copy,
-    parse_file,
-    parse_frame,
-)
+from annotruth.io.kinds import LabelKind, PairKind, TableKind
+from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
 from annotruth.io.sources import (
     LabelFile,
     check_same_columns,
     check_same_kind,
-    describe_files,
     file_errors_reported,
     file_named_in_errors,
     find_files,
@@ -38,23 +26,10 @@ from annotruth.io.sources import (
     refuse_other_than_paths,
     source_name,
 )
-from annotruth.observations.build import LabelBuilder
+from annotruth.observations import Comparisons, Labels
+from annotruth.observations.build import Parsed, Table, TableBuilder
 from annotruth.observations.disk import Disk, parse_size
-from annotruth.observations.encode import common_type, to_text
-from annotruth.observations.frames import is_list, to_arrow
-from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
-from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons
-from annotruth.observations.pairs.columns import ROLES
-from annotruth.observations.pairs.table import Comparisons
-from annotruth.observations.scale import to_plain
-from annotruth.observations.table import Labels, MappedLabels
-
-_MAX_NOTES = 3
-# Options of labels, which have no meaning for comparisons.
-_OF_LABELS = (
-    *("scale", "categories", "duplicates", "bins", "sets", "separator", "content"),
-    "input_format",
-)
+from annotruth.observations.options import ReadOptions
 
 
 def is_source(data: Any) -> bool:
@@ -68,58 +43,6 @@ def reading_stage(data: Any) -> str:
     if isinstance(data, str | Path):
         return f"reading {hide_credentials(str(data)) if is_url(data) else Path(data).name}"
     return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
-
-
-def load_labels(
-    data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
-) -> Labels:
-    """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
-    given, read = read, replace(read, drop=())
-    if is_source(data):
-        labels = read_labels(data, read)
-    else:
-        read.refuse_options_of_files()
-        if asks_question(read):
-            parsed, frame = parse_frame(data, read)
-            labels = Labels.from_arrow(parsed.table, parsed.options(read), frame=frame)
-        else:
-            labels = Labels.of(data, read)
-    if gold is not None:
-        with file_named_in_errors(gold):
-            labels = labels.with_gold(load_table(gold, max_size=read.max_size))
-    if annotator_prior is not None:
-        with file_named_in_errors(annotator_prior):
-            prior = load_table(annotator_prior, max_size=read.max_size)
-            labels = labels.with_annotator_prior(prior)
-    return leave_out(labels, given) if given.drops_annotators else labels
-
-
-def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
-    """Return the comparisons in a path, a frame, plain Python data, or `Comparisons`."""
-    read = ReadOptions.of(read, options)
-    if is_source(data):
-        return read_comparisons(data, read)
-    made = comparisons_of(data, read)
-    return leave_out(made, read) if read.drops_annotators else made
-
-
-def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
-    """Return the comparisons in a frame or plain Python data; see `Comparisons.of`."""
-    read = ReadOptions.of(read, options)
-    if isinstance(data, Comparisons):
-        if read.changed().keys() - {"drop"}:
-            raise InputError("these are Comparisons already: give options where they are made")
-        return data
-    _check_options_of_comparisons(read)
-    read.refuse_options_of_files()
-    kind = PairKind(read)
-    table, frame = to_arrow(data, kind.choose, ROLES["sides"])
-    if kind.columns is None:
-        kind.choose(table.column_names)
-    builder = ComparisonBuilder()
-    builder.add(kind.parse(table))
-    builder.end_source()
-    return builder.finish(frame=frame)
 
 
 def read_labels(
@@ -144,44 +67,8 @@ def read_labels(
     InputError
         When the file or its content cannot be used; one line says what, where and what to do.
     """
-    read = ReadOptions.of(read, options)
-    refuse_other_than_paths(path, "annotruth.fit")
-    if read.question == ALL_QUESTIONS:
-        raise InputError(
-            "all questions at once are for fit (`annotruth fit`): name one question here"
-        )
-    labels = _read_labels(path, read)
-    return leave_out(labels, read) if read.drops_annotators else labels
-
-
-def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> Labels:
-    kind = LabelKind(read)
-    single = single_file(source)
-    if single is None and read.memory is None and isinstance(source, str | os.PathLike):
-        with file_errors_reported(source):
-            users = kind.read_several(Path(source)) if Path(source).is_dir() else None
-        if users is not None:
-            return combine({source: users}, read)
-    files = find_files(source) if single is None else [single]
-    if read.memory is None:
-        return combine(parse_files(files, kind), read)
-    disk = Disk(parse_size(read.memory))
-    with disk.stopped_on_failure():
-        source_on_disk = _OnDisk(files, kind, disk)
-        builder: LabelBuilder | None = None
-        for file in files:
-            with file_errors_reported(file):
-                for part in source_on_disk.parse(file):
-                    builder = builder or _builder_of(part, read, disk)
-                    builder.add(part.table)
-                if builder is not None:
-                    builder.end_source()
-        assert builder is not None
-        with file_errors_reported(files):
-            built = builder.finish()
-            if len(files) > 1:
-                built = built.described(describe_files(len(files), built.read_as))
-            return MappedLabels.from_built(built, disk=disk, rows=built.rows)
+    kind = LabelKind(ReadOptions.of(read, options))
+    return leave_out(_read(path, kind), kind.read)
 
 
 def read_comparisons(
@@ -206,78 +93,123 @@ def read_comparisons(
     InputError
         When the file or its content cannot be used; one line says what, where and what to do.
     """
-    read = ReadOptions.of(read, options)
-    _check_options_of_comparisons(read)
-    refuse_other_than_paths(path, "annotruth.rank")
-    files, kind = find_files(path), PairKind(read)
-    if read.memory is None:
-        parts = parse_files(files, kind)
-        made = _build_comparisons(files, lambda file: [parts[file]], ComparisonBuilder())
-    else:
-        disk = Disk(parse_size(read.memory))
-        with disk.stopped_on_failure():
-            parse = _OnDisk(files, kind, disk).parse
-            made = _build_comparisons(files, parse, ComparisonBuilder(disk))
-    return leave_out(made, read) if read.drops_annotators else made
+    kind = PairKind(ReadOptions.of(read, options))
+    return leave_out(_read(path, kind), kind.read)
 
 
-def _build_comparisons(
+def labels_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Labels:
+    """Return the labels in a frame or plain Python data; see `Labels.of`."""
+    kind = LabelKind(ReadOptions.of(read, options))
+    return leave_out(_made_of(data, kind), kind.read)
+
+
+def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+    """Return the comparisons in a frame or plain Python data; see `Comparisons.of`."""
+    kind = PairKind(ReadOptions.of(read, options))
+    return leave_out(_made_of(data, kind), kind.read)
+
+
+def load_labels(
+    data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+) -> Labels:
+    """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
+    kind = LabelKind(replace(read, drop=()))
+    labels = _read(data, kind) if is_source(data) else _made_of(data, kind)
+    if gold is not None:
+        with file_named_in_errors(gold):
+            labels = labels.with_gold(load_table(gold, max_size=read.max_size))
+    if annotator_prior is not None:
+        with file_named_in_errors(annotator_prior):
+            prior = load_table(annotator_prior, max_size=read.max_size)
+            labels = labels.with_annotator_prior(prior)
+    return leave_out(labels, read)
+
+
+def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+    """Return the comparisons in a path, a frame, plain Python data, or `Comparisons`."""
+    kind = PairKind(ReadOptions.of(read, options))
+    made = _read(data, kind) if is_source(data) else _made_of(data, kind)
+    return leave_out(made, kind.read)
+
+
+def _made_of(data: Any, kind: TableKind[Parsed, Table]) -> Table:
+    """Return the observations in a frame or plain Python data; those made already as they are."""
+    kind.check_options()
+    kind.read.refuse_options_of_files()
+    if isinstance(data, kind.table):
+        if kind.read.changed().keys() - kind.kept_options:
+            raise InputError(
+                f"these are {kind.table.__name__} already: give their options where they are made"
+            )
+        return cast("Table", data)
+    parsed, frame = kind.parse_data(data)
+    builder = kind.builder()
+    builder.add(parsed)
+    builder.end_source()
+    return builder.finish(frame=frame)
+
+
+def _read(source: LabelFile | Sequence[LabelFile], kind: TableKind[Parsed, Table]) -> Table:
+    """Return the observations in files, which are read one after the other."""
+    refuse_other_than_paths(source, kind.function)
+    kind.check_options()
+    if kind.read.memory is None:
+        return combine(_parse_files(source, kind), kind)
+    files = find_files(source)
+    disk = Disk(parse_size(kind.read.memory))
+    with disk.stopped_on_failure():
+        return _build(files, _OnDisk(files, kind, disk).parse, kind.builder(disk))
+
+
+def combine(parts: Mapping[LabelFile, Parsed], kind: TableKind[Parsed, Table]) -> Table:
+    """Return the observations in several files of one kind, one after the other, or in one."""
+    parts = kind.made_alike(parts)
+    return _build(list(parts), lambda file: [parts[file]], kind.builder())
+
+
+def _build(
     files: Sequence[LabelFile],
-    parse: Callable[[LabelFile], Iterable[ParsedComparisons]],
-    builder: ComparisonBuilder,
-) -> Comparisons:
-    """Return the comparisons of several files, of which ``parse`` returns the rows of one."""
+    parse: Callable[[LabelFile], Iterable[Parsed]],
+    builder: TableBuilder[Parsed, Table],
+) -> Table:
+    """Return the observations in files, of which ``parse`` returns what one holds, in batches."""
     for file in files:
         with file_errors_reported(file):
             for part in parse(file):
                 builder.add(part)
             builder.end_source()
     with file_errors_reported(files):
-        made = builder.finish()
-    if len(files) == 1:
-        return made
-    return replace(made, read_as=describe_files(len(files), made.read_as))
+        return builder.finish()
 
 
-def _check_options_of_comparisons(read: ReadOptions) -> None:
-    if read.question == ALL_QUESTIONS:
-        raise InputError("all questions at once are for labels: name one question (`--question`)")
-    changed = read.changed()
-    for name in _OF_LABELS:
-        if name in changed:
-            flag = name.replace("_", "-")
-            raise InputError(
-                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
-            )
-
-
-def single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
-    """Return the only file of a source; None if there may be several."""
-    if not isinstance(source, str | os.PathLike):
-        return single_file(source[0]) if len(source) == 1 else None
-    refuse_empty_name(source)
-    if is_url(source):
-        return source
-    may_match = any(mark in os.fspath(source) for mark in "*?[")
-    return None if may_match or Path(source).is_dir() else source
-
-
-def parse_files(files: Sequence[LabelFile], kind: TableKind[Parsed]) -> dict[LabelFile, Parsed]:
-    """Return what each of several files holds; refuse files of different kinds."""
+def _parse_files(
+    source: LabelFile | Sequence[LabelFile], kind: TableKind[Parsed, Table]
+) -> dict[LabelFile, Parsed]:
+    """Return what each file of a source holds; refuse files of different kinds."""
+    if isinstance(source, str | os.PathLike):
+        refuse_empty_name(source)
+        if not is_url(source) and Path(source).is_dir():
+            with file_errors_reported(source):
+                of_users = kind.read_several(Path(source))
+            if of_users is not None:
+                return {source: of_users}
     parts: dict[LabelFile, Parsed] = {}
-    for file in files:
-        with file_errors_reported(file):
-            part = parse_file(file, kind)
-            if parts:
-                check_same_kind(part.kind, parts[files[0]].kind, source_name(files[0]))
+    first = ""
+    for file in find_files(source):
+        with file_errors_reported(file), local_copy(file, kind.read.max_size) as path:
+            part = parse_opened(path, open_content(path, kind.read), kind)
+            first = first or source_name(file)
+            check_same_kind(part.kind, next(iter(parts.values()), part).kind, first)
             parts[file] = part
     return parts
 
 
-class _OnDisk(Generic[Parsed]):
+class _OnDisk(Generic[Parsed, Table]):
     """Files of one kind, read in batches of rows."""
 
-    def __init__(self, files: Sequence[LabelFile], kind: TableKind[Parsed], disk: Disk) -> None:
+    def __init__(
+        self, files: Sequence[LabelFile], kind: TableKind[Parsed, Table], disk: Disk
+    ) -> None:
         self._first = source_name(files[0])
         self._kind = kind
         self._disk = disk
@@ -311,109 +243,3 @@ class _OnDisk(Generic[Parsed]):
         self._columns = self._columns or chosen
         check_same_columns(chosen, self._columns, self._first)
         return chosen
-
-
-def combine(parts: Mapping[LabelFile, ParsedLabels], read: ReadOptions) -> Labels:
-    """Return the labels of several files of one kind, one after the other, or of one."""
-    files = list(parts)
-    name = source_name(files[0])
-    for file, part in parts.items():
-        with file_errors_reported(file):
-            _check_alike(part, parts[files[0]], name)
-    parts = _with_common_sets(parts)
-    schema: pa.Schema | None = None
-    for file, part in parts.items():
-        with file_errors_reported(file):
-            schema = _common_schema(schema, part.table.schema, name)
-    assert schema is not None
-    builder = _builder_of(parts[files[0]], read)
-    for file, part in parts.items():
-        with file_errors_reported(file):
-            table = part.table
-            builder.add(table.select(schema.names).cast(schema) if len(files) > 1 else table)
-            builder.end_source()
-    with file_errors_reported(files):
-        return _finish(builder, list(parts.values()))
-
-
-def _builder_of(parsed: ParsedLabels, read: ReadOptions, disk: Disk | None = None) -> LabelBuilder:
-    return LabelBuilder(
-        parsed.options(read),
-        disk=disk,
-        from_text=parsed.from_text,
-        na_is_empty=parsed.na_is_empty,
-    )
-
-
-def _finish(builder: LabelBuilder, parts: Sequence[ParsedLabels]) -> Labels:
-    """Return the labels of all parts, with their known truths and how they were read."""
-    built = builder.finish()
-    title = parts[0].title
-    columns = "" if title else built.read_as
-    if len(parts) == 1:
-        read_as = ", ".join(filter(None, (parts[0].read_as, columns)))
-    else:
-        notes = list(dict.fromkeys(note for part in parts for note in part.notes if note))
-        some = ", ".join(notes[:_MAX_NOTES] + ["..."] * (len(notes) > _MAX_NOTES))
-        how = f"{title} ({some})" if title and some else title or columns
-        read_as = describe_files(len(parts), how)
-    labels = Labels.from_built(built.described(read_as))
-    golds = [part.gold for part in parts if part.gold is not None]
-    return labels.with_gold(pa.concat_tables(golds)) if golds else labels
-
-
-def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
-    check_same_columns(part.table.column_names, first.table.column_names, first_name)
-    if list(part.categories or ()) != list(first.categories or ()):
-        raise InputError(
-            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
-        )
-
-
-def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:
-    """Return the files with sets of labels in all of them, if one has sets.
-
-    A file in which every answer has one label does not say whether several may be chosen.
-    """
-
-    def lists(part: ParsedLabels) -> set[str]:
-        return {field.name for field in part.table.schema if is_list(field.type)}
-
-    some = set().union(*map(lists, parts.values()))
-    return {
-        file: _with_sets(part, some) if some - lists(part) else part for file, part in parts.items()
-    }
-
-
-def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
-    """Return a file whose labels, in the columns of these names, are sets of one label."""
-    if part.as_sets is not None:
-        table, gold = part.as_sets()
-        return replace(part, table=table, gold=gold)
-    table = part.table
-    for name in names:
-        column = table.column(name)
-        if not is_list(column.type):
-            labels = to_text(to_plain(column)).to_pylist()
-            sets = [None if label is None else [label] for label in labels]
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
-    return replace(part, table=table)
-
-
-def _common_schema(schema: pa.Schema | None, other: pa.Schema, first_name: str) -> pa.Schema:
-    """Return the types that the columns of all files have, such as decimals for whole numbers."""
-    other = other.remove_metadata()
-    if schema is None:
-        return other
-    for field in other:
-        before = schema.field(field.name).type
-        try:
-            common_type(before, field.type)
-        except pa.ArrowException:
-            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
-            raise InputError(
-                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
-                "convert one of them"
-            ) from None
-    return pa.unify_schemas([schema, other], promote_options="permissive")

@@ -112,11 +112,6 @@ def _kind_of(entry: Path) -> str:
     return _FOLDERS if entry.is_dir() else entry.suffix.lower() or _NO_SUFFIX
 
 
-def describe_files(n: int, each: str) -> str:
-    """Return one line on how several files were read."""
-    return f"{n:,} files" + (f", each {each}" if each else "")
-
-
 def check_same_columns(names: Sequence[str], first: Sequence[str], first_name: str) -> None:
     """Refuse a file whose columns of labels are not those of the first file."""
     if set(names) != set(first):

@@ -30,6 +30,7 @@ from annotruth.models.em import (
     run_em,
     start_stage,
 )
+from annotruth.models.fits.make_fit import BuildItemResults, make_fit, of_distributions
 from annotruth.models.fits.reordered import fit_of_original, mean_fit
 from annotruth.models.options import OptionsBase
 from annotruth.models.pandas_results import PandasResults
@@ -351,10 +352,13 @@ class EMEstimator(Estimator):
 
 @dataclass(kw_only=True)
 class IterativeEstimator(EMEstimator, Generic[S]):
-    """Base of models that are fitted by one run of EM: a subclass supplies steps and makes the fit.
+    """Base of models that are fitted by one run of EM: a subclass supplies steps and what they estimate.
 
     Its options are those of `EMEstimator`.
     """
+
+    item_arrays: ClassVar[tuple[str, ...]] = ()
+    """The session's arrays that the results of items are built from."""
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         self._check(labels)
@@ -365,6 +369,21 @@ class IterativeEstimator(EMEstimator, Generic[S]):
             else:
                 parameters, history = self._resume_em(steps, steps.resume(previous), progress)
             return self._make_fit(labels, session, steps, parameters, history)
+
+    def _make_fit(
+        self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
+    ) -> Fit:
+        """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
+        return make_fit(
+            labels,
+            session,
+            self.item_arrays,
+            self._item_results(steps),
+            model=self.name,
+            settings=self.settings(),
+            history=history,
+            **self._estimates(steps, parameters),
+        )
 
     def _resume_em(
         self, steps: Steps[P], start: P, progress: ProgressCallback | None
@@ -377,7 +396,9 @@ class IterativeEstimator(EMEstimator, Generic[S]):
         """Return the model's equations over a session."""
 
     @abstractmethod
-    def _make_fit(
-        self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
-    ) -> Fit:
-        """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
+    def _estimates(self, steps: S, parameters: Any) -> dict[str, Any]:
+        """Return the fields of the fit that do not follow from `item_arrays`."""
+
+    def _item_results(self, steps: S) -> BuildItemResults:
+        """Return what builds the results of items from `item_arrays`, on the workers of some engines."""
+        return of_distributions

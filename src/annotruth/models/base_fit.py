@@ -50,8 +50,8 @@ READOUTS: Mapping[Readout, str] = {
 }
 """What items' probabilities are, in words."""
 
-SETS = "sets"
-"""The model of answers that are sets of labels, and the kind of its data."""
+SETS, RANKING = "sets", "ranking"
+"""The entry ``kind`` of saved fits of sets of labels, whose data and model have this name, too, and of comparisons."""
 
 FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""

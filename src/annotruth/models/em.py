@@ -172,12 +172,13 @@ def run_em(
     max_iter: int,
     accelerate: bool = False,
     progress: ProgressCallback | None = None,
+    warn: bool = True,
 ) -> tuple[P, History]:
     """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
 
     If a `Monitor` names another number to compare, the change is that of this number.
 
-    Reaching ``max_iter`` is not convergence and warns.
+    Reaching ``max_iter`` is not convergence and warns, unless the parameters are not the result (``warn``).
 
     With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
     The objective must then change by less than ``tol`` over three steps in a row, so that one
@@ -218,12 +219,10 @@ def run_em(
     if not rule.converged:
         reason = f"reached max_iter ({max_iter:,}) before convergence"
         last = f"the last change of {name} was {rule.change:.3g} (tol {tol:g}); "
-        warnings.warn(
-            f"{reason}: {last if np.isfinite(rule.change) else ''}raise max_iter "
-            f"(`--set max_iter={10 * max_iter}`) or tol",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        hint = f"raise max_iter (`--set max_iter={10 * max_iter}`) or tol"
+        if warn:
+            text = f"{reason}: {last if np.isfinite(rule.change) else ''}{hint}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
     if acceleration is not None:
         parameters = acceleration.finish(parameters)
     before, objective = (np.array(column) for column in list(zip(*monitors, strict=True))[:2])

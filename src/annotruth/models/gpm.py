@@ -1,33 +1,74 @@
-"""GPM, as in its paper."""
+"""GPM, as in its paper, and behaviors whose distribution is learned, as other models have them, too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner, slices
 from annotruth.models.base import IterativeEstimator
-from annotruth.models.behaviors import (
-    BehaviorOption,
-    behavior_distribution,
-    behavior_names,
-    check_behavior_option,
-    enough_labels,
-    learned_behaviors,
-)
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Distribution, likelihood_interval, xlogy
 from annotruth.models.em import History, Monitor, ProgressCallback
-from annotruth.models.fits.make_fit import ItemResults, make_fit
+from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
 from annotruth.observations import Labels, LabelSummary
+
+BehaviorOption = Literal["uniform", "learned"]
+"""Whether labels that are not serious are uniform, or have a distribution learned per annotator."""
+
+# A distribution has N - 1 free parameters: with fewer labels per category it stays uniform.
+_LABELS_PER_CATEGORY = 5
+
+
+def check_behavior_option(behavior: str) -> None:
+    """Refuse an unknown option."""
+    if behavior not in get_args(BehaviorOption):
+        raise InputError(f"unknown behavior {behavior!r}: choose uniform or learned")
+
+
+def enough_labels(
+    n_labels: NDArray[np.integer[Any]] | Floats, n_categories: int
+) -> NDArray[np.bool_]:
+    """Return, per annotator, whether there are enough labels to learn a distribution from."""
+    return n_labels >= _LABELS_PER_CATEGORY * n_categories
+
+
+def learned_behaviors(fit: Fit, behavior: str) -> Floats:
+    """Return the learned distributions of a fit, annotators x categories; empty if uniform."""
+    if behavior == "uniform":
+        return np.empty((0, 0))
+    return fit.parameter("pi", fit.data.n_annotators, fit.data.n_categories)
+
+
+def behavior_distribution(pi: Floats, annotator: Codes, n_categories: int) -> Floats | float:
+    """Return the distribution of irregular labels, one row per given annotator; a number if uniform."""
+    return pi[annotator] if len(pi) else 1.0 / n_categories
+
+
+def behavior_names(categories: Sequence[str], eps: Floats, pi: Floats) -> list[str]:
+    """Return the name of each annotator's behavior: serious, or what the irregular labels are.
+
+    ``pi`` is annotators x categories. It is empty if behavior is uniform: all irregular labels are
+    then alike. A learned distribution is "repeated" if the probability of one label is more than
+    halfway between chance and certainty.
+    """
+    if not len(pi):
+        return ["serious" if e >= SPAMMER_BELOW else "irregular" for e in eps]
+    clear = (1.0 + 1.0 / len(categories)) / 2.0
+    top, share = pi.argmax(axis=1), pi.max(axis=1)
+    names = np.where(share > clear, [f"repeated {categories[n]}" for n in top], "random")
+    return ["serious" if e >= SPAMMER_BELOW else name for e, name in zip(eps, names, strict=True)]
+
 
 _INPUTS = (Input("eps", annotator_axis=0), Input("pi", annotator_axis=0), Input("chance"))
 
@@ -46,7 +87,7 @@ class GPMSteps:
 
     def __init__(self, labels: LabelSummary, session: Session, *, learned: bool) -> None:
         n_annotators, n_categories = labels.n_annotators, labels.n_categories
-        self._labels = labels
+        self.labels = labels
         self._session = session
         self.n_labels = labels.n_labels
         self._n_labels = session.to_engine(labels.labels_per_annotator.astype(float))
@@ -89,7 +130,7 @@ class GPMSteps:
         start = self.to_host(self.start())
         assert previous.reliability is not None
         observed = self._session.collect("theta")
-        theta = resumed_shares(cast("Labels", self._labels), previous, observed)
+        theta = resumed_shares(cast("Labels", self.labels), previous, observed)
         self._session.put("theta", theta, per="cells")
         eps = with_new_rows(off_bounds(previous.reliability), start.eps)
         old_pi = previous.parameters.get("pi")
@@ -225,6 +266,8 @@ class GPM(IterativeEstimator[GPMSteps]):
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
     parameter_axes: ClassVar[Mapping[str, str] | None] = {"pi": "annotator category"}
 
+    item_arrays: ClassVar[tuple[str, ...]] = ("theta", "p_serious")
+
     acceleration: bool = False
     behavior: BehaviorOption = "uniform"
 
@@ -245,31 +288,20 @@ class GPM(IterativeEstimator[GPMSteps]):
     def _learned(self) -> bool:
         return self.behavior == "learned"
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: GPMSteps,
-        parameters: GPMParameters,
-        history: History,
-    ) -> Fit:
+    def _estimates(self, steps: GPMSteps, parameters: GPMParameters) -> dict[str, Any]:
         low, high = steps.interval(parameters)
         parameters = steps.to_host(parameters)
-        return make_fit(
-            labels,
-            session,
-            ("theta", "p_serious"),
-            _item_results,
-            model=self.name,
-            settings=self.settings(),
-            history=history,
-            reliability=parameters.eps,
-            low=low,
-            high=high,
-            behavior=behavior_names(labels.scale.names, *parameters),
-            parameters={"pi": parameters.pi} if self._learned else {},
-            readout="opinion",
-        )
+        return {
+            "reliability": parameters.eps,
+            "low": low,
+            "high": high,
+            "behavior": behavior_names(steps.labels.scale.names, *parameters),
+            "parameters": {"pi": parameters.pi} if self._learned else {},
+            "readout": "opinion",
+        }
+
+    def _item_results(self, steps: GPMSteps) -> BuildItemResults:
+        return _item_results
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
@@ -284,4 +316,5 @@ class GPM(IterativeEstimator[GPMSteps]):
 
 
 def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
-    return ItemResults(Distribution.of_cells(labels, arrays["theta"]), arrays["p_serious"])
+    theta = Distribution.of_cells(labels, arrays["theta"])
+    return {"distribution": theta, "p_serious": arrays["p_serious"]}

@@ -64,6 +64,13 @@ def variance_inflation(labels: LabelSummary) -> float:
     return float(1.12 + 7.5 * n_annotators / labels.counted_labels())
 
 
+def normalise_log_weights(log_weights: Floats) -> Floats:
+    """Return weights that sum to 1 in every row, given their logarithms."""
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return normalised
+
+
 def one_coin_confusion(accuracy: Floats, n_categories: int) -> Floats:
     """Return the confusion of annotators who give the right label with a probability, else any other."""
     wrong = (1.0 - accuracy) / max(n_categories - 1, 1)

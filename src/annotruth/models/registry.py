@@ -135,11 +135,8 @@ def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) 
             f"these answers are sets of labels, which {estimator.name} does not fit: use annotruth.fit "
             "(`annotruth fit`) without a model"
         )
-    if labels.annotator_prior is not None and not estimator.capabilities.annotator_prior:
-        raise InputError(
-            f"{estimator.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "
-            f"{models_with('annotator_prior')}"
-        )
+    if labels.annotator_prior is not None:
+        _check_takes(estimator, "annotator_prior", "--annotator-prior")
     if labels.classifier is not None:
         check_classifier(estimator, engine)
     if labels.on_disk:
@@ -151,13 +148,17 @@ def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) 
             )
 
 
+def _check_takes(estimator: Estimator, what: str, flag: str) -> None:
+    """Refuse data that the model cannot use."""
+    if not getattr(estimator.capabilities, what):
+        raise InputError(
+            f"{estimator.name} takes no {what} (`{flag}`): leave it out, or choose {models_with(what)}"
+        )
+
+
 def check_classifier(estimator: Estimator, engine: Engine) -> None:
     """Refuse a classifier if the model or the engine cannot use it."""
-    if not estimator.capabilities.classifier:
-        raise InputError(
-            f"{estimator.name} takes no classifier (`--classifier`): leave it out, or choose "
-            f"{models_with('classifier')}"
-        )
+    _check_takes(estimator, "classifier", "--classifier")
     if not engine.capabilities.classifier:
         raise InputError(
             f"the engine {engine.name} takes no classifier (`--classifier`): leave it out, or "

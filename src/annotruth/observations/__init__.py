@@ -1,7 +1,7 @@
 """The validated tables of labels and of pair comparisons that everything after the readers works on."""
 
 from annotruth.observations.arrays import LabelSummary
-from annotruth.observations.options import DuplicatePolicy, TableOptions
+from annotruth.observations.options import DuplicatePolicy, ReadOptions
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE, Comparisons
 from annotruth.observations.scale import Bins, Scale, ScaleKind
 from annotruth.observations.table import Labels
@@ -15,7 +15,7 @@ __all__ = [
     "DuplicatePolicy",
     "LabelSummary",
     "Labels",
+    "ReadOptions",
     "Scale",
     "ScaleKind",
-    "TableOptions",
 ]

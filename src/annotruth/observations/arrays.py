@@ -275,23 +275,18 @@ class LabelArrays(InMemory, LabelSummary):
         if "labels_per_category" in self.__dict__:  # which takes less time to add up
             total = self.labels_per_category.sum(axis=1)
             return total
-        parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
-        n_counts = self._n_counts(self.n_annotators)
-
-        def count(first: int) -> NDArray[np.int64]:
-            counts = np.zeros(self.n_annotators, dtype=np.int64)
-            for at in parts[first::n_counts]:
-                counts += np.bincount(self.annotator[at], minlength=self.n_annotators)
-            return counts
-
-        total = np.sum(map_on_all_cores(count, range(n_counts)), axis=0)
+        total = np.zeros(self.n_annotators, dtype=np.int64)
+        for at in slices(self.n_labels, _COUNTED_AT_ONCE):
+            total += np.bincount(self.annotator[at], minlength=self.n_annotators)
         return total
 
     @cached_property
     def labels_per_category(self) -> NDArray[np.int64]:
         """How often each annotator chose each category, annotators x categories."""
         shape = (self.n_annotators, self.n_categories)
-        bounds = np.linspace(0, self.n_cells, self._n_counts(shape[0] * shape[1]) + 1).astype(int)
+        # So many cores have counts of their own that these are no more than the labels.
+        n_counts = min(usable_cores(), self.n_labels // max(shape[0] * shape[1], _COUNTED_AT_ONCE))
+        bounds = np.linspace(0, self.n_cells, max(n_counts, 1) + 1).astype(int)
         counts = np.zeros((len(bounds) - 1, *shape), dtype=np.int64)
         kernels = kernels_for(self.n_labels)
 
@@ -301,10 +296,6 @@ class LabelArrays(InMemory, LabelSummary):
 
         map_on_all_cores(count, range(len(counts)))
         return concatenate(map_slices(lambda at: counts[:, at].sum(axis=0), shape[0]))
-
-    def _n_counts(self, n: int) -> int:
-        """Return how many cores have ``n`` counts of their own: these are no more than the labels."""
-        return max(1, min(usable_cores(), self.n_labels // max(n, _COUNTED_AT_ONCE)))
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Return the item of each cell."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
-from annotruth.observations.arrays import Covariates
+from annotruth.observations.arrays import Covariates, InMemory
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -40,18 +42,18 @@ from annotruth.observations.frames import (
     as_numpy,
     check_annotator_column,
     check_further_columns,
+    default_frame,
     describe_columns,
     find_columns,
     is_list,
 )
 from annotruth.observations.layout import (
     ArrangedRows,
-    Layout,
     RowCodes,
     TableSize,
     arrange_with_policy,
 )
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ParsedLabels, ParsedSource, ReadOptions
 from annotruth.observations.scale import (
     Scale,
     infer_scale,
@@ -60,12 +62,13 @@ from annotruth.observations.scale import (
     take_binary_codes_as_classes,
     to_plain,
 )
+from annotruth.observations.table import Labels, MappedLabels
 
 _MAX_NAMED_REPEATS = 3  # in a message
 
 
 def decide_scale(
-    values: pa.Array, options: TableOptions, *, from_text: bool
+    values: pa.Array, options: ReadOptions, *, from_text: bool
 ) -> tuple[Scale, NDArray[np.int32]]:
     """Return the scale of the distinct labels, and the category code of each of them."""
     validate.check_finite(values)
@@ -77,51 +80,43 @@ def decide_scale(
         )
         if options.infers_scale:
             scale = take_binary_codes_as_classes(scale)
-    validate.check_names(scale)
+    validate.check_scale(scale)
     validate.check_known_categories(category, values, scale)
-    validate.check_magnitude(scale)
     return scale, category
 
 
-class BuiltLabels(NamedTuple):
-    """What a `LabelBuilder` made of all rows: attributes of `Labels`."""
+_MAX_NOTES = 3  # of several sources
 
-    layout: Layout
-    items: pa.Array
-    annotators: pa.Array
-    scale: Scale
-    n_dropped: int
-    n_repeated: int = 0
-    covariates: Covariates = Covariates()
-    read_as: str = ""
-    notes: tuple[str, ...] = ()  # what else to say of how they were read
-    rows: RowCodes | None = None
-    """The codes in row order, where they are on disk."""
-
-    def described(self, read_as: str) -> BuiltLabels:
-        """Return the labels with one line on how they were read, and the notes behind it."""
-        return self._replace(read_as=", ".join(filter(None, (read_as, *self.notes))), notes=())
+Parsed = TypeVar("Parsed", bound=ParsedSource)
+Table = TypeVar("Table", bound=InMemory)
 
 
-class TableBuilder:
+class TableBuilder(ABC, Generic[Parsed, Table]):
     """What the builders of labels and of comparisons have in common: ids, codes and their store.
 
     Codes go to ``disk`` if that is given. With ``mixed_as_text``, ids of different types become text.
     """
 
     def __init__(
-        self,
-        roles: Sequence[str],
-        disk: Disk | None = None,
-        *,
-        from_text: bool = False,
-        mixed_as_text: bool = False,
+        self, roles: Sequence[str], disk: Disk | None = None, *, mixed_as_text: bool = False
     ) -> None:
         self._disk = disk
         self._store = disk or Memory()
-        self._from_text = from_text
+        self._from_text = False
         self._encoders = {role: BatchEncoder(role, mixed_as_text=mixed_as_text) for role in roles}
-        self._n_rows = 0
+        self._n_rows = self._n_sources = 0
+
+    @abstractmethod
+    def add(self, parsed: Parsed) -> None:
+        """Add the next rows of a source."""
+
+    @abstractmethod
+    def end_source(self) -> None:
+        """Check the rows of a source; rows of the next one count from here."""
+
+    @abstractmethod
+    def finish(self, *, frame: str | None = None) -> Table:
+        """Return the observations of all sources, one after the other."""
 
     def _check_room(self) -> None:
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
@@ -134,6 +129,12 @@ class TableBuilder:
     def _ids(self, role: str) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
         return to_integers(self._values(role)) if self._from_text else self._values(role)
+
+    def _of_all_sources(self, each: str) -> str:
+        """Return one line on how the sources were read, of which each was read so."""
+        if self._n_sources == 1:
+            return each
+        return f"{self._n_sources:,} files" + (f", each {each}" if each else "")
 
 
 # Columns by which exports of platforms are known: their own formats read them, even
@@ -209,7 +210,7 @@ class LabelColumns(NamedTuple):
 
     @classmethod
     def find(
-        cls, names: Sequence[str], options: TableOptions, *, on_disk: bool = False
+        cls, names: Sequence[str], options: ReadOptions, *, on_disk: bool = False
     ) -> LabelColumns:
         """Return the columns of a table; refuse one in which they are not found."""
         names = list(names)
@@ -232,46 +233,39 @@ class LabelColumns(NamedTuple):
         columns = [*self.by_role.values(), *self.further, *self.times.values()]
         return list(dict.fromkeys(columns))
 
-    @classmethod
-    def chooser(cls, options: TableOptions) -> Callable[[list[str]], Iterable[str]]:
-        """Return the function that picks the columns to read, given the names of all."""
-        return lambda names: cls.find(names, options).names()
 
+class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
+    """Builds labels from one source after the other, each in batches; codes go to ``disk`` if given."""
 
-class LabelBuilder(TableBuilder):
-    """Builds labels from batches of rows; codes go to ``disk`` if that is given.
-
-    With ``na_is_empty``, labels such as NA are missing ones, unless they are among the categories.
-    """
-
-    def __init__(
-        self,
-        options: TableOptions,
-        *,
-        disk: Disk | None = None,
-        from_text: bool = False,
-        na_is_empty: bool = False,
-    ) -> None:
-        super().__init__(LABEL_ROLES, disk, from_text=from_text)
-        self._options = options
+    def __init__(self, read: ReadOptions, disk: Disk | None = None) -> None:
+        super().__init__(LABEL_ROLES, disk)
+        self._options = read
         self._codes = {role: self._store.column(np.int32) for role in LABEL_ROLES}
-        self._na_is_empty = na_is_empty
-        self._n_unavailable = 0
-        self._columns: LabelColumns | None = None
+        self._first: ParsedSource | None = None
+        self._columns = LabelColumns({}, {}, ())
+        self._notes: dict[str, None] = {}
+        self._golds: list[pa.Table] = []
         self._levels: dict[Any, None] = {}
         self._has_sets = False
-        self._n_kept = self._n_checked = 0
+        self._n_kept = self._n_checked = self._n_unavailable = 0
         self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
         self._further: defaultdict[str, list[pa.Array]] = defaultdict(list)
         self._times: defaultdict[str, list[pa.Array]] = defaultdict(list)
 
-    def add(self, batch: pa.Table) -> None:
-        """Add rows; rows without a label are dropped."""
-        if self._columns is None:
+    def add(self, parsed: ParsedLabels) -> None:
+        """Add the next rows of a source; rows without a label are dropped."""
+        if self._first is None:
+            self._first = ParsedSource(from_text=parsed.from_text, title=parsed.title)
+            self._options = parsed.options(self._options)
+            self._from_text = parsed.from_text
             on_disk = self._disk is not None
-            self._columns = LabelColumns.find(batch.column_names, self._options, on_disk=on_disk)
+            self._columns = LabelColumns.find(
+                parsed.table.column_names, self._options, on_disk=on_disk
+            )
+        self._notes |= dict.fromkeys(filter(None, parsed.notes))
+        self._golds += [] if parsed.gold is None else [parsed.gold]
         columns = self._columns
-        batch = self._with_sets(batch, columns.by_role)
+        batch = self._with_sets(parsed.table, columns.by_role)
         by_role = {role: batch.column(name) for role, name in columns.by_role.items()}
         validate.check_types(by_role, columns.by_role)
         encoded = encode_columns(by_role)
@@ -279,11 +273,10 @@ class LabelBuilder(TableBuilder):
             validate.check_header(encoded, columns.by_role, self._n_rows - self._n_checked)
         self._levels |= dict.fromkeys(encoded["label"].levels or ())
         is_empty = validate.missing(encoded["label"].values)
-        if self._na_is_empty:
+        if self._first.na_is_empty:
             unavailable = validate.not_available(encoded["label"].values, self._options.categories)
-            if unavailable.any():
-                self._n_unavailable += int(unavailable[encoded["label"].codes].sum())
-                is_empty = is_empty | unavailable
+            self._n_unavailable += int(unavailable[encoded["label"].codes].sum())
+            is_empty = is_empty | unavailable
         kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None
         if kept is not None:
             encoded = {role: column.take(kept) for role, column in encoded.items()}
@@ -336,7 +329,7 @@ class LabelBuilder(TableBuilder):
         self._has_sets |= self._options.has_sets or is_list(batch.column(name).type)
         if not self._has_sets:
             return batch
-        if self._na_is_empty:
+        if self._first is not None and self._first.na_is_empty:
             column = to_plain(batch.column(name))
             unavailable = validate.not_available(column, self._options.categories)
             self._n_unavailable += int(unavailable.sum())
@@ -349,18 +342,17 @@ class LabelBuilder(TableBuilder):
         return sets.with_keys(batch, columns, self._options)
 
     def end_source(self) -> None:
-        """Refuse rows of a file without an item or annotator; rows count from the last call."""
+        """Refuse rows of a source without an item or annotator; rows count from the last call."""
         for role in ("item", "annotator"):
             if role in self._unnamed:
                 first, n = self._unnamed[role]
                 validate.refuse_unnamed(first - self._n_checked, n, role=role)
         self._n_checked = self._n_rows
+        self._n_sources += 1
 
-    def finish(self) -> BuiltLabels:
-        """Return the labels of all rows."""
+    def finish(self, *, frame: str | None = None) -> Labels:
+        """Return the labels of all sources, with their known truths."""
         validate.check_any_labels(self._n_rows, self._n_kept)
-        self.end_source()
-        assert self._columns is not None
         options = self._options.with_categories(list(self._levels) or None)
         values = self._values("label")
         if self._has_sets:
@@ -390,21 +382,34 @@ class LabelBuilder(TableBuilder):
             validate.refuse_repeats(*ids, len(arranged.changed))
         if options.infers_scale and not self._has_sets:
             scale = judge_order(scale, arranged.layout)
-        return BuiltLabels(
-            arranged.layout,
-            items,
-            annotators,
-            scale,
-            n_dropped=self._n_rows - self._n_kept,
-            n_repeated=len(arranged.left_out) if options.duplicates == "refuse" else 0,
-            covariates=self._covariates(arranged, self._columns.times),
-            read_as=describe_columns(self._columns.by_role, given),
-            notes=(
-                validate.describe_codes(scale),
-                validate.describe_unavailable(self._n_unavailable),
-            ),
-            rows=arranged.rows,
-        )
+        made: dict[str, Any] = {
+            **arranged.layout._asdict(),
+            "items": items,
+            "annotators": annotators,
+            "scale": scale,
+            "known": np.full(len(items), -1, dtype=np.int32),
+            "covariates": self._covariates(arranged, self._columns.times),
+            "n_dropped": self._n_rows - self._n_kept,
+            "n_repeated": len(arranged.left_out) if options.duplicates == "refuse" else 0,
+            "frame": frame or default_frame(),
+            "read_as": self._read_as(scale),
+        }
+        if self._disk is not None and arranged.rows is not None:
+            return MappedLabels(**made, disk=self._disk, rows=arranged.rows)
+        labels = Labels(**made)
+        return labels.with_gold(pa.concat_tables(self._golds)) if self._golds else labels
+
+    def _read_as(self, scale: Scale) -> str:
+        """Return one line on how the labels were read."""
+        assert self._first is not None
+        title, notes = self._first.title, list(self._notes)
+        columns = "" if title else describe_columns(self._columns.by_role, self._options.columns)
+        if self._n_sources > 1:
+            notes = [*notes[:_MAX_NOTES], *["..."] * (len(notes) > _MAX_NOTES)] if title else []
+        each = replace(self._first, notes=notes).read_as
+        more = validate.describe_codes(scale), validate.describe_unavailable(self._n_unavailable)
+        each = ", ".join(filter(None, (each, columns)))
+        return ", ".join(filter(None, (self._of_all_sources(each), *more)))
 
     def _covariates(self, arranged: ArrangedRows, times: Mapping[str, str]) -> Covariates:
         """Return the covariates of labels, in the order of the layout, and the content of items."""

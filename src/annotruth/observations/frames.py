@@ -85,15 +85,15 @@ def find_columns(
     has_option = len(roles) > 2  # the option columns is for labels and comparisons alone
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
-    matches = {
-        role: [name for name in names if name == given[role]][:1]
-        if role in given
-        else find_known(known[role], by_spelling)
-        for role in roles
-    }
+    columns, matches = {}, {}
+    for role in roles:
+        if role in given:
+            matches[role] = [given[role]] if given[role] in names else []
+        else:
+            matches[role] = find_known(known[role], by_spelling)
+        columns[role] = next(iter(matches[role]), "")
     if any(len(found) != 1 for found in matches.values()):
         raise InputError(_ask_for_columns(matches, given, names, known, has_option=has_option))
-    columns = {role: found[0] for role, found in matches.items()}
     for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
@@ -290,7 +290,7 @@ def to_arrow(
         rows = list(data)
         if rows and isinstance(rows[0], Mapping):
             return records_to_arrow(rows, choose), default_frame()
-        return _tuples_to_arrow(rows, roles), default_frame()
+        return tuples_to_arrow(rows, roles), default_frame()
     what = "labels" if tuple(roles) == LABEL_ROLES else "comparisons"
     raise InputError(
         f"cannot read {what} from {type(data).__name__}: give a pandas, polars or pyarrow frame, a "
@@ -351,7 +351,8 @@ def records_to_arrow(
     )
 
 
-def _tuples_to_arrow(rows: Sequence[Any], roles: Sequence[str]) -> pa.Table:
+def tuples_to_arrow(rows: Sequence[Any], roles: Sequence[str]) -> pa.Table:
+    """Return a list of tuples as a table with a column per role."""
     for number, row in enumerate(rows, start=1):
         is_sequence = isinstance(row, Sequence) and not isinstance(row, (str, bytes))
         if not is_sequence or len(row) != len(roles):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.observations import validate
 from annotruth.observations.frames import TIME_ROLES, check_column_roles
 from annotruth.observations.scale import Bins, ScaleKind
@@ -20,8 +20,11 @@ ALL_QUESTIONS = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Options for making labels of a table.
+class ReadOptions:
+    """Options for reading labels or comparisons from a file or a table.
+
+    Functions that read labels take them as keywords, ``at.fit("labels.csv", scale="ordinal")``,
+    or as one object, ``at.fit("labels.csv", read=options)``.
 
     Parameters
     ----------
@@ -52,6 +55,35 @@ class TableOptions:
     separator
         The text between the labels of a set in one cell, such as "|"; implies ``sets``. An empty
         cell is no answer, and a cell that holds only the separator is the empty set.
+    input_format
+        The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.
+    question
+        The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
+        question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
+        the question of each label, or the one that ``columns={"question": NAME}`` says.
+    query
+        What to read from a database: one SELECT, such as "select item, annotator, label from votes".
+        Files need it only if several tables have the columns of labels. Of an Excel file, the name of a
+        sheet, by default the first.
+    memory
+        How much memory the labels and the fit may take, such as "1GB": the labels then stay on
+        disk, in the folder for temporary files, and the result is the same. For files that hold
+        a long table, and a model that supports it, such as robust-gpm or dawid-skene.
+    max_size
+        How much memory reading a file may take, such as "20GB": its content, decompressed, and
+        24 bytes per value. By default 500 MB, or 200 times the size of the file if that is more,
+        but at most three quarters of the machine's memory.
+    drop
+        Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
+        with a column ``verdict``, as in ``fit.keep()``, those to drop. A text file may also hold
+        one id per line.
+    further
+        Of comparisons: further columns to keep as they are, such as a category.
+
+    Examples
+    --------
+    >>> ReadOptions(scale="ordinal", duplicates="last").scale
+    'ordinal'
     """
 
     columns: Mapping[str, str] | None = None
@@ -63,6 +95,13 @@ class TableOptions:
     content: Sequence[str] = ()
     sets: bool = False
     separator: str | None = None
+    input_format: str | None = None
+    question: str | None = None
+    query: str | None = None
+    memory: str | int | None = None
+    max_size: str | int | None = None
+    drop: Any = ()
+    further: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
@@ -70,10 +109,17 @@ class TableOptions:
         check_column_roles(self.columns)
         validate.check_column_names("covariates", self.covariates)
         validate.check_column_names("content", self.content)
-        if self.bins is not None:
-            validate.check_bins_alone(self.scale, self.categories)
-        if self.has_sets:
-            validate.check_sets_alone(self.separator, self.scale, self.bins)
+        separator: object = self.separator
+        if self.bins is not None and (self.categories is not None or self.scale == "nominal"):
+            raise InputError(
+                "bins make an ordinal scale of their own: leave out the categories and the scale"
+            )
+        if separator is not None and not (isinstance(separator, str) and separator):
+            raise InputError(
+                f"separator is {shown(separator)}: give the text between labels, such as '|'"
+            )
+        if self.has_sets and (self.scale == "ordinal" or self.bins is not None):
+            raise InputError("sets of labels have no order: leave out the scale and the bins")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -81,7 +127,7 @@ class TableOptions:
         return tuple(field.name for field in fields(cls))
 
     @classmethod
-    def of(cls, options: TableOptions | None, keywords: Mapping[str, Any]) -> Self:
+    def of(cls, options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
         """Return the options given as one object or as keywords; unknown names are refused."""
         combined, others = cls.split(options, keywords)
         for name in others:
@@ -90,8 +136,8 @@ class TableOptions:
 
     @classmethod
     def split(
-        cls, options: TableOptions | None, keywords: Mapping[str, Any]
-    ) -> tuple[Self, dict[str, Any]]:
+        cls, options: ReadOptions | None, keywords: Mapping[str, Any]
+    ) -> tuple[ReadOptions, dict[str, Any]]:
         """Return the options, and those keywords that are none of them.
 
         The options are given either as one object or as keywords.
@@ -129,7 +175,7 @@ class TableOptions:
         """Whether nothing is said about the scale."""
         return self.scale == "auto" and self.categories is None and self.bins is None
 
-    def with_categories(self, categories: Sequence[Any] | None) -> Self:
+    def with_categories(self, categories: Sequence[Any] | None) -> ReadOptions:
         """Return the options with these categories, unless the caller gave categories or bins."""
         if categories is None or self.categories is not None or self.bins is not None:
             return self
@@ -142,57 +188,6 @@ class TableOptions:
             for field in fields(self)
             if not _is_unset(getattr(self, field.name), field.default)
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadOptions(TableOptions):
-    """Options for reading labels from a file or a table.
-
-    Functions that read labels take them as keywords, ``at.fit("labels.csv", scale="ordinal")``,
-    or as one object, ``at.fit("labels.csv", read=options)``.
-
-    Parameters
-    ----------
-    columns, scale, categories, duplicates, bins, covariates, content, sets, separator
-        As in `TableOptions`.
-    input_format
-        The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.
-    question
-        The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
-        question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
-        the question of each label, or the one that ``columns={"question": NAME}`` says.
-    query
-        What to read from a database: one SELECT, such as "select item, annotator, label from votes".
-        Files need it only if several tables have the columns of labels. Of an Excel file, the name of a
-        sheet, by default the first.
-    memory
-        How much memory the labels and the fit may take, such as "1GB": the labels then stay on
-        disk, in the folder for temporary files, and the result is the same. For files that hold
-        a long table, and a model that supports it, such as robust-gpm or dawid-skene.
-    max_size
-        How much memory reading a file may take, such as "20GB": its content, decompressed, and
-        24 bytes per value. By default 500 MB, or 200 times the size of the file if that is more,
-        but at most three quarters of the machine's memory.
-    drop
-        Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
-        with a column ``verdict``, as in ``fit.keep()``, those to drop. A text file may also hold
-        one id per line.
-    further
-        Of comparisons: further columns to keep as they are, such as a category.
-
-    Examples
-    --------
-    >>> ReadOptions(scale="ordinal", duplicates="last").scale
-    'ordinal'
-    """
-
-    input_format: str | None = None
-    question: str | None = None
-    query: str | None = None
-    memory: str | int | None = None
-    max_size: str | int | None = None
-    drop: Any = ()
-    further: Sequence[str] = ()
 
     @property
     def drops_annotators(self) -> bool:
@@ -239,6 +234,11 @@ class ParsedSource:
         return f"{self.title} ({notes})" if notes else self.title
 
     @property
+    def na_is_empty(self) -> bool:
+        """Whether a label of NA is a missing one: a platform's export has empty cells for these."""
+        return self.from_text and not self.title
+
+    @property
     def kind(self) -> str:
         """What several files must have in common."""
         return self.title or ("a text table" if self.from_text else "a table with types")
@@ -259,11 +259,6 @@ class ParsedLabels(ParsedSource):
     """Whether labels are names or numbers of classes, and never a scale."""
     as_sets: Callable[[], tuple[pa.Table, pa.Table | None]] | None = None
     """Returns the table and the gold with sets of labels, where choices were read as single labels."""
-
-    @property
-    def na_is_empty(self) -> bool:
-        """Whether a label of NA is a missing one: a platform's export has empty cells for these."""
-        return self.from_text and not self.title
 
     def options(self, read: ReadOptions) -> ReadOptions:
         """Return the options to make labels of the table, where the caller's leave that open."""

@@ -19,7 +19,7 @@ from annotruth.errors import InputError, counted, listed, shown
 from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.covariates import to_array
 from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import Scale, is_text, to_plain
 from annotruth.observations.truth import match_rows, truth_table
 from annotruth.observations.validate import missing
@@ -31,7 +31,7 @@ MAX_LABELS = 2000
 """More labels than these are free text or ids, not labels to choose from."""
 
 
-def with_keys(batch: pa.Table, columns: Mapping[str, str], options: TableOptions) -> pa.Table:
+def with_keys(batch: pa.Table, columns: Mapping[str, str], options: ReadOptions) -> pa.Table:
     """Return rows whose label is the text of a set: one row per answer.
 
     Labels are lists, or text that ``options.separator`` separates; otherwise each row has one label

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.bindings import bound
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays, OnDisk
-from annotruth.observations.build import BuiltLabels, LabelBuilder, LabelColumns
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import match_ids
-from annotruth.observations.frames import as_arrow, default_frame, to_arrow
+from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import Scale
 from annotruth.observations.sets import match_known_sets, with_sets
 from annotruth.observations.truth import (
@@ -65,7 +64,7 @@ class Labels(LabelArrays):
     """
 
     @classmethod
-    def of(cls, data: Any, options: TableOptions | None = None, **keywords: Any) -> Labels:
+    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Labels:
         """Return the labels in a frame, an array, or plain Python data.
 
         Parameters
@@ -76,63 +75,12 @@ class Labels(LabelArrays):
             dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
             with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
             they are).
-        options, **keywords
-            Which columns to take, and what the labels mean: `TableOptions`, or its fields as
+        read, **options
+            Which columns to take, and what the labels mean: `ReadOptions`, or its fields as
             keywords.
         """
-        options = TableOptions.of(options, keywords)
-        if isinstance(data, Labels):
-            if options.changed().keys() - {"duplicates"}:
-                raise InputError("these are Labels already: give their options where they are made")
-            return data
-        from annotruth.observations.shapes import to_long
-
-        shaped = to_long(data, options)
-        if shaped is None:
-            table, frame = to_arrow(data, LabelColumns.chooser(options))
-            return cls.from_arrow(table, options, frame=frame)
-        if shaped.classes is not None and options.infers_scale:
-            options = replace(options, categories=shaped.classes, scale="nominal")
-        builder = LabelBuilder(options)
-        builder.add(shaped.table)
-        built = builder.finish()
-        built = built.described(shaped.read_as or built.read_as)
-        return cls.from_built(built, frame=shaped.frame)
-
-    @classmethod
-    def from_arrow(
-        cls,
-        table: pa.Table,
-        options: TableOptions | None = None,
-        *,
-        frame: str | None = None,
-        from_text: bool = False,
-        na_is_empty: bool = False,
-        **keywords: Any,
-    ) -> Labels:
-        """Return the labels in an Arrow table; ``from_text`` if its columns had no types."""
-        options = TableOptions.of(options, keywords)
-        builder = LabelBuilder(options, from_text=from_text, na_is_empty=na_is_empty)
-        builder.add(table)
-        return cls.from_built(builder.finish(), frame=frame)
-
-    @classmethod
-    def from_built(cls, built: BuiltLabels, *, frame: str | None = None, **more: Any) -> Self:
-        """Return what a builder made; ``more`` are attributes of a subclass."""
-        built = built.described(built.read_as)
-        return cls(
-            items=built.items,
-            annotators=built.annotators,
-            scale=built.scale,
-            **built.layout._asdict(),
-            known=np.full(len(built.items), -1, dtype=np.int32),
-            covariates=built.covariates,
-            n_dropped=built.n_dropped,
-            n_repeated=built.n_repeated,
-            frame=frame or default_frame(),
-            read_as=built.read_as,
-            **more,
-        )
+        made: Labels = bound("labels.read")(data, read, **options)
+        return made
 
     @classmethod
     def from_codes(
@@ -151,9 +99,20 @@ class Labels(LabelArrays):
         validate.check_codes(item, len(items), "item")
         validate.check_codes(annotator, len(annotators), "annotator")
         validate.check_codes(label, len(scale), "label")
+        # `pa.array` loads pandas.
+        of_items, of_annotators = (
+            ids if isinstance(ids, pa.Array) else pa.array(ids) for ids in (items, annotators)
+        )
         layout = arrange(RowCodes(item, annotator, label), len(items), len(scale))
-        built = BuiltLabels(layout, _id_array(items), _id_array(annotators), scale, n_dropped)
-        return cls.from_built(built, frame=frame)
+        return Labels(
+            items=of_items,
+            annotators=of_annotators,
+            scale=scale,
+            **layout._asdict(),
+            known=np.full(len(items), -1, dtype=np.int32),
+            n_dropped=n_dropped,
+            frame=frame or default_frame(),
+        )
 
     def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
         """Return the labels with known truths of some items.
@@ -212,48 +171,55 @@ class Labels(LabelArrays):
         Items and annotators without a label are left out; the codes of the others keep their
         order, and are the same where none is left out. Known truths, priors and covariates stay.
         """
-        items = np.unique(self.item_of_label()[kept])
-        annotators = np.unique(self.annotator[kept])
-        return self._recoded(np.flatnonzero(kept), items, annotators)
+        items = np.unique(self.item_of_label()[kept]).astype(np.int64)
+        annotators = np.unique(self.annotator[kept]).astype(np.int64)
+        return self._with_rows(np.flatnonzero(kept), items, annotators)
 
     def with_first(self, items: pa.Array, annotators: pa.Array) -> Labels:
         """Return the labels with these items and annotators first, in this order; all have labels."""
-        return self._recoded(
+        return self._with_rows(
             np.arange(self.n_labels),
             _put_first(match_ids(items, self.items), self.n_items),
             _put_first(match_ids(annotators, self.annotators), self.n_annotators),
         )
 
-    def _recoded(
-        self, labels: Codes, items: NDArray[np.integer[Any]], annotators: NDArray[np.integer[Any]]
-    ) -> Labels:
-        """Return some labels with new codes: their items and annotators in the given order."""
+    def _with_rows(self, labels: Codes, items: Codes, annotators: Codes) -> Labels:
+        """Return some labels in row order, with their items and annotators in the given order."""
         labels = labels[np.argsort(self.row[labels])]
-        item, annotator = np.empty(self.n_items, np.int64), np.empty(self.n_annotators, np.int64)
-        item[items] = np.arange(len(items))
-        annotator[annotators] = np.arange(len(annotators))
-        made = Labels.from_codes(
-            item[self.item_of_label()[labels]],
-            annotator[self.annotator[labels]],
-            self.category_of_label()[labels],
-            items=self.items.take(as_arrow(items)),
-            annotators=self.annotators.take(as_arrow(annotators)),
-            scale=self.scale,
-            n_dropped=self.n_dropped,
-            frame=self.frame,
-        )
-        prior = None if self.annotator_prior is None else self.annotator_prior[annotators]
-        weight = None if self.annotator_weight is None else self.annotator_weight[annotators]
+        order = CanonicalOrder(items, annotators, np.arange(self.n_categories))
+        made = self._recoded(labels, order)
         return replace(
             made,
-            known=self.known[items],
-            annotator_prior=prior,
-            annotator_weight=weight,
-            classifier=None if self.classifier is None else self.classifier[items],
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
             read_as=self.read_as,
             left_out=self.left_out,
+        )
+
+    def _recoded(self, labels: Codes, order: CanonicalOrder) -> Labels:
+        """Return labels with the codes of an order of all or some items, annotators and categories."""
+        sizes = (self.n_items, self.n_annotators, self.n_categories)
+        item, annotator, category = (np.empty(n, dtype=np.int64) for n in sizes)
+        for code, places in zip((item, annotator, category), order, strict=True):
+            code[places] = np.arange(len(places))
+        made = Labels.from_codes(
+            item[self.item_of_label()[labels]],
+            annotator[self.annotator[labels]],
+            category[self.category_of_label()[labels]],
+            items=self.items.take(as_arrow(order.item)),
+            annotators=self.annotators.take(as_arrow(order.annotator)),
+            scale=self.scale.reordered(order.category),
+            n_dropped=self.n_dropped,
+            frame=self.frame,
+        )
+        known, classifier = self.known[order.item], self.classifier
+        prior, weight = self.annotator_prior, self.annotator_weight
+        return replace(
+            made,
+            known=np.where(known >= 0, category[known], -1).astype(np.int32),
+            annotator_prior=None if prior is None else prior[order.annotator],
+            annotator_weight=None if weight is None else weight[order.annotator],
+            classifier=None if classifier is None else classifier[order.item][:, order.category],
         )
 
     def same_as(self, other: Labels) -> bool:
@@ -315,31 +281,9 @@ class Labels(LabelArrays):
 
         Rows are in the order of annotators. Covariates are left out.
         """
-        item, annotator, category = map(np.argsort, order)
-        rows = np.argsort(annotator[self.annotator], kind="stable")
-        made = Labels.from_codes(
-            item[self.item_of_label()[rows]],
-            annotator[self.annotator[rows]],
-            category[self.category_of_label()[rows]],
-            items=self.items.take(as_arrow(order.item)),
-            annotators=self.annotators.take(as_arrow(order.annotator)),
-            scale=self.scale.reordered(order.category),
-            n_dropped=self.n_dropped,
-            frame=self.frame,
-        )
-        known, prior, classifier = self.known[order.item], self.annotator_prior, self.classifier
-        made = replace(
-            made,
-            known=np.where(known >= 0, category[known], -1).astype(np.int32),
-            annotator_prior=None if prior is None else prior[order.annotator],
-            classifier=None if classifier is None else classifier[order.item][:, order.category],
-        )
+        rows = np.argsort(np.argsort(order.annotator)[self.annotator], kind="stable")
+        made = self._recoded(rows, order)
         return ReorderedLabels(made, np.argsort(rows[made.row]))
-
-
-def _id_array(ids: pa.Array | Sequence[Any]) -> pa.Array:
-    # `pa.array` loads pandas.
-    return ids if isinstance(ids, pa.Array) else pa.array(ids)
 
 
 def _put_first(codes: Codes, n: int) -> Codes:

@@ -138,16 +138,12 @@ def check_finite(values: pa.Array) -> None:
         raise InputError("a label is infinite: labels must be finite numbers or text")
 
 
-def check_names(scale: Scale) -> None:
-    """Refuse categories with NUL, at which frame libraries end the name of a column."""
+def check_scale(scale: Scale) -> None:
+    """Refuse categories that frames cannot name, and numbers whose squares overflow or underflow."""
     if is_text(scale.categories.type):
         for name in scale.names:
-            if "\0" in name:
+            if "\0" in name:  # at which frame libraries end the name of a column
                 raise InputError(f"label {shown(name)} contains a NUL character: remove it")
-
-
-def check_magnitude(scale: Scale) -> None:
-    """Refuse numbers whose squares, or those of their differences, overflow or underflow."""
     values = np.sort(scale.values)
     if np.abs(values).max() > MAX_VALUE:
         raise InputError(
@@ -201,24 +197,6 @@ def check_column_names(option: str, columns: object) -> None:
             raise InputError(f"{option} names {shown(name)}: give a list of column names")
         if columns.count(name) > 1:
             raise InputError(f"{option} names {name!r} twice: keep one")
-
-
-def check_bins_alone(kind: str, categories: object) -> None:
-    """Refuse bins together with another option that sets the categories."""
-    if categories is not None or kind == "nominal":
-        raise InputError(
-            "bins make an ordinal scale of their own: leave out the categories and the scale"
-        )
-
-
-def check_sets_alone(separator: object, kind: str, bins: object) -> None:
-    """Refuse a separator that is no text, and sets of labels together with options of a scale."""
-    if separator is not None and not (isinstance(separator, str) and separator):
-        raise InputError(
-            f"separator is {shown(separator)}: give the text between labels, such as '|'"
-        )
-    if kind == "ordinal" or bins is not None:
-        raise InputError("sets of labels have no order: leave out the scale and the bins")
 
 
 def check_option(name: str, kind: str, value: object) -> None:

@@ -13,15 +13,9 @@ import pyarrow as pa
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
-from annotruth.io.parse import (
-    LabelKind,
-    load_table,
-    local_copy,
-    open_content,
-    parse_frame,
-    parse_opened,
-)
-from annotruth.io.readers import combine, is_source, reading_stage, single_file
+from annotruth.io.kinds import LabelKind
+from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
+from annotruth.io.readers import combine, is_source, labels_of, reading_stage
 from annotruth.io.sources import (
     LabelFile,
     file_errors_reported,
@@ -226,31 +220,28 @@ def _read_frame(data: Any, read: ReadOptions) -> dict[str, Labels]:
     """Return the labels of each question in a frame of one row per label."""
     read.refuse_options_of_files()
     try:
-        parse_frame(data, read)
+        LabelKind(read).parse_data(data)
     except QuestionsFoundError as found:
         names = found.names
     labels = {}
     for name in names:
         with question_named_in_errors(name):
-            parsed, frame = parse_frame(data, replace(read, question=name))
-            made = Labels.from_arrow(parsed.table, parsed.options(read), frame=frame)
-            labels[name] = replace(made, read_as=f"question {name}")
+            of_question = replace(read, question=name, drop=())
+            labels[name] = labels_of(data, of_question)
     return labels
 
 
 def _read_files(source: Any, read: ReadOptions) -> dict[str, Labels]:
     """Return the labels of each question in one file or several of one kind."""
-    single = single_file(source)
-    files = find_files(source) if single is None else [single]
     parsed: dict[str, dict[LabelFile, ParsedLabels]] = {}
-    for file in files:
+    for file in find_files(source):
         with file_errors_reported(file):
             for name, part in _parse_questions(file, read).items():
                 parsed.setdefault(name, {})[file] = part
     labels = {}
     for name, parts in parsed.items():
         with question_named_in_errors(name):
-            labels[name] = combine(parts, read)
+            labels[name] = combine(parts, LabelKind(read))
     return labels
 
 

@@ -56,7 +56,7 @@ def test_codes_follow_the_ids():
 def test_comparisons_are_returned_as_they_are():
     data = Comparisons.of(pa.table(IN_SIDES))
     assert Comparisons.of(data) is data
-    with pytest.raises(InputError, match="give options where they are made"):
+    with pytest.raises(InputError, match="give their options where they are made"):
         Comparisons.of(data, columns={"left": "x"})
 
 

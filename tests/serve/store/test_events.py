@@ -135,7 +135,7 @@ def test_whatever_is_stored_can_be_fitted(database, project, now):
     with database.begin() as connection:
         append_events(connection, project.id, "api", events, now)
         table = current_table(connection, project.id)
-    assert at.Labels.from_arrow(table).n_labels == len(events)
+    assert at.Labels.of(table).n_labels == len(events)
 
 
 def test_a_missing_id_of_an_earlier_version_can_be_deleted(database, project, now):

@@ -143,7 +143,7 @@ def _fit_opinions(
         crowd,
         history=history,
         parameters=state.to_arrays(),
-        **results._asdict(),
+        **results,
         **annotator_results(
             final.items, final.posterior, final.classes.prior, state.repeated_label, people=people
         ),
@@ -207,7 +207,7 @@ def _fit_classes(
         crowd,
         history=history,
         parameters=state.to_arrays(),
-        **results._asdict(),
+        **results,
         **annotator_results(
             items, annotators, parameters.crowd.prior, state.repeated_label, people=people
         ),

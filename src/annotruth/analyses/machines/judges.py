@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine
 from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.latent_classes import normalise_log_weights
 from annotruth.models.options import OptionsBase
 from annotruth.models.robust_gpm.readouts import LatentStates
-from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, normalise_log_weights
+from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import make_column
 

@@ -29,11 +29,12 @@ from annotruth.engines.spark.partitions import AnnotatorPartition, LabelPartitio
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes
-from annotruth.observations import DuplicatePolicy, Labels, Scale, TableOptions, validate
+from annotruth.observations import DuplicatePolicy, Labels, Scale, validate
 from annotruth.observations.build import decide_scale, warn_of_unused_times
 from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
 from annotruth.observations.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
 from annotruth.observations.layout import RowCodes, find_repeats
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.truth import MatchedTruth, TruthTable, check_matches, read_truths
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class _KnownTruths(NamedTuple):
 def partition_frame(
     frame: DataFrame,
     folder: SharedFolder,
-    options: TableOptions,
+    options: ReadOptions,
     *,
     gold: Any = None,
     n_partitions: int | None = None,
@@ -321,7 +322,7 @@ def _known_truths(known: TruthTable, scale: Scale) -> _KnownTruths:
 
 
 def _decide_categories(
-    encoded: list[EncodedRows], options: TableOptions, *, from_text: bool
+    encoded: list[EncodedRows], options: ReadOptions, *, from_text: bool
 ) -> _Categories:
     values = pc.unique(pa.chunked_array([one.values for one in encoded]))
     values = values.take(pc.sort_indices(values))

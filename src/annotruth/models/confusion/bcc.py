@@ -279,14 +279,8 @@ class EBCC(RestartedEstimator):
     per label. The log-likelihood of the history is that of the geometric means of the shares, with
     classes and subtypes summed out.
 
-    The settings are those of the authors' experiments: M = 10, :math:`a_\pi = 0.1`,
-    :math:`\beta_{k,k} = 4`, other :math:`\beta_{k,l} = 1`, and :math:`\alpha_k` the number of items
-    of class k by observed shares (here at least 1). They divide each item at random among the
-    subtypes at first, and take the best of 40 runs by the evidence lower bound. Here the start
-    divides each annotator's counts, which needs no random numbers per item and is as random; of
-    ``n_init`` starts the one with the highest bound after 20 steps is continued. Optima are many,
-    and accuracies of runs differ by some hundredths, so figures of the paper are met only to within
-    that.
+    The settings are those of the authors' experiments. Of ``n_init`` random starts the one with the
+    highest bound after 20 steps is continued; accuracies of runs differ by some hundredths.
 
     An item's distribution is :math:`\sum_m T_{e,k,m}`; its label is the class of highest
     probability, and an exact tie goes to the category that comes first on the scale. A known truth

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
-from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, Monitor
-from annotruth.models.fits.make_fit import ItemResults, make_fit
+from annotruth.models.em import Monitor
 from annotruth.models.options import check_positive
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
@@ -184,6 +181,7 @@ class BWA(IterativeEstimator[BWASteps]):
         "weight": "annotator category",
         "mean": "category",
     }
+    item_arrays: ClassVar[tuple[str, ...]] = ("theta",)
 
     tol: float = 1e-7
     pseudo_labels: float = 15.0
@@ -195,33 +193,15 @@ class BWA(IterativeEstimator[BWASteps]):
     def _steps(self, labels: Labels, session: Session) -> BWASteps:
         return BWASteps(labels, session, pseudo_labels=self.pseudo_labels, strength=self.strength)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: BWASteps,
-        parameters: BWAParameters,
-        history: History,
-    ) -> Fit:
+    def _estimates(self, steps: BWASteps, parameters: BWAParameters) -> dict[str, Any]:
         weight = parameters.weight @ parameters.mean / parameters.mean.sum()
-        return make_fit(
-            labels,
-            session,
-            ("theta",),
-            _item_results,
-            model=self.name,
-            settings=self.settings(),
-            history=history,
-            reliability=steps.share_right,
-            annotator_columns={"weight": weight},
-            parameters=parameters._asdict(),
-        )
+        return {
+            "reliability": steps.share_right,
+            "annotator_columns": {"weight": weight},
+            "parameters": parameters._asdict(),
+        }
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
         assert fit.distribution is not None
         return fit.distribution.rows(item, fit.data.n_categories)
-
-
-def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
-    return ItemResults(Distribution.of_dense(arrays["theta"]))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.kernels.arrays import Codes, Floats
@@ -21,10 +20,9 @@ from annotruth.models.confusion.estimator import (
     LatentClassEstimator,
     check_memory,
 )
-from annotruth.models.distribution import Distribution, mixed_confusion
-from annotruth.models.em import History, Monitor, ProgressCallback
+from annotruth.models.distribution import mixed_confusion
+from annotruth.models.em import Monitor, ProgressCallback
 from annotruth.models.evidence.classifier import choose_calibration, known_items
-from annotruth.models.fits.make_fit import ItemResults, make_fit
 from annotruth.models.latent_classes import (
     MIN_LIKELIHOOD,
     ExpectedCounts,
@@ -66,7 +64,7 @@ class DawidSkeneSteps:
     ) -> None:
         n_classes = labels.n_categories
         self._known_truth = np.eye(n_classes) if known_truth is None else known_truth
-        self._session = session
+        self.session = session
         self._labels_per_annotator = labels.labels_per_annotator
         self._n_labels = labels.n_labels
         self._n_classes = n_classes
@@ -83,8 +81,8 @@ class DawidSkeneSteps:
 
     def start(self) -> DawidSkeneParameters:
         """Return the parameters for which the posteriors are the observed shares."""
-        self._session.allocate("rows", per="labels")
-        sums = self._session.run_pass(self._start)
+        self.session.allocate("rows", per="labels")
+        sums = self.session.run_pass(self._start)
         uniform = np.full((1, 1, 1), 1.0 / self._n_classes)
         counts = sums["counts"]
         return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
@@ -92,24 +90,24 @@ class DawidSkeneSteps:
     def resume(self, previous: Fit) -> DawidSkeneParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         start, old = self.start(), dawid_skene_parameters(previous)
-        confusion = self._session.to_host(start.confusion, 1)
+        confusion = self.session.to_host(start.confusion, 1)
         # No entry is 0: EM would keep it whatever the new labels are.
         confusion[:, : old.confusion.shape[1]] = old.confusion
         confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
         prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
-        return DawidSkeneParameters(prior, self._session.to_engine(confusion, 1))
+        return DawidSkeneParameters(prior, self.session.to_engine(confusion, 1))
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
-        sums = self._session.run_pass(self._step, **self._inputs(old))
+        sums = self.session.run_pass(self._step, **self._inputs(old))
         log_likelihood = float(sums["log_likelihood"][0])
         new = _normalised(sums["counts"], sums["classes"], old.confusion)
         return new, Monitor(log_likelihood, log_likelihood / self._n_labels)
 
     def finalize(self, parameters: DawidSkeneParameters) -> float:
         """Compute the posterior of every item; return the log-likelihood."""
-        self._session.allocate("posterior", per="items", shape=(self._n_classes,))
-        sums = self._session.run_pass(self._posterior, **self._inputs(parameters))
+        self.session.allocate("posterior", per="items", shape=(self._n_classes,))
+        sums = self.session.run_pass(self._posterior, **self._inputs(parameters))
         return float(sums["log_likelihood"][0])
 
     def acceleration(self) -> Squarem[DawidSkeneParameters]:
@@ -118,8 +116,8 @@ class DawidSkeneSteps:
 
     def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
-        counts = self._session.run_pass(self._step, **self._inputs(parameters))["counts"]
-        correct = self._session.to_host(np.einsum("ksk->s", counts))
+        counts = self.session.run_pass(self._step, **self._inputs(parameters))["counts"]
+        correct = self.session.to_host(np.einsum("ksk->s", counts))
         return np.minimum(correct / self._labels_per_annotator, 1.0)  # rounding
 
     def _inputs(self, parameters: DawidSkeneParameters) -> dict[str, Floats]:
@@ -215,6 +213,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         "classifier_exponent": "field",
         "classifier_likelihood": "category category",
     }
+    item_arrays: ClassVar[tuple[str, ...]] = ("posterior",)
 
     tol: float = 1e-7
 
@@ -249,28 +248,16 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     def _steps(self, labels: Labels, session: Session) -> DawidSkeneSteps:
         return DawidSkeneSteps(labels, session)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: DawidSkeneSteps,
-        parameters: DawidSkeneParameters,
-        history: History,
-    ) -> Fit:
-        return make_fit(
-            labels,
-            session,
-            ("posterior",),
-            _item_results,
-            model=self.name,
-            settings=self.settings(),
-            history=history,
-            reliability=steps.share_correct(parameters),
-            parameters={
+    def _estimates(
+        self, steps: DawidSkeneSteps, parameters: DawidSkeneParameters
+    ) -> dict[str, Any]:
+        return {
+            "reliability": steps.share_correct(parameters),
+            "parameters": {
                 "prior": parameters.prior,
-                "rates": session.to_host(parameters.confusion, 1),
+                "rates": steps.session.to_host(parameters.confusion, 1),
             },
-        )
+        }
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
@@ -322,10 +309,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
             ),
             columns=pd.Index(categories, name="label"),
         )
-
-
-def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
-    return ItemResults(Distribution.of_dense(arrays["posterior"]))
 
 
 class OneCoinParameters(NamedTuple):

@@ -17,8 +17,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution, mixed_confusion
-from annotruth.models.em import History, Monitor
-from annotruth.models.fits.make_fit import ItemResults, make_fit
+from annotruth.models.em import Monitor
+from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
@@ -282,6 +282,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
+    item_arrays: ClassVar[tuple[str, ...]] = ("posterior",)
 
     tol: float = 1e-7
 
@@ -295,32 +296,15 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     def _steps(self, labels: Labels, session: Session) -> LatentClassSteps[Any]:
         return LatentClassSteps(self._equations(labels), session)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: LatentClassSteps[Any],
-        parameters: Any,
-        history: History,
-    ) -> Fit:
-        equations, counts = steps.equations, steps.final_counts
-        assert counts is not None
-        return make_fit(
-            labels,
-            session,
-            ("posterior",),
-            partial(_item_results, equations.n_subtypes),
-            model=self.name,
-            settings=self.settings(),
-            history=history,
-            reliability=equations.reliability(parameters, counts),
-            annotator_columns=self._annotator_columns(parameters, counts),
-            parameters=parameters._asdict(),
-        )
+    def _estimates(self, steps: LatentClassSteps[Any], parameters: Any) -> dict[str, Any]:
+        assert steps.final_counts is not None
+        return {
+            "reliability": steps.equations.reliability(parameters, steps.final_counts),
+            "parameters": parameters._asdict(),
+        }
 
-    def _annotator_columns(self, parameters: Any, expected: ExpectedCounts) -> dict[str, Floats]:
-        """Return further estimates per annotator."""
-        return {}
+    def _item_results(self, steps: LatentClassSteps[Any]) -> BuildItemResults:
+        return partial(_item_results, steps.equations.n_subtypes)
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         equations, parameters = self._fitted()
@@ -415,4 +399,4 @@ def _item_results(
     known = np.flatnonzero(labels.known >= 0)
     if len(known):  # exactly 1, which a normalised product may miss by rounding
         posterior[known] = np.eye(posterior.shape[1])[labels.known[known]]
-    return ItemResults(Distribution.of_dense(posterior))
+    return {"distribution": Distribution.of_dense(posterior)}

@@ -14,7 +14,8 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, Monitor
+from annotruth.models.em import Monitor
+from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
@@ -229,26 +230,8 @@ class GLAD(IterativeEstimator[GLADSteps]):
     The objective is the **log-posterior** of alpha and b with the true classes summed out: the
     log-likelihood of the labels plus the log-priors. It may have several maxima; the result is
     the one reached from :math:`\alpha = b = 1`. The loop stops when a step changes the
-    log-posterior of all labels by less than ``tol``. Each step is a generalised EM step in three
-    parts, none of which can lower the objective:
-
-    - Abilities. The E-step computes p, the probability that the label is correct. The expected
-      log-posterior is then concave in each alpha, with slope and curvature
-
-      .. math::
-          g = \sum_e \beta_e (p_{e,s} - \sigma(x)) - (\alpha_s - 1), \qquad
-          h = 1 + \sum_e \beta_e^2 \sigma(x) (1 - \sigma(x)), \qquad x = \alpha_s \beta_e.
-
-      A Newton step g/h may overshoot, so alpha moves by the longer of two steps that cannot. One
-      is Newton's, at most as far as the maximum of the parabola of curvature
-      :math:`1 + \sum \beta^2 \tanh(x/2)/2x`, a lower bound of the objective (Jaakkola and Jordan,
-      2000). The other is :math:`\log(1 + M|g|/h)/M` with M the largest beta: over a distance t the
-      curvature grows at most by the factor :math:`e^{M|t|}` (Bach, 2010). The paper's gradient
-      ascent needs a line search over all labels instead.
-    - Scale. :math:`(c\alpha, \beta/c)` has the same likelihood as :math:`(\alpha, \beta)`; c is set
-      to the maximum of the priors.
-    - Difficulties. Given the abilities, items are independent: each b takes a Newton step on the
-      log-posterior itself, halved until that does not fall.
+    log-posterior of all labels by less than ``tol``. Each step is a generalised EM step that updates
+    abilities, the scale and difficulties in turn, none of which can lower the objective.
 
     An item's distribution is :math:`p(z_e \mid r)`, including classes that no annotator chose; with
     more than 100 categories those are not stored, to save memory, and the stored probabilities sum
@@ -281,30 +264,19 @@ class GLAD(IterativeEstimator[GLADSteps]):
 
     name: ClassVar[str] = "glad"
     parameter_axes: ClassVar[Mapping[str, str] | None] = {}
+    item_arrays: ClassVar[tuple[str, ...]] = ("posterior", "other", "b")
 
     def _steps(self, labels: Labels, session: Session) -> GLADSteps:
         return GLADSteps(labels, session, newton=self.acceleration)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: GLADSteps,
-        parameters: GLADParameters,
-        history: History,
-    ) -> Fit:
-        return Fit(
-            model=self.name,
-            settings=self.settings(),
-            data=labels,
-            history=history,
-            distribution=_distribution(
-                labels, session.collect("posterior"), session.collect("other")
-            ),
-            reliability=steps.reliability(parameters.alpha),
-            item_columns={"difficulty": np.exp(-session.collect("b"))},
-            annotator_columns={"ability": parameters.alpha},
-        )
+    def _estimates(self, steps: GLADSteps, parameters: GLADParameters) -> dict[str, Any]:
+        return {
+            "reliability": steps.reliability(parameters.alpha),
+            "annotator_columns": {"ability": parameters.alpha},
+        }
+
+    def _item_results(self, steps: GLADSteps) -> BuildItemResults:
+        return _item_results
 
     def label_log_odds(self, first: Codes, second: Codes) -> Floats:
         """Return what each label adds to the log-odds of one category of its item over another."""
@@ -347,6 +319,12 @@ class GLAD(IterativeEstimator[GLADSteps]):
         difficulty = self._column(table, "difficulty", index="task", name_as="beta")
         b: pd.Series[Any] = -np.log(difficulty)
         return b
+
+
+def _item_results(labels: Labels, arrays: Mapping[str, Floats]) -> ItemResults:
+    posterior, other, b = arrays.values()
+    distribution = _distribution(labels, posterior, other)
+    return {"distribution": distribution, "item_columns": {"difficulty": np.exp(-b)}}
 
 
 def _distribution(labels: Labels, posterior: Floats, other: Floats) -> Distribution:

@@ -23,7 +23,7 @@ Raykar et al., "Learning From Crowds" (2010), learn a classifier and annotators 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,6 @@ from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-
-if TYPE_CHECKING:
-    from annotruth.models.result import Fit
 
 EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 """The exponents that are compared: below 1 for overconfident classifiers."""

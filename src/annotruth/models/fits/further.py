@@ -118,21 +118,11 @@ _IS_KIND: Mapping[ColumnKind, Callable[[pa.DataType], bool]] = {
 
 @dataclass(frozen=True, eq=False)
 class FurtherResults:
-    """Results of a fit beyond items, annotators and labels.
+    """Results of a fit beyond items, annotators and labels."""
 
-    Attributes
-    ----------
-    tables
-        Tables by name, as in `FURTHER_TABLES`.
-    facts
-        Figures by name, of JSON types.
-    lines
-        What the summary says.
-    """
-
-    tables: Mapping[str, pa.Table]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    lines: Sequence[str] = ()
+    tables: Mapping[str, pa.Table]  # by name, as in `FURTHER_TABLES`
+    facts: Mapping[str, Any] = field(default_factory=dict)  # figures by name, of JSON types
+    lines: Sequence[str] = ()  # what the summary says
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts and lines, as JSON types."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,18 +22,11 @@ from annotruth.observations import Labels, LabelSummary
 _ITEMS_AT_ONCE = 1 << 16  # temporary arrays stay in the cache
 
 
-class ItemResults(NamedTuple):
-    """Results per item and per label: the fields of `Fit` of the same names."""
-
-    distribution: Distribution
-    p_serious: Floats | None = None
-    item_columns: Mapping[str, Column] = {}
-    other_distribution: Distribution | None = None
-
+ItemResults: TypeAlias = dict[str, Any]
+"""Results per item and per label: fields of `Fit`."""
 
 BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]
 """Builds item results from labels and the session's arrays: of all items, or of a partition."""
-
 
 ComputeColumns: TypeAlias = Callable[[slice, Floats, Floats], Mapping[str, Column]]
 """Computes the columns of some items, given their distributions and the other ones."""
@@ -66,18 +59,24 @@ def summarize_items(
 
     map_slices(limit, len(p_serious))
     parts = map_slices(compute, len(table), _ITEMS_AT_ONCE)
-    return ItemResults(
-        Distribution.of_dense(shares),
-        at_most_one,
-        {name: _concatenate([part[name] for part in parts]) for name in parts[0]},
-        Distribution.of_dense(others),
-    )
+    return {
+        "distribution": Distribution.of_dense(shares),
+        "p_serious": at_most_one,
+        "item_columns": {name: _concatenate([part[name] for part in parts]) for name in parts[0]},
+        "other_distribution": Distribution.of_dense(others),
+    }
 
 
 def _concatenate(columns: list[Column]) -> Column:
     if isinstance(columns[0], np.ndarray):
         return concatenate(columns)
     return pa.concat_arrays(columns)
+
+
+def of_distributions(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
+    """Return the results of items whose array, items x categories, is their distribution."""
+    (shares,) = arrays.values()
+    return {"distribution": Distribution.of_dense(shares)}
 
 
 def make_fit(
@@ -87,23 +86,16 @@ def make_fit(
     build: BuildItemResults,
     **fields: Any,
 ) -> Fit:
-    """Return the fit with the given fields and the item results built from session arrays.
+    """Return the fit with the given fields, and results of items built from arrays of the session.
 
-    Parameters
-    ----------
-    labels, session
-        The labels and the session they are open in.
-    arrays, build
-        The names of the session's arrays, and what builds item results from them. On a distributed
-        engine ``build`` runs on the workers, one partition at a time, so it must not use the
-        items of others; the tables are written there.
-    **fields
-        The fields of `annotruth.models.result.Fit`.
+    On a distributed engine ``build`` runs on the workers, one partition at a time, so it must not use
+    the items of others; the tables are written there.
     """
     data = cast("Labels", labels)
     if not isinstance(labels, DistributedLabels):
-        results = build(data, {name: session.collect(name) for name in arrays})
-        return Fit(data=data, **results._asdict(), **fields)
+        collected = {name: session.collect(name) for name in arrays}
+        results = build(data, collected) if arrays else {}
+        return Fit(data=data, **results, **fields)
     on_workers = cast("DistributedSession", session)
     frames = on_workers.write_tables(partial(build_tables, build), arrays)
     try:
@@ -120,7 +112,7 @@ def build_tables(
 ) -> dict[str, pa.Table]:
     """Return the tables of a partition's items and labels, made as those of a fit in memory."""
     results = build(labels, arrays)
-    fit = Fit("", {}, labels, direct_history(), **results._asdict())
+    fit = Fit("", {}, labels, direct_history(), **results)
     tables = {"items": fit.item_table(), "labels": fit.label_table()}
     if labels.n_categories > MOST_COLUMNS:
         tables["distributions"] = fit.distribution_table()

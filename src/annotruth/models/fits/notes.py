@@ -123,54 +123,29 @@ _MOST_VOTES = 1_000_000  # of more, every second or k-th item is compared
 
 
 class Note(NamedTuple):
-    """What limits the results of a fit.
+    """What limits the results of a fit."""
 
-    Attributes
-    ----------
-    kind
-        What it is about, in one or two words.
-    severity
-        "critical" or "warning".
-    sentence
-        What the first line says.
-    """
-
-    kind: str
+    kind: str  # what it is about, in one or two words
     severity: Severity
-    sentence: str
+    sentence: str  # what the first line says
 
 
 @dataclass(frozen=True)
 class VoteCounts:
-    """Results beside plain counts, of items with two votes or more.
+    """Results beside plain counts, of items with two votes or more."""
 
-    Attributes
-    ----------
-    alpha
-        Krippendorff's alpha, with the metric that suits the scale.
-    same, same_by_chance
-        How often two votes on one item are equal, and how often they would be by chance.
-    votes_per_item, n_pairs
-        The mean number of votes, and the number of pairs of votes on one item.
-    sure
-        The share of items with a confidence above `SURE`, here and below without known truths.
-    rejected
-        The share of items with a label that most votes reject.
-    largest
-        The share of items of which the most common class is the majority.
-    category, found, given
-        The class that is found most beyond what votes say: its share of the items, and the higher
-        one of its shares of the votes and of majorities. On scales both are 0.
-    """
-
-    alpha: float
-    same: float
+    alpha: float  # Krippendorff's alpha, with the metric that suits the scale
+    same: float  # how often two votes on one item are equal, and would be by chance
     same_by_chance: float
-    votes_per_item: float
-    n_pairs: int
+    votes_per_item: float  # the mean number of votes
+    n_pairs: int  # of votes on one item
+    # shares of items, here and below without known truths: with a confidence above `SURE`, with a
+    # label that most votes reject, and of which the most common class is the majority
     sure: float = 0.0
     rejected: float = 0.0
     largest: float = 0.0
+    # the class that is found most beyond what votes say: its share of the items, and the higher
+    # one of its shares of the votes and of majorities. On scales both are 0.
     category: str = ""
     found: float = 0.0
     given: float = 0.0
@@ -323,18 +298,12 @@ def count_votes(fit: Fit) -> VoteCounts | None:
 
 
 class Support(NamedTuple):
-    """What votes say about items' labels, one entry per item.
+    """What votes say about items' labels, one entry per item."""
 
-    Attributes
-    ----------
-    disputed
-        Whether at most `DISPUTED` of the votes support the label, of two votes or more: are equal to
-        it, or on a scale are not above it, or not below it.
-    rejected
-        Whether another label has more than twice as many votes; on a scale, whether it is disputed.
-    """
-
+    # whether at most `DISPUTED` of the votes support the label, of two votes or more: are equal to
+    # it, or on a scale are not above it, or not below it
     disputed: NDArray[np.bool_]
+    # whether another label has more than twice as many votes; on a scale, whether it is disputed
     rejected: NDArray[np.bool_]
 
 

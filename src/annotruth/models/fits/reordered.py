@@ -27,18 +27,10 @@ _FIELDS = (
 def fit_of_original(
     fit: Fit, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]
 ) -> Fit:
-    """Return a fit of reordered labels as a fit of the original ones.
+    """Return a fit of reordered labels as one of the original ``labels``.
 
-    Parameters
-    ----------
-    fit
-        The fit of the reordered labels.
-    labels
-        The original labels.
-    order, position
-        The order and the positions of `Labels.reordered`.
-    axes
-        The axes of the parameters, as in `Estimator.parameter_axes`.
+    ``order`` and ``position`` are those of `Labels.reordered`, ``axes`` those of the parameters
+    (`Estimator.parameter_axes`).
     """
     item, annotator, category = map(np.argsort, order)
     p_serious = None if fit.p_serious is None else fit.p_serious[position]
@@ -46,17 +38,7 @@ def fit_of_original(
 
 
 def restricted_fit(fit: Fit, labels: Labels, axes: Mapping[str, str]) -> Fit:
-    """Return a fit for a subset of its labels, to start another fit from.
-
-    Results per label are left out.
-
-    Parameters
-    ----------
-    fit, labels
-        The fit, and some of its labels.
-    axes
-        The axes of the parameters, as in `Estimator.parameter_axes`.
-    """
+    """Return a fit for some of its labels, without results per label, to start another fit from."""
     item = match_ids(labels.items, fit.data.items)
     annotator = match_ids(labels.annotators, fit.data.annotators)
     category = np.arange(labels.n_categories)

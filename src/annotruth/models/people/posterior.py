@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.latent_classes import pool_to_class
+from annotruth.models.latent_classes import normalise_log_weights, pool_to_class
 from annotruth.models.people.passes import Cavities, PeoplePasses
 from annotruth.models.people.strategies import (
     CARELESS,
@@ -52,8 +52,8 @@ _TAIL = 0.025
 _WITH_LEVEL = STRATEGIES.level >= 0
 _VARIANT, _BEHAVIOR = STRATEGIES.variant[_WITH_LEVEL], STRATEGIES.behavior[_WITH_LEVEL]
 _LEVEL, _RELIABILITY = STRATEGIES.level[_WITH_LEVEL], STRATEGIES.reliability[_WITH_LEVEL]
-_BROAD = STRATEGIES.places(variant=len(SKILLS) + 1)
-_EXCHANGED = int(STRATEGIES.places(variant=N_VARIANTS)[0])
+_BROAD = np.flatnonzero(STRATEGIES.variant == len(SKILLS) + 1)
+_EXCHANGED = int(np.flatnonzero(STRATEGIES.variant == N_VARIANTS)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def people_posterior(
         reliability = found.reliability
         by_skill = _sums(joint, np.where(GROUP[_LEVEL] == SERIOUS, _VARIANT - 1, -1), len(SKILLS))
         known = follows & (reliability > _MOSTLY_SERIOUS)
-        skills = learn_skills(_normalised(by_skill[known]), skills)
+        skills = learn_skills(normalise_log_weights(by_skill[known]), skills)
     n_labels = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     own = (counts * np.log(np.maximum(counts, 1.0) / n_labels)).sum(axis=1) * tempering
     with_items = logsumexp(log_likelihood[:, _BROAD], axis=1) - np.log(len(_BROAD))
@@ -205,10 +205,14 @@ def _posterior(
     groups = [group == GROUP for group in (CARELESS, PARTLY, SERIOUS)]
     prior = np.array([*(LEVEL_PRIOR[group].sum() for group in groups), WRONG_PRIOR])
     likelihood = np.column_stack([_sums(by_level, GROUP, len(groups)), log_wrong]) - np.log(prior)
-    posterior = _normalised(likelihood + np.log(_learn_shares(likelihood, prior / prior.sum())))
+    posterior = normalise_log_weights(
+        likelihood + np.log(_learn_shares(likelihood, prior / prior.sum()))
+    )
     levels = np.zeros_like(by_level)
     for place, group in enumerate(groups):
-        levels[:, group] = posterior[:, place, np.newaxis] * _normalised(by_level[:, group])
+        levels[:, group] = posterior[:, place, np.newaxis] * normalise_log_weights(
+            by_level[:, group]
+        )
     bad, good = (
         logsumexp(likelihood[:, some], axis=1, b=prior[some] / prior[some].sum())
         for some in ([CARELESS, WRONG], [PARTLY, SERIOUS])
@@ -220,7 +224,7 @@ def _posterior(
         posterior,
         evidence=(bad - good) / np.log(10.0),
         item_evidence=np.zeros(len(levels)),
-        behaviors=_normalised(behaviors),
+        behaviors=normalise_log_weights(behaviors),
         careless=careless,
     )
 
@@ -229,14 +233,7 @@ def _learn_shares(likelihood: Floats, prior: Floats) -> Floats:
     """Return the shares of groups among the other people, annotators x groups."""
     shares = np.tile(prior, (len(likelihood), 1))
     for _ in range(_SHARE_STEPS):
-        posterior = _normalised(likelihood + np.log(shares))
+        posterior = normalise_log_weights(likelihood + np.log(shares))
         shares = posterior.sum(axis=0) - posterior + PSEUDO_PEOPLE * prior
         shares /= shares.sum(axis=1, keepdims=True)
     return shares
-
-
-def _normalised(logs: Floats) -> Floats:
-    """Return probabilities that sum to 1 in every row, given their logarithms."""
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return normalised

@@ -79,15 +79,6 @@ class Strategies(NamedTuple):
     level: Codes
     reliability: Floats
 
-    def places(self, *, variant: int | None = None, level: int | None = None) -> Codes:
-        """Return the strategies with a variant or a level."""
-        chosen = np.ones(len(self.variant), dtype=np.bool_)
-        if variant is not None:
-            chosen &= self.variant == variant
-        if level is not None:
-            chosen &= self.level == level
-        return np.flatnonzero(chosen)
-
 
 def list_strategies() -> Strategies:
     """Return all strategies.

@@ -34,13 +34,13 @@ from annotruth.models.base_fit import (
     SPAMMER_BELOW,
     Column,
 )
+from annotruth.models.latent_classes import normalise_log_weights
 from annotruth.models.robust_gpm.opinions import OpinionShapes
 from annotruth.models.robust_gpm.states import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     ALWAYS_SERIOUS,
     NO_LABEL,
     ResponseStrategies,
-    normalise_log_weights,
 )
 from annotruth.observations import LabelSummary
 
@@ -78,14 +78,9 @@ class AnnotatorPosterior:
         return normalise_log_weights(self.loo_log_likelihood + self.own_log_prior)
 
     @cached_property
-    def tempered_log_weights(self) -> Floats:
-        """The logarithm of the same with the likelihood tempered, not normalised."""
-        return self.tempering * self.loo_log_likelihood + self.own_log_prior
-
-    @cached_property
     def tempered_weights(self) -> Floats:
         """The posterior of each annotator's strategies with the likelihood tempered."""
-        return normalise_log_weights(self.tempered_log_weights)
+        return normalise_log_weights(self.tempering * self.loo_log_likelihood + self.own_log_prior)
 
     @cached_property
     def reliability(self) -> Floats:
@@ -168,7 +163,10 @@ def annotator_results(
     ``for_intervals`` is the posterior that intervals are computed from, if it is another one.
     """
     reliability = posterior.reliability
-    before, after = levels_before_and_after(for_intervals or posterior)
+    shown = for_intervals or posterior
+    _, is_level = posterior.strategies.by_reliability()
+    after = shown.tempered_weights @ np.asarray(is_level, like=shown.tempered_weights)
+    before = normalise_log_weights(shown.log_prior[np.newaxis]) @ is_level
     level_prior = np.asarray(before, like=after)
     likelihood = after / level_prior
     shares = level_prior if people is None else level_shares(items.labels, likelihood)
@@ -225,17 +223,6 @@ def serious_weights(posterior: AnnotatorPosterior, people: People | None) -> Flo
     kept: Floats = (weights + _LEAST_WEIGHT) * chosen
     kept /= kept.sum(axis=1, keepdims=True)
     return kept
-
-
-def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floats]:
-    """Return the prior of the levels of reliability, and each annotator's tempered posterior.
-
-    The posterior is where the engine computes.
-    """
-    _, is_level = posterior.strategies.by_reliability()
-    before: Floats = normalise_log_weights(posterior.log_prior[np.newaxis]) @ is_level
-    weights = posterior.tempered_weights
-    return before, weights @ np.asarray(is_level, like=weights)
 
 
 def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:

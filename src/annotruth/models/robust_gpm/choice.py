@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, softmax
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.models.em import run_em
@@ -223,7 +221,5 @@ def _fit_without(
     steps: ClassSteps, observed: ExpectedCounts
 ) -> tuple[ClassParameters, AnnotatorCounts]:
     """Fit the labels that are not held out, starting from their observed counts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        parameters, _ = run_em(steps, steps.start(observed), tol=_TOL, max_iter=_MAX_ITER)
+    parameters, _ = run_em(steps, steps.start(observed), tol=_TOL, max_iter=_MAX_ITER, warn=False)
     return parameters, steps.annotator_counts(parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, get_engine
-from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
@@ -126,7 +124,7 @@ class RightLabelModel:
         state = final_state(steps, parameters, choice, verdict)
         if alternative is not None and alternative.weight >= _LEAST_WEIGHT:
             others = alternative.candidate.steps(labels, session)
-            parameters = self.run_quietly(others, _start(others, verdict))
+            parameters, _ = self.run_em(others, _start(others, verdict), warn=False)
             other = final_state(others, parameters, choice, verdict)
             state = state.averaged(other, alternative.weight)
         if labels.classifier is None:
@@ -164,18 +162,16 @@ class RightLabelModel:
         return mixed_confusion(posterior[place], confusion, annotator)
 
     def run_em(
-        self, steps: ClassSteps, start: ClassParameters, progress: ProgressCallback | None = None
+        self,
+        steps: ClassSteps,
+        start: ClassParameters,
+        progress: ProgressCallback | None = None,
+        *,
+        warn: bool = True,
     ) -> tuple[ClassParameters, History]:
-        """Run EM."""
-        options = self.estimator
-        tol = CLASS_TOL * options.tol
-        return run_em(steps, start, tol=tol, max_iter=options.max_iter, progress=progress)
-
-    def run_quietly(self, steps: ClassSteps, start: ClassParameters) -> ClassParameters:
-        """Run EM for parameters that are not the result, without a warning at the cap."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return self.run_em(steps, start)[0]
+        """Run EM; with a warning at the cap if the parameters are those of the result."""
+        tol, max_iter = CLASS_TOL * self.estimator.tol, self.estimator.max_iter
+        return run_em(steps, start, tol=tol, max_iter=max_iter, progress=progress, warn=warn)
 
     def _fit_chance(self, labels: LabelSummary, session: Session) -> Fit:
         """Fit labels that agree no better than chance: nothing is learned from them.

@@ -19,7 +19,11 @@ from annotruth.engines import Engine, Input, Pass, Session
 from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
 from annotruth.models.base_fit import Verdict
 from annotruth.models.evidence.classifier import Calibration, KnownItems, known_items
-from annotruth.models.latent_classes import LatentClasses, variance_inflation
+from annotruth.models.latent_classes import (
+    LatentClasses,
+    normalise_log_weights,
+    variance_inflation,
+)
 from annotruth.models.people import ItemStates
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_posterior
@@ -30,7 +34,7 @@ from annotruth.models.robust_gpm.class_steps import (
     ClassSteps,
 )
 from annotruth.models.robust_gpm.states import TrueClasses
-from annotruth.models.robust_gpm.strategies import NO_LABEL, normalise_log_weights
+from annotruth.models.robust_gpm.strategies import NO_LABEL
 from annotruth.observations import Labels, LabelSummary
 
 _LEAST_LIKELIHOOD = 1e-300  # of a strategy, relative to an annotator's others

@@ -202,38 +202,12 @@ class ClassSteps(StrategySteps):
 
     A step computes the items' posteriors over the states, each annotator's posterior over the strategies
     and from it their confusion matrix (`AnnotatorUpdate`), the crowd's confusion matrix
-    (`TrueClasses.update_serious`), and the shares of states and of strategies. With symbols as in
-    `RightLabelModel`, S states, G strategies, N categories and the expected counts C of annotators' labels, it
-    has two halves:
-
-    - *Annotators' confusion v and the shares of states p*, given their pseudo-counts
-      :math:`P_s = c \sum_g q_{s,g} a_g`. EM raises the log-posterior
-
-      .. math:: J(p, v \mid P) = \log L(p, v) + \sum_{s,n,z} P_{s,n,z} \log v_{s,z}(n)
-                                + \frac{1}{S} \sum_z \log p_z.
-
-    - *The crowd's confusion* :math:`\theta` *and the shares of strategies* :math:`\pi`, given the counts
-      (`strategy_evidence`). EM, with q as the posterior of strategies, raises
-
-      .. math:: K(\theta, \pi \mid C) = \sum_s \log \sum_g \pi_g \prod_{n,z} a_g(n \mid z)^{C_{s,n,z}}
-                + \sum_z \Bigl(\log \theta_{z,k_z} + \frac{1}{N} \sum_n \log \theta_{z,n}\Bigr)
-                + \frac{1}{G} \sum_g \log \pi_g
-
-      over the :math:`\theta` in which no label is likelier than the class :math:`k_z`.
-
-    The halves have no common objective: strategies are evaluated by the labels as if annotators had no
-    confusion of their own, and their own confusion follows from the strategies. So this is a fixed-point
-    iteration, and the log-likelihood may fall, where labels say less than the pseudo-counts do. What
-    every step raises, and what the history has as the objective, is the log-posterior at the
-    pseudo-counts of each step, added up:
-
-    .. math:: O_t = \log L(p_t, v_t)
-                    + \sum_{i=1}^{t} \bigl(\log \mathrm{prior}(p_i, v_i \mid P_i)
-                    - \log \mathrm{prior}(p_{i-1}, v_{i-1} \mid P_i)\bigr),
-
-    so that :math:`O_t - O_{t-1} = J(p_t, v_t \mid P_t) - J(p_{t-1}, v_{t-1} \mid P_t) \geq 0`, and it is
-    constant at a fixed point only. It depends on the path, and is no measure of fit between two runs; that
-    is the log-likelihood, whose change stops the loop.
+    (`TrueClasses.update_serious`), and the shares of states and of strategies. Given their pseudo-counts
+    P, EM raises the log-posterior J of annotators' confusion v and the shares of states p; given the
+    counts, that of the crowd's confusion and of the shares of strategies (`strategy_evidence`). The two have
+    no common objective. What every step raises, and what the history has as the objective, is
+    :math:`O_t = O_{t-1} + J(p_t, v_t \mid P_t) - J(p_{t-1}, v_{t-1} \mid P_t)`; docs/robust-reference.md
+    has the equations.
 
     The session has the array "fold" (`annotruth.models.evidence.chance.assign_folds`), of which ``held``
     is left out; ``concentration`` is c.
@@ -338,15 +312,8 @@ class ClassSteps(StrategySteps):
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
         held = {} if self._held == NEVER else {"held": self._held}
-        sums = self.session.run_pass(
-            self._step,
-            **held,
-            prior=parameters.prior,
-            known_truth=self.items.known_truth,
-            confusion=weighted_confusion(self.labels, parameters.confusion),
-        )
-        counts = ExpectedCounts(sums["counts"], sums["classes"])
-        return counts, float(sums["log_likelihood"][0])
+        confusion = weighted_confusion(self.labels, parameters.confusion)
+        return self.expected_counts(self._step, **held, prior=parameters.prior, confusion=confusion)
 
     def m_step(self, old: ClassParameters, expected: ExpectedCounts) -> ClassParameters:
         """Update all parameters."""

@@ -14,11 +14,14 @@ from scipy.special import betainc
 from annotruth.engines import Pass, Session
 from annotruth.kernels.arrays import Floats
 from annotruth.models.em import Monitor
-from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
+from annotruth.models.latent_classes import (
+    POSTERIOR_INPUTS,
+    ExpectedCounts,
+    normalise_log_weights,
+)
 from annotruth.models.robust_gpm.states import ItemModel, StrategySteps
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
-    normalise_log_weights,
     tabulate_strategies,
 )
 from annotruth.models.squarem import Squarem, probabilities, shares
@@ -301,14 +304,6 @@ class OpinionParameters(NamedTuple):
     always_share: float  # the share of annotators who are always serious
 
 
-class EStepResult(NamedTuple):
-    """What an E-step returns: expected counts, and the terms of the evidence lower bound."""
-
-    expected: ExpectedCounts
-    log_likelihood: float
-    divergence: float  # of the strategies' weights from their prior, over all annotators
-
-
 class OpinionSteps(StrategySteps):
     """Variational EM over a session: shapes of opinion of items, response strategies of annotators."""
 
@@ -335,23 +330,14 @@ class OpinionSteps(StrategySteps):
 
     def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
-        result = self.e_step(old)
-        bound = self.lower_bound(old, result.log_likelihood, result.divergence)
-        monitor = Monitor(result.log_likelihood, bound / self._n_labels)
-        return self.m_step(old, result.expected), monitor
+        expected, log_likelihood = self.e_step(old)
+        bound = self.lower_bound(old, log_likelihood, self.divergence(old))
+        return self.m_step(old, expected), Monitor(log_likelihood, bound / self._n_labels)
 
-    def e_step(self, parameters: OpinionParameters) -> EStepResult:
-        """Compute the items' posteriors and return their sums."""
-        sums = self.session.run_pass(
-            self._count,
-            prior=parameters.prior,
-            known_truth=self._known_truth,
-            confusion=self.confusion(parameters),
-        )
-        return EStepResult(
-            ExpectedCounts(sums["counts"], sums["classes"]),
-            float(sums["log_likelihood"][0]),
-            self.divergence(parameters),
+    def e_step(self, parameters: OpinionParameters) -> tuple[ExpectedCounts, float]:
+        """Compute the items' posteriors; return their sums and the log-likelihood."""
+        return self.expected_counts(
+            self._count, prior=parameters.prior, confusion=self.confusion(parameters)
         )
 
     def divergence(self, parameters: OpinionParameters) -> float:
@@ -363,19 +349,17 @@ class OpinionSteps(StrategySteps):
 
     def m_step(self, old: OpinionParameters, expected: ExpectedCounts) -> OpinionParameters:
         """Update the strategies' weights, the share of the always serious, and the classes."""
-        weights = self._strategy_weights(expected.counts, self._log_prior(old.always_share))
-        n_always = self._count_always_serious(weights)
+        strategies = self.items.strategies
+        total = strategies.log_probability.total(expected.counts, self._repeated_label)
+        weights = normalise_log_weights(total + self._to_engine(self._log_prior(old.always_share)))
+        is_always = np.asarray(strategies.always_serious, like=weights)
+        always = self.session.to_host(self.labels.weighted(weights[:, is_always]))
+        # Added up in memory: the order of the sum must not depend on the engine's hardware.
+        n_always = float(always.sum(dtype=np.float64))
         n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
         always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
         prior = self.items.shares.estimate(expected.classes, old.prior)
         return OpinionParameters(weights, prior, float(always_share))
-
-    def _count_always_serious(self, weights: Floats) -> float:
-        """Return the expected number of annotators who are always serious."""
-        is_always = np.asarray(self.items.strategies.always_serious, like=weights)
-        always = self.labels.weighted(weights[:, is_always])
-        # Added up in memory: the order of the sum must not depend on the engine's hardware.
-        return float(self.session.to_host(always).sum(dtype=np.float64))
 
     def confusion(self, parameters: OpinionParameters) -> Floats:
         """Return P(label | class) of each annotator: the geometric mean over strategies."""
@@ -386,7 +370,7 @@ class OpinionSteps(StrategySteps):
 
     def finalize(self, parameters: OpinionParameters) -> float:
         """Return the log-likelihood: latent classes summed out, strategies averaged."""
-        return self.e_step(parameters).log_likelihood
+        return self.e_step(parameters)[1]
 
     def acceleration(self) -> Squarem[OpinionParameters]:
         """Return how to extrapolate the steps."""
@@ -399,11 +383,6 @@ class OpinionSteps(StrategySteps):
             prior=parameters.prior,
             confusion=self.confusion(parameters),
         )
-
-    def _strategy_weights(self, counts: Floats, log_prior: Floats) -> Floats:
-        """Return the posterior of each annotator's strategies, given the expected counts."""
-        total = self.items.strategies.log_probability.total(counts, self._repeated_label)
-        return normalise_log_weights(total + self._to_engine(log_prior))
 
     def _to_engine(self, prior: Floats) -> Floats:
         """Return one row for all annotators, or one each, where the engine computes."""

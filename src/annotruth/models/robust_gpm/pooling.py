@@ -111,13 +111,10 @@ def _n_merged(labels: LabelSummary) -> int:
 def merge_categories(labels: Labels) -> Codes:
     """Return the merged category of each category."""
     n = _n_merged(labels)
-    return _merge_values(labels, n) if labels.scale.is_ordinal else _merge_classes(labels, n)
-
-
-def _merge_values(labels: Labels, n: int) -> Codes:
-    """Return bins of equal numbers of neighboring values, at most n of them."""
+    if not labels.scale.is_ordinal:
+        return _merge_classes(labels, n)
     values = np.arange(labels.n_categories)
-    bins: Codes = values // -(-len(values) // n)
+    bins: Codes = values // -(-len(values) // n)  # of equal numbers of neighboring values
     return bins
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.latent_classes import POSTERIOR_INPUTS, pool_to_class
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts, pool_to_class
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     LabelTable,
@@ -71,6 +71,12 @@ class StrategySteps:
             Sum("classes", (items.n_classes,)),
             Sum("log_likelihood", (1,)),
         )
+
+    def expected_counts(self, count: Pass, **inputs: Any) -> tuple[ExpectedCounts, float]:
+        """Compute the items' posteriors; return their sums and the log-likelihood."""
+        sums = self.session.run_pass(count, known_truth=self._known_truth, **inputs)
+        counts = ExpectedCounts(sums["counts"], sums["classes"])
+        return counts, float(sums["log_likelihood"][0])
 
     def left_out(
         self,

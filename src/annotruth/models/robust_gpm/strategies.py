@@ -229,8 +229,10 @@ def tabulate_strategies(
     levels = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
     level_weights = np.append(_LEVEL_WEIGHTS / _LEVEL_WEIGHTS.sum(), 0.0)
     behaviors = tuple(b for b in IRREGULAR_BEHAVIORS if ordinal or not b.ordinal_only)
+    prior = np.array([b.prior_weight for b in behaviors])
+    prior /= np.array([1 if b.repeated_label is None else n_categories for b in behaviors])
     behavior, shift, level, weight = _distinct_strategies(
-        _behavior_weights(behaviors, n_categories),
+        prior / prior.sum(),
         shift_weights,
         levels,
         np.zeros(n_shifts, dtype=np.bool_) if always_only is None else always_only,
@@ -239,7 +241,11 @@ def tabulate_strategies(
     unshifted = serious[n_shifts // 2]
     p_serious_and_label = reliability * serious[shift]
     tables = []
-    for irregular in _irregular_distributions(behaviors, unshifted):
+    for distributions in (
+        [b.distribution for b in behaviors],
+        [b.repeated_label or b.distribution for b in behaviors],
+    ):
+        irregular = np.stack([distribution(unshifted) for distribution in distributions])
         probability = p_serious_and_label + (1.0 - reliability) * irregular[behavior]
         probability = np.maximum(probability, MIN_PROBABILITY)
         p_serious = np.minimum(p_serious_and_label / probability, 1.0)
@@ -260,23 +266,6 @@ def tabulate_strategies(
     )
 
 
-def _behavior_weights(behaviors: tuple[Behavior, ...], n_categories: int) -> Floats:
-    """Return the prior probability of each behavior."""
-    weights = np.array([b.prior_weight for b in behaviors])
-    weights /= np.array([1 if b.repeated_label is None else n_categories for b in behaviors])
-    weights /= weights.sum()
-    return weights
-
-
-def _irregular_distributions(
-    behaviors: tuple[Behavior, ...], serious: Floats
-) -> tuple[Floats, Floats]:
-    """Return P(label | class) in each behavior: of labels other than the repeated one, and of it."""
-    other = np.stack([b.distribution(serious) for b in behaviors])
-    repeated = np.stack([(b.repeated_label or b.distribution)(serious) for b in behaviors])
-    return other, repeated
-
-
 def _distinct_strategies(
     behavior_weights: Floats,
     shift_weights: Floats,
@@ -295,14 +284,12 @@ def _distinct_strategies(
         for shift, shift_weight in enumerate(shift_weights):
             if reliability == ALWAYS_SERIOUS:
                 strategies.append((0, shift, level, shift_weight))
-            elif reliability > _SHIFTED_ABOVE and not always_only[shift]:
+                continue
+            is_shifted = reliability > _SHIFTED_ABOVE
+            if (is_shifted and not always_only[shift]) or (not is_shifted and shift == no_shift):
+                of_shift = other_weights[shift] if is_shifted else 1.0
                 strategies += [
-                    (behavior, shift, level, other_weights[shift] * weight)
-                    for behavior, weight in enumerate(behavior_weights)
-                ]
-            elif shift == no_shift:
-                strategies += [
-                    (behavior, shift, level, weight)
+                    (behavior, shift, level, of_shift * weight)
                     for behavior, weight in enumerate(behavior_weights)
                 ]
     behaviors, shifts, places, weights = zip(*strategies, strict=True)
@@ -327,10 +314,3 @@ def find_repeated_labels(
         is_top = excess >= excess.max(axis=1, keepdims=True) - _ROUNDING
         repeated[is_top.sum(axis=1) > 1] = NO_LABEL
     return repeated
-
-
-def normalise_log_weights(log_weights: Floats) -> Floats:
-    """Return weights that sum to 1 in every row, given their logarithms."""
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return normalised

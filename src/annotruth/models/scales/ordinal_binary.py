@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
-from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, Monitor
+from annotruth.models.em import Monitor
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
@@ -71,27 +70,19 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     although they are cuts of the same labels; so the log-likelihood is a sum over binary problems,
     and not comparable with that of models of the labels themselves.
 
-    Left open by the paper: independent thresholds may contradict each other
-    (:math:`\mu_{e,2} > \mu_{e,1}`). Each item's :math:`\mu_e` is replaced by the closest
-    non-increasing sequence in least squares (isotonic regression), and
-    :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`. Unlike a running minimum, this does not depend
-    on the direction of the scale, and its scores were closer to the truth on simulated crowds, film
-    ratings and search grades.
+    Independent thresholds may contradict each other, which the paper leaves open. Each item's
+    :math:`\mu_e` is replaced by the closest non-increasing sequence in least squares, and
+    :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`.
 
     An item's label is the category of highest probability, an exact tie going to the first on the
     scale; its score is the expectation. A known truth fixes :math:`\mu_e`. Nominal categories are
     taken in the order of the scale, as in the comparison of the GPM paper; the result then depends
     on that order.
 
-    There is no reliability. The closest quantity is the ``informedness``
-    :math:`\alpha + \beta - 1`: 0 for labels that are independent of the truth, negative for an
-    inverted scale. It ranks annotators, but it is not the probability of a serious label: serious
-    annotators of different opinions have an informedness well below 1.
-
-    `predict_proba` predicts a label above c with probability :math:`\mu_{e,c} \alpha_{s,c} +
-    (1 - \mu_{e,c}) (1 - \beta_{s,c})`. Where this increases with c, it is replaced by the mean of
-    its running minimum from below and its running maximum from above, the closest non-increasing
-    sequences under and over it. The probabilities of the categories are the differences.
+    There is no reliability: the closest quantity is the ``informedness``
+    :math:`\alpha + \beta - 1`, 0 for labels that are independent of the truth and negative for an
+    inverted scale. `predict_proba` predicts a label above c with probability :math:`\mu_{e,c}
+    \alpha_{s,c} + (1 - \mu_{e,c}) (1 - \beta_{s,c})`, made non-increasing in c.
 
     The model assumes one true category per item, and is soon certain of it. Where serious opinions
     differ, as on films, its scores rank items well but are too extreme: the mean is closer.
@@ -106,10 +97,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     ----------
     prior
         The pseudo-count k: every annotator starts with k correct and k wrong labels on either side
-        of each threshold, the paper's Beta(k + 1, k + 1) prior, for which it gives no value. With 0,
-        maximum likelihood, someone with two correct labels is considered infallible. 1 was better
-        on five of eight real crowds, by up to 1.7% of the items, worse on three, by up to 1.3%, and
-        better on every simulated one.
+        of each threshold. With 0, maximum likelihood, someone with two correct labels is infallible.
     tol, max_iter, acceleration, engine
         As in `annotruth.models.base.EMEstimator`.
 
@@ -131,6 +119,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
         "hit": "annotator threshold",
         "false_alarm": "annotator threshold",
     }
+    item_arrays: ClassVar[tuple[str, ...]] = ("theta",)
 
     prior: float = 1.0
 
@@ -142,23 +131,13 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     def _steps(self, labels: Labels, session: Session) -> OrdinalBinarySteps:
         return OrdinalBinarySteps(labels, session, self.prior)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: OrdinalBinarySteps,
-        parameters: OrdinalBinaryParameters,
-        history: History,
-    ) -> Fit:
-        return Fit(
-            model=self.name,
-            settings=self.settings(),
-            data=labels,
-            history=history,
-            distribution=Distribution.of_dense(session.collect("theta")),
-            annotator_columns=_columns(labels.scale.names, parameters),
-            parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
-        )
+    def _estimates(
+        self, steps: OrdinalBinarySteps, parameters: OrdinalBinaryParameters
+    ) -> dict[str, Any]:
+        return {
+            "annotator_columns": _columns(steps.labels.scale.names, parameters),
+            "parameters": {"hit": parameters.hit, "false_alarm": parameters.false_alarm},
+        }
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
@@ -185,6 +164,7 @@ class OrdinalBinarySteps:
 
     def __init__(self, labels: Labels, session: Session, prior: float) -> None:
         self._session = session
+        self.labels = labels
         self._n_items = labels.n_items
         self._n_categories = labels.n_categories
         self._prior = prior

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,18 +14,17 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
-from annotruth.models.behaviors import (
+from annotruth.models.distribution import Distribution
+from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
+from annotruth.models.gpm import (
     BehaviorOption,
     behavior_distribution,
     behavior_names,
     check_behavior_option,
     learned_behaviors,
 )
-from annotruth.models.distribution import Distribution
-from annotruth.models.em import History
 from annotruth.models.options import check_positive
 from annotruth.models.registry import Capabilities
-from annotruth.models.result import Fit
 from annotruth.models.scales.ordinal_steps import (
     Lattice,
     OrdinalMixtureParameters,
@@ -78,17 +77,6 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     + 10 \sum_n \log \pi_{s,n}`, the last term only if it is learned. As scores are integrated out,
     the log-likelihood is not comparable with that of models that estimate them.
 
-    The paper uses variational Bayes. Different here, or left open by the paper:
-
-    - Scores are uniform on the scale. Integrating them out, instead of maximising over them, lowered
-      their error (RMSE) by 5 to 7% with 3 to 8 labels per item; with 25 it made no difference.
-    - Precisions are on a lattice, too, so that a pass is a table look-up: noise in steps of 5%, from
-      twice the scale down to an eighth of the smallest distance of categories (or 1/256 of the
-      scale, if that is more).
-    - The priors of an annotator correspond to one serious and one irregular label, and to noise of
-      a quarter of the scale; the Gamma priors are densities of log-precisions. Shapes from 1 to 10
-      changed the error of the scores by at most 6% on simulated crowds.
-
     An item's score is the mean of its posterior, so it lies within the scale; ``score_low`` and
     ``score_high`` contain 95% of the posterior (94 to 98% of the true scores in simulated crowds).
     ``difficulty`` is the factor by which the item increases the noise, :math:`\gamma_e^{-1/2}`. The
@@ -111,10 +99,8 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     ----------
     behavior
         "uniform": irregular labels are random. "learned" estimates :math:`\pi_s` of annotators with
-        5 labels per category, with 10 pseudo-counts per category. This detects annotators who repeat
-        a label, and improved scores in dense crowds (RMSE by 3% in the GPM paper's simulation, 11%
-        on search grades). But a preference for some categories counts as irregular, which made
-        scores useless with 3 labels per item and rare positives.
+        5 labels per category, which detects annotators who repeat a label; but a preference for some
+        categories then counts as irregular.
     expertise_shape, difficulty_shape
         Shapes of the Gamma priors of :math:`\lambda_s` and :math:`\gamma_e`: the higher, the more
         similar annotators and items are.
@@ -141,6 +127,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         "level": "annotator",
         "pi": "annotator category",
     }
+    item_arrays: ClassVar[tuple[str, ...]] = ("theta", "p_serious", "score", "difficulty")
 
     behavior: BehaviorOption = "uniform"
     expertise_shape: float = 3.0
@@ -152,42 +139,23 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
             labels, session, self._lattice(labels), learned=learned, long_moves=self.acceleration
         )
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: OrdinalMixtureSteps,
-        parameters: OrdinalMixtureParameters,
-        history: History,
-    ) -> Fit:
+    def _estimates(
+        self, steps: OrdinalMixtureSteps, parameters: OrdinalMixtureParameters
+    ) -> dict[str, Any]:
+        eps, pi, level, *_ = parameters
         low, high = steps.interval(parameters)
-        values, known = labels.scale.values, labels.known >= 0
-        score = np.clip(session.collect("score"), values[0], values[-1])  # rounding
-        score[known] = values[labels.known[known], np.newaxis]
-        return Fit(
-            model=self.name,
-            settings=self.settings(),
-            data=labels,
-            history=history,
-            distribution=Distribution.of_dense(session.collect("theta")),
-            score=score[:, 0],
-            reliability=parameters.eps,
-            low=low,
-            high=high,
-            behavior=behavior_names(labels.scale.names, parameters.eps, parameters.pi),
-            p_serious=session.collect("p_serious"),
-            item_columns={
-                "score_low": score[:, 1],
-                "score_high": score[:, 2],
-                "difficulty": session.collect("difficulty"),
-            },
-            annotator_columns={"noise": steps.lattice.noise[parameters.level]},
-            parameters={
-                "level": parameters.level,
-                **({"pi": parameters.pi} if len(parameters.pi) else {}),
-            },
-            readout="opinion",
-        )
+        return {
+            "reliability": eps,
+            "low": low,
+            "high": high,
+            "behavior": behavior_names(steps.labels.scale.names, eps, pi),
+            "annotator_columns": {"noise": steps.lattice.noise[level]},
+            "parameters": {"level": level, **({"pi": pi} if len(pi) else {})},
+            "readout": "opinion",
+        }
+
+    def _item_results(self, steps: OrdinalMixtureSteps) -> BuildItemResults:
+        return _item_results
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, data = self.result_, self.result_.data
@@ -229,3 +197,17 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
                 f"{labels.n_categories:,} categories and {labels.n_items:,} items: merge "
                 "categories, or choose the model gpm"
             )
+
+
+def _item_results(labels: Labels, arrays: Mapping[str, Floats]) -> ItemResults:
+    theta, p_serious, scores, difficulty = arrays.values()
+    values, known = labels.scale.values, labels.known >= 0
+    scores = np.clip(scores, values[0], values[-1])  # rounding
+    scores[known] = values[labels.known[known], np.newaxis]
+    score, low, high = scores.T
+    return {
+        "distribution": Distribution.of_dense(theta),
+        "p_serious": p_serious,
+        "score": score,
+        "item_columns": {"score_low": low, "score_high": high, "difficulty": difficulty},
+    }

@@ -9,9 +9,9 @@ import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.behaviors import enough_labels
 from annotruth.models.distribution import Profile, likelihood_interval
 from annotruth.models.em import Monitor
+from annotruth.models.gpm import enough_labels
 from annotruth.models.result import Fit
 from annotruth.models.scales.subject_bias_posterior import bounds_of, mass_between
 from annotruth.models.squarem import Squarem, newest, probabilities, shares
@@ -164,6 +164,7 @@ class OrdinalMixtureSteps:
     ) -> None:
         n_annotators, n_categories = labels.n_annotators, labels.n_categories
         self._session = session
+        self.labels = labels
         self.lattice = lattice
         self._tables = {
             "prior": lattice.prior,

@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Z_95
-from annotruth.models.em import History, Monitor, one_blas_thread
+from annotruth.models.em import Monitor, ProgressCallback, one_blas_thread
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.scales.subject_bias_posterior import (
@@ -64,7 +64,7 @@ class SubjectBiasSteps:
         self.per = per
         self.floor = 0.0
         self.noise = 0.0
-        self._session = session
+        self.labels, self.session = labels, session
         self._values = labels.scale.values
         self._n_items = labels.n_items
         self._n_votes = labels.labels_per_annotator.astype(float)
@@ -100,10 +100,10 @@ class SubjectBiasSteps:
         Half of the variance is assigned to the ambiguity, unless that is shared by all.
         """
         for name in ("psi", "a2", "precision"):
-            self._session.allocate(name, per="items")
+            self.session.allocate(name, per="items")
         if self._n_groups:
-            self._session.put("group", self._group, per="items")
-        sums = self._session.run_pass(self._start, values=self._values, share=self._share)
+            self.session.put("group", self._group, per="items")
+        sums = self.session.run_pass(self._start, values=self._values, share=self._share)
         moments = sums["moments"]
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
@@ -129,8 +129,8 @@ class SubjectBiasSteps:
         if self.per == "item" and "ambiguity" in previous.item_columns:
             items["a2"] = np.square(previous.item_columns["ambiguity"])
         for name, values in items.items():
-            extended = with_new_rows(values, self._session.collect(name))
-            self._session.put(name, extended, per="items")
+            extended = with_new_rows(values, self.session.collect(name))
+            self.session.put(name, extended, per="items")
         v2 = np.maximum(with_new_rows(columns["inconsistency"] ** 2, start.v2), self.floor)
         b = with_new_rows(columns["bias"], start.b)
         return SubjectBiasParameters(b, v2, start.group_a2, v2)
@@ -150,7 +150,7 @@ class SubjectBiasSteps:
                 b, _ = self._move_level(b, safe)
             monitor = Monitor(float(before), float(after_items))
             return SubjectBiasParameters(b, scoring, old.group_a2, safe), monitor
-        tried = self._session.run_pass(self._try, values=self._values, b=b, proposed=proposed)
+        tried = self.session.run_pass(self._try, values=self._values, b=b, proposed=proposed)
         v2, after = _choose(proposed, tried["log_likelihood"])
         group_a2 = old.group_a2
         if self._n_groups:
@@ -175,33 +175,33 @@ class SubjectBiasSteps:
         return Squarem(
             SubjectBiasParameters,
             *(numbers, numbers_above(self.floor), numbers_above(0.0), newest),
-            session=self._session,
+            session=self.session,
             items={"psi": "numbers", "a2": "variances"},
             safeguarded=proven if self._unproven else None,
         )
 
     def _update_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
         inputs = {"values": self._values, "b": b, "v2": v2}
-        moments = self._session.run_pass(self._step_groups, **inputs)["moments"]
+        moments = self.session.run_pass(self._step_groups, **inputs)["moments"]
         n, w, w2, w2r2 = moments.T
         proposed = np.stack(propose_variances(old, n, w, w2, w2r2, 0.0))
-        tried = self._session.run_pass(self._try_groups, **inputs, proposed=proposed)
+        tried = self.session.run_pass(self._try_groups, **inputs, proposed=proposed)
         return _choose(proposed, tried["log_likelihood"])
 
     def _move_level(self, b: Floats, v2: Floats) -> tuple[Floats, float]:
         """Fit the level of all biases to the known truths, which separate updates reach slowly."""
         inputs = {"values": self._values, "v2": v2}
-        wr, w = self._session.run_pass(self._level, **inputs, b=b, move=0.0)["totals"]
+        wr, w = self.session.run_pass(self._level, **inputs, b=b, move=0.0)["totals"]
         move = float(wr / w)
-        self._session.run_pass(self._level, **inputs, b=b + move, move=move)
+        self.session.run_pass(self._level, **inputs, b=b + move, move=move)
         return b + move, 0.5 * float(wr) * move
 
     def _set_group_a2(self, group_a2: Floats) -> None:
         if self._n_groups:
-            self._session.run_pass(self._set_groups, group_a2=group_a2)
+            self.session.run_pass(self._set_groups, group_a2=group_a2)
 
     def _pass_items(self, parameters: SubjectBiasParameters, rounds: int) -> tuple[Floats, Floats]:
-        sums = self._session.run_pass(
+        sums = self.session.run_pass(
             self._items, values=self._values, b=parameters.b, v2=parameters.v2, rounds=rounds
         )
         return sums["moments"], sums["totals"]
@@ -247,63 +247,18 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
     mean votes, and each annotator's mean and variance of the residuals, half of the variance
     assigned to the ambiguity. The loop stops when the log-likelihood changes by less than ``tol``.
 
-    Left open by the paper:
-
-    - The likelihood is unbounded as a variance approaches 0. So every vote's standard deviation is
-      at least that of rounding to the scale, :math:`h / \sqrt{12}` with h the smallest distance of
-      categories, and at least a tenth of the standard deviation of all votes at the start, which
-      matters on fine scales. Annotators whose inconsistency is at this floor are marked
-      ``at_floor``, and the stop reason counts them. This is common with few votes per item: the
-      item's score then follows the vote of one such annotator.
-    - Only differences of biases are identified: their mean is 0, unless known truths fix the level.
-    - Only the sums :math:`v_s^2 + a_c^2` are identified: the least ambiguous content has ambiguity
-      0, and noise common to all votes counts as inconsistency. An ambiguity shared by all items is
-      therefore not reported.
+    The likelihood is unbounded as a variance approaches 0. So every vote's standard deviation is at
+    least that of rounding to the scale, and a tenth of that of all votes at the start; annotators
+    whose inconsistency is at this floor are marked ``at_floor``. The biases have mean 0, unless known
+    truths fix the level, and the least ambiguous content has ambiguity 0.
 
     An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth is
     its item's score. There is no distribution and no reliability.
 
-    **Intervals.** At the maximum of the likelihood variances are too small, the more so with few
-    votes per item, and the Fisher information of the scores, :math:`\sum_s w`, takes variances and
-    biases as known. So ``score_low`` and ``score_high`` are the central 95% of a posterior. Scores have
-    a flat prior and are integrated out: given an ambiguity a, with :math:`z = x - b_s`,
-    :math:`W = \sum_s w` and :math:`u = w / W`,
-
-    .. math::
-        \log p(x_e \mid a) = \tfrac12 \sum_s (\log w - w (z - \psi_e)^2) - \tfrac12 \log W.
-
-    - *Ambiguities* have eight levels, which are summed out; their prior is half of a Gaussian, averaged
-      over seven scales by :math:`\sum_e \log \sum_a p(a) \, p(x_e \mid a)`. Those of groups are taken as
-      estimated.
-    - *Inconsistencies* have 17 levels and a Gaussian prior of their logarithm, averaged over its mean
-      and standard deviation by the likelihood. By the chain rule the likelihood of :math:`v_s` is that
-      of the votes of s given the votes of the others,
-
-      .. math::
-          \sum_e \log \sum_a p(a \mid x_{e,-s}) \, N\bigl(z;\; \psi_{e,-s},\; v_s^2 + a^2 + 1/W_{-s}\bigr)
-          - \tfrac12 \log I_s,
-
-      with :math:`I_s` the Fisher information of the bias in it, which integrates the bias out (REML). A
-      vote cannot confirm itself in it, so no inconsistency approaches 0. The variance of other votes
-      less their biases is :math:`v^2` less that of the bias, because biases are fitted to the same
-      votes.
-    - *Biases* have the covariance C, the inverse of their Fisher information with scores profiled out,
-      :math:`\mathrm{diag}(\sum_e w_e) - \sum_e w_e w_e^T / W_e`, given that their sum is 0. With more
-      than 400 annotators they are taken as independent.
-    - *The score* has the variance
-
-      .. math::
-          \sum_s u^2 (\mathrm{E} v_s^2 + a^2) + u^T C u
-          + \sum_s (u \, w \, v_s^2 \, (z - \psi_e))^2 \, \mathrm{var} \log v_s^2 + \rho,
-
-      whose third term is the error of the weights, averaged over ambiguities, plus the variance of
-      :math:`\psi_e` between these. :math:`\rho` is the error of rounding that all votes have in common
-      (`annotruth.models.scales.subject_bias.shared_rounding_variance`), which matters where everybody agrees. The
-      interval is that of Student's t with this variance and the degrees of freedom, as in
-      Satterthwaite's approximation, with which it varies as much as the variance does: 4 plus two over
-      the squared coefficient of variation.
-
-    Intervals extend to the estimate where that lies outside. They refer to scores at which the biases
+    ``score_low`` and ``score_high`` are the central 95% of a posterior in which scores and biases are
+    integrated out, and inconsistencies and ambiguities have a few levels with estimated priors: at the
+    maximum of the likelihood variances are too small. They extend to the estimate where that lies
+    outside, and refer to scores at which the biases
     of these annotators have mean 0: the mean vote of this panel. Near the ends of a scale that is
     nearer to the middle than the score of a vote without limits would be. ``bias_std`` and
     ``inconsistency_std`` are roots of the expected squared errors of the estimates in this posterior.
@@ -349,25 +304,25 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         per, group = self._per(labels)
         return SubjectBiasSteps(labels, session, per, group, unproven=self.acceleration)
 
-    def _make_fit(
-        self,
-        labels: Labels,
-        session: Session,
-        steps: SubjectBiasSteps,
-        parameters: SubjectBiasParameters,
-        history: History,
-    ) -> Fit:
-        psi, a2 = (session.collect(name) for name in ("psi", "a2"))
-        known = labels.known >= 0
-        level = 0.0 if known.any() else parameters.b.mean()
-        v2 = parameters.v2 + a2.min()
-        at_floor = v2 <= steps.floor * (1.0 + 1e-9)
-        if at_floor.any():
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+        fit = super()._fit(labels, progress, previous)
+        if n := np.count_nonzero(fit.annotator_columns["at_floor"]):
+            floor = np.min(fit.annotator_columns["inconsistency"])
             note = (
-                f"the inconsistency of {at_floor.sum():,} of {labels.n_annotators:,} annotators "
-                f"is at its floor of {np.sqrt(steps.floor):.3g}"
+                f"the inconsistency of {n:,} of {labels.n_annotators:,} annotators is at its floor "
+                f"of {floor:.3g}"
             )
-            history = replace(history, stop_reason=f"{history.stop_reason}; {note}")
+            history = replace(fit.history, stop_reason=f"{fit.stop_reason}; {note}")
+            fit = replace(fit, history=history)
+        return fit
+
+    def _estimates(
+        self, steps: SubjectBiasSteps, parameters: SubjectBiasParameters
+    ) -> dict[str, Any]:
+        labels, session = steps.labels, steps.session
+        psi, a2 = (session.collect(name) for name in ("psi", "a2"))
+        level = 0.0 if (labels.known >= 0).any() else parameters.b.mean()
+        v2 = parameters.v2 + a2.min()
         score, bias = psi + level, parameters.b - level
         in_groups = steps.per == "group"
         with one_blas_thread():
@@ -384,23 +339,19 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         items = {"score_low": np.minimum(low, score), "score_high": np.maximum(high, score)}
         if steps.per != "shared":
             items["ambiguity"] = np.sqrt(a2 - a2.min())
-        annotators: dict[str, Any] = {
+        annotators = {
             "bias": bias,
             "bias_std": posterior.bias_error(bias),
             "inconsistency": np.sqrt(v2),
             "inconsistency_std": posterior.inconsistency_error(np.sqrt(v2)),
-            "at_floor": at_floor,
+            "at_floor": v2 <= steps.floor * (1.0 + 1e-9),
         }
-        return Fit(
-            model=self.name,
-            settings=self.settings(),
-            data=labels,
-            history=history,
-            score=score,
-            item_columns=items,
-            annotator_columns=annotators,
-            readout="opinion",
-        )
+        return {
+            "score": score,
+            "item_columns": items,
+            "annotator_columns": annotators,
+            "readout": "opinion",
+        }
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_

@@ -72,7 +72,7 @@ def vote_posterior(
     floor: float,
     ambiguous: bool,
 ) -> VotePosterior:
-    """Return the posterior, computed as in the docstring of `annotruth.SubjectBias`.
+    """Return the posterior, computed as in docs/model-details.md.
 
     It starts from ``bias``; ``offset`` is the part of each item's squared ambiguity that is taken as
     known, ``noise`` roughly the variance of votes, ``floor`` the least squared inconsistency, and
@@ -86,7 +86,19 @@ def vote_posterior(
     n = labels.n_annotators
     n_coupled = n if n <= _MAX_COUPLED else 0
     has_gold = bool((labels.known >= 0).any())
-    step = _step_pass(n, len(v2_levels), len(log_hyper), n_coupled)
+    names = ("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper")
+    step = Pass(
+        "subject_bias_posterior.step",
+        state=("offset",),
+        inputs=tuple(map(Input, names)),
+        sums=(
+            Sum("log_likelihood", (n, len(v2_levels))),
+            Sum("information", (n, len(v2_levels))),
+            Sum("moments", (n, 2)),
+            Sum("hyper", (len(log_hyper),)),
+            Sum("coupling", (n_coupled, n_coupled)),
+        ),
+    )
     values = labels.scale.values
     # Biases are known to be smaller than the spread of all votes.
     b_precision = 1.0 / max(float(np.ptp(values)) ** 2, noise)
@@ -129,23 +141,6 @@ def vote_posterior(
         labels, session, annotators, v2_levels, levels=levels, log_prior=log_prior
     )
     return VotePosterior(score, half_width, b, b_variance, np.sqrt(v2_levels), weights)
-
-
-def _step_pass(n_annotators: int, n_levels: int, n_priors: int, n_coupled: int) -> Pass:
-    """Return the pass for annotators, given the numbers of levels of inconsistency and of priors."""
-    names = ("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper")
-    return Pass(
-        "subject_bias_posterior.step",
-        state=("offset",),
-        inputs=tuple(map(Input, names)),
-        sums=(
-            Sum("log_likelihood", (n_annotators, n_levels)),
-            Sum("information", (n_annotators, n_levels)),
-            Sum("moments", (n_annotators, 2)),
-            Sum("hyper", (n_priors,)),
-            Sum("coupling", (n_coupled, n_coupled)),
-        ),
-    )
 
 
 def _covariance(precision: Floats, has_gold: bool) -> Floats:

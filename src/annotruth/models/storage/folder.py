@@ -49,8 +49,7 @@ from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
-from annotruth.models.storage.columns import check_table
-from annotruth.models.storage.entries import check_entries
+from annotruth.models.storage.checks import check_entries, check_table
 from annotruth.models.storage.tables import (
     CONTEXTS,
     COVARIANCE,
@@ -172,14 +171,8 @@ def locked(
     """Keep others from saving a fit to a folder until the block ends.
 
     To update a saved fit without losing an update by another process, load and save it in one such
-    block. Of a folder without a fit, nothing is locked.
-
-    Parameters
-    ----------
-    path
-        The folder of the saved fit.
-    on_wait
-        Called once if another process holds the lock.
+    block. Of a folder without a fit, nothing is locked. ``on_wait`` is called once if another process
+    holds the lock.
     """
     folder = Path(os.path.realpath(path))
     if not (folder / MANIFEST).is_file():

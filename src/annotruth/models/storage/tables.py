@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import FLAGGED, SETS
+from annotruth.models.base_fit import FLAGGED, RANKING, SETS
 from annotruth.models.distribution import Distribution
 from annotruth.models.fits.past_fits import check_past_fits
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.result import Fit
-from annotruth.models.storage.columns import (
+from annotruth.models.storage.checks import (
     MAX_VALUE,
     ModelColumns,
     check,
@@ -44,9 +44,6 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.layout import check_index
 from annotruth.observations.pairs.table import OUTCOMES
 from annotruth.observations.sets import members
-
-RANKING = "ranking"
-"""The entry ``kind`` of saved fits of comparisons."""
 
 TABLES = {
     RANKING: ("items", "annotators", "comparisons"),

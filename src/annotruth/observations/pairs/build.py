@@ -229,7 +229,7 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
     return floats
 
 
-class ComparisonBuilder(TableBuilder):
+class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
     """Builds comparisons from batches of rows; a source in memory is one batch.
 
     On ``disk``, covariates are not kept and rows that were written twice are not looked for.
@@ -323,6 +323,7 @@ class ComparisonBuilder(TableBuilder):
         self._n_rows += self._n_rows_here
         self._notes[self._readings.note()] = None
         self._ends.append(self._ends[-1] + n)
+        self._n_sources += 1
         self._start_source()
 
     def finish(self, *, frame: str | None = None) -> Comparisons:
@@ -348,7 +349,9 @@ class ComparisonBuilder(TableBuilder):
             "contexts": self._ids("context") if has_context else None,
             "n_dropped": self._n_rows - self._ends[-1] - self._n_repeated,
             "n_repeated": self._n_repeated,
-            "read_as": replace(first, notes=(*first.notes, *self._notes)).read_as,
+            "read_as": self._of_all_sources(
+                replace(first, notes=(*first.notes, *self._notes)).read_as
+            ),
         }
         of_all: dict[str, Any] = {
             "items": ids["item"],

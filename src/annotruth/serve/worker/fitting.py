@@ -30,7 +30,7 @@ from annotruth.models.result import Fit
 from annotruth.observations import Labels
 from annotruth.observations.encode import IdTable, encode_column, match_ids
 from annotruth.observations.frames import as_arrow
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.outcomes import outcome_of_word
 from annotruth.observations.pairs.table import LEFT, RIGHT, Comparisons
 from annotruth.observations.scale import infer_scale
@@ -199,10 +199,10 @@ class FitSettings(NamedTuple):
         content = json.dumps(self, default=str).encode()
         return hashlib.sha256(content).hexdigest()
 
-    def options(self) -> TableOptions:
+    def options(self) -> ReadOptions:
         """Return how labels are read."""
         categories = None if self.categories is None else list(self.categories)
-        return TableOptions(scale=cast("Any", self.scale), categories=categories)
+        return ReadOptions(scale=cast("Any", self.scale), categories=categories)
 
 
 class CurrentFit(NamedTuple):
@@ -291,7 +291,7 @@ def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:
         notes = _note(usable, "label", f"not among the categories {listed(options.categories)}")
     if not len(table):
         raise InputError("there are no labels that can be fitted")
-    labels, more = _with_gold(Labels.from_arrow(table, options), settings)
+    labels, more = _with_gold(Labels.of(table, options), settings)
     return _Usable(labels, seq, (*notes, *more))
 
 

@@ -28,8 +28,9 @@ from annotruth.observations.frames import (
     find_columns,
     make_column,
     pass_columns,
+    tuples_to_arrow,
 )
-from annotruth.observations.options import TableOptions
+from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.scale import to_plain
 
 _ITEM_NAMES = {*chain(*KNOWN_NAMES["item"]), "id", "index"}
@@ -39,25 +40,21 @@ _NUMBERED = re.compile(r"\w*?[ _.-]?\d+")
 _MAX_ROWS = 1000  # of a wide frame to look at
 
 
-class LongTable(NamedTuple):
+class ShapedLabels(NamedTuple):
     """Labels of another shape as a long table, and the name of the caller's frame library."""
 
-    table: pa.Table
+    parsed: ParsedLabels
     frame: str
-    read_as: str = ""
-    """What it was taken for, for the summary; empty where this is clear."""
-    classes: Sequence[str] | None = None
-    """The names of all classes, where the data list them."""
 
 
-def to_long(data: Any, options: TableOptions) -> LongTable | None:
+def to_long(data: Any, read: ReadOptions) -> ShapedLabels | None:
     """Return labels of another shape as a long table; None for long tables, tuples and records."""
     if isinstance(data, np.ndarray):
-        return _from_matrix(data, options)
+        return ShapedLabels(_from_matrix(data, read), default_frame())
     if type(data).__module__.partition(".")[0] == "datasets":
-        return _from_dataset(data, options)
+        return ShapedLabels(_from_dataset(data, read), default_frame())
     if isinstance(data, Mapping):
-        return _from_dicts(data)
+        return ShapedLabels(_from_dicts(data, read), default_frame())
     if isinstance(data, Sequence) or distributed_library(data) is not None:
         return None
     try:
@@ -65,13 +62,14 @@ def to_long(data: Any, options: TableOptions) -> LongTable | None:
     except DuplicateError:
         return None
     if isinstance(frame, nw.Series):
-        return _from_series(data)
+        return ShapedLabels(_from_series(data, read), default_frame())
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    return _from_frame(frame, data, options) if isinstance(frame, nw.DataFrame) else None
+    parsed = _from_frame(frame, data, read) if isinstance(frame, nw.DataFrame) else None
+    return None if parsed is None else ShapedLabels(parsed, frame.implementation.name.lower())
 
 
-def _from_matrix(matrix: np.ndarray[Any, Any], options: TableOptions) -> LongTable:
+def _from_matrix(matrix: np.ndarray[Any, Any], read: ReadOptions) -> ParsedLabels:
     """Return the labels of an array of items x annotators, both numbered from 0."""
     if matrix.ndim != 2:
         raise InputError(
@@ -85,10 +83,10 @@ def _from_matrix(matrix: np.ndarray[Any, Any], options: TableOptions) -> LongTab
             "the columns of this array share few labels: pass rows of (item, annotator, label) as a "
             "list of tuples, or labels of three annotators as a frame with items in a column 'item'"
         )
-    return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), options)
+    return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), read)
 
 
-def _from_dataset(data: Any, options: TableOptions) -> LongTable:
+def _from_dataset(data: Any, read: ReadOptions) -> ParsedLabels:
     """Return the labels of a dataset of Hugging Face, long or wide, with the names of its classes."""
     if isinstance(data, Mapping):
         name = next(iter(data), "train")
@@ -112,16 +110,19 @@ def _from_dataset(data: Any, options: TableOptions) -> LongTable:
         codes = table.column(name)
         named = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label, as in test sets
         table = table.set_column(place, name, pc.take(pa.array(names), named))
-    wide = _from_frame(nw.from_native(table), table, options)
-    if wide is None:
-        label = find_columns(table.column_names, LABEL_ROLES, options.label_columns)["label"]
-        return LongTable(table, default_frame(), classes=classes.get(label))
-    lists = [names for name, names in classes.items() if name.strip().lower() not in _ITEM_NAMES]
-    shared = lists[0] if lists and all(names == lists[0] for names in lists) else None
-    return wide._replace(classes=shared)
+    parsed = _from_frame(nw.from_native(table), table, read)
+    if parsed is None:
+        label = find_columns(table.column_names, LABEL_ROLES, read.label_columns)["label"]
+        parsed, of_labels = ParsedLabels(table, read.columns), classes.get(label)
+    else:
+        lists = [each for name, each in classes.items() if name.strip().lower() not in _ITEM_NAMES]
+        of_labels = lists[0] if lists and all(names == lists[0] for names in lists) else None
+    if of_labels is None or not read.infers_scale:
+        return parsed
+    return replace(parsed, categories=of_labels, nominal=True)
 
 
-def _from_dicts(data: Mapping[Any, Any]) -> LongTable:
+def _from_dicts(data: Mapping[Any, Any], read: ReadOptions) -> ParsedLabels:
     """Return the labels of ``{item: {annotator: label}}``."""
     for item, given in data.items():
         if not isinstance(given, Mapping):
@@ -133,11 +134,10 @@ def _from_dicts(data: Mapping[Any, Any]) -> LongTable:
         for item, given in data.items()
         for annotator, label in given.items()
     ]
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return _long_table(*map(list, columns))
+    return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
 
 
-def _from_series(series: Any) -> LongTable:
+def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
     """Return the labels of a pandas Series whose index is (item, annotator), by name or order."""
     index: Any = getattr(series, "index", None)
     if getattr(index, "nlevels", 1) != 2:
@@ -149,22 +149,17 @@ def _from_series(series: Any) -> LongTable:
     item, annotator = (index.get_level_values(level).tolist() for level in (0, 1))
     if first in _ANNOTATOR_NAMES or second in _ITEM_NAMES:
         item, annotator = annotator, item
-    return _long_table(item, annotator, series.tolist())
+    rows = list(zip(item, annotator, series.tolist(), strict=True))
+    return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
 
 
-def _long_table(items: list[Any], annotators: list[Any], labels: list[Any]) -> LongTable:
-    columns = {"item": items, "annotator": annotators, "label": labels}
-    table = pa.table({name: make_column(name, values) for name, values in columns.items()})
-    return LongTable(table, default_frame())
-
-
-def _from_frame(frame: nw.DataFrame[Any], native: Any, options: TableOptions) -> LongTable | None:
+def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> ParsedLabels | None:
     """Return the labels of a wide frame, one row per item and one column per annotator."""
     spelling = {name: str(name).strip().lower() for name in frame.columns}
     known = set(spelling.values()) & (_ANNOTATOR_NAMES | _LABEL_NAMES)
     of_items = [name for name, text in spelling.items() if text in _ITEM_NAMES]
     annotators = [name for name in frame.columns if name not in of_items]
-    if options.columns or known or len(of_items) > 1 or len(annotators) < 2:
+    if read.columns or known or len(of_items) > 1 or len(annotators) < 2:
         return None
     if len(frame) < 2:  # one row does not show that columns hold labels of one scale
         return None
@@ -182,8 +177,7 @@ def _from_frame(frame: nw.DataFrame[Any], native: Any, options: TableOptions) ->
         items = make_column("item", frame.get_column(of_items[0]).to_list())
     else:
         items = make_column("item", list(range(len(frame))) if index is None else index)
-    library = frame.implementation.name.lower()
-    return _unpivot(columns, items, annotators, options)._replace(frame=library)
+    return _unpivot(columns, items, annotators, read)
 
 
 def _index_of_items(frame: Any) -> list[Any] | None:
@@ -229,14 +223,13 @@ def _whole(column: pa.Array) -> pa.Array:
 
 
 def _unpivot(
-    columns: Sequence[pa.Array], items: pa.Array, annotators: Sequence[Any], options: TableOptions
-) -> LongTable:
+    columns: Sequence[pa.Array], items: pa.Array, annotators: Sequence[Any], read: ReadOptions
+) -> ParsedLabels:
     parsed = unpivot(
         [pa.chunked_array([column]) for column in columns],
         items,
         list(annotators),
         from_text=False,
-        categories=options.categories,
+        categories=read.categories,
     )
-    parsed = replace(parsed, title="matrix of items by annotators")
-    return LongTable(parsed.table, default_frame(), parsed.read_as)
+    return replace(parsed, columns=read.columns, title="matrix of items by annotators")

@@ -1,0 +1,432 @@
+"""What one file holds, in any format: a table, a platform's export, the rows of a database.
+
+`TableKind` is what is read: `LabelKind` or `PairKind`. It says which columns of a table to read,
+what they hold, and which exports of labelling tools there are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Generic
+
+import pyarrow as pa
+
+from annotruth.errors import InputError
+from annotruth.io import formats
+from annotruth.io.batches import column_names
+from annotruth.io.formats import crowdsourcing
+from annotruth.io.formats.source import Source
+from annotruth.io.formats.votes import chosen
+from annotruth.io.sources import (
+    LabelFile,
+    check_same_columns,
+    file_errors_reported,
+    source_name,
+)
+from annotruth.observations import Comparisons, Labels, questions
+from annotruth.observations.arrays import InMemory
+from annotruth.observations.build import (
+    LabelBuilder,
+    LabelColumns,
+    Parsed,
+    Table,
+    TableBuilder,
+    is_platform_export,
+    refuse_comparisons,
+)
+from annotruth.observations.disk import Disk
+from annotruth.observations.encode import common_type, to_text
+from annotruth.observations.frames import (
+    LABEL_ROLES,
+    is_known_name,
+    is_list,
+    records_to_arrow,
+    to_arrow,
+)
+from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
+from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
+from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
+from annotruth.observations.scale import to_plain
+
+
+class TableKind(ABC, Generic[Parsed, Table]):
+    """How tables of one kind of response are read, with the caller's options."""
+
+    table: ClassVar[type[InMemory]]
+    """What is made of them."""
+    function: ClassVar[str]
+    """What takes data in memory."""
+    kept_options: ClassVar[frozenset[str]]
+    """Options that may be given beside observations that were made already."""
+
+    def __init__(self, read: ReadOptions) -> None:
+        self.read = read
+
+    @abstractmethod
+    def check_options(self) -> None:
+        """Refuse options that are for other kinds of responses."""
+
+    @abstractmethod
+    def builder(self, disk: Disk | None = None) -> TableBuilder[Parsed, Table]:
+        """Return what makes observations of what was parsed; their codes go to ``disk`` if given."""
+
+    @abstractmethod
+    def parse_data(self, data: Any) -> tuple[Parsed, str]:
+        """Return what a frame or plain Python data hold, and the name of the frame's library."""
+
+    @abstractmethod
+    def choose(
+        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
+    ) -> list[str]:
+        """Return the columns of a table to read, given the names of all; refuse any other table."""
+
+    @abstractmethod
+    def parse(
+        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
+    ) -> Parsed:
+        """Return what the chosen columns hold; ``first_row`` is the position of their first row."""
+
+    @abstractmethod
+    def recognise(self, source: Source) -> Parsed | None:
+        """Return what an export of a labelling tool holds; None for a table."""
+
+    def read_several(self, path: Path) -> Parsed | None:
+        """Return what a folder or zip of one file per user holds, or a Python file; else None."""
+        return None
+
+    def made_alike(self, parts: Mapping[LabelFile, Parsed]) -> Mapping[LabelFile, Parsed]:
+        """Return what several files hold, in the same columns and types."""
+        return parts
+
+    @abstractmethod
+    def check_on_disk(self) -> None:
+        """Refuse options that are not for responses on disk."""
+
+
+_NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
+
+
+class _NoLongTableError(InputError):
+    """The columns of a long table are missing."""
+
+
+class LabelKind(TableKind[ParsedLabels, Labels]):
+    """Tables of one row per label; where a question is asked for, its rows."""
+
+    table = Labels
+    function = "annotruth.fit"
+    kept_options = frozenset({"duplicates", "drop"})
+
+    def check_options(self) -> None:
+        """Refuse all questions at once."""
+        if self.read.question == ALL_QUESTIONS:
+            raise InputError(
+                "all questions at once are for fit (`annotruth fit`): name one question here"
+            )
+
+    def builder(self, disk: Disk | None = None) -> LabelBuilder:
+        """Return a builder of labels."""
+        return LabelBuilder(self.read, disk)
+
+    def parse_data(self, data: Any) -> tuple[ParsedLabels, str]:
+        """Return the labels in a frame or plain Python data; of several questions, the rows of one."""
+        from annotruth.io.shapes import to_long  # loads narwhals
+
+        shaped = None if asks_question(self.read) else to_long(data, self.read)
+        if shaped is not None:
+            return shaped
+        long = LabelKind(replace(self.read, input_format="long"))
+        table, frame = to_arrow(data, long.choose)
+        return long.parse(table.select(long.choose(table.column_names))), frame
+
+    def choose(
+        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
+    ) -> list[str]:
+        """Return the columns of a long table to read; refuse exports of platforms and comparisons."""
+        read = self.read
+        names_all_roles = set(read.columns or ()) >= set(LABEL_ROLES)
+        if read.input_format is None and not names_all_roles and is_platform_export(names):
+            raise _NoLongTableError(
+                "this is a platform's export, not a table of one row per label; to read it so, "
+                "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
+                "(`--columns item=NAME,annotator=NAME,label=NAME`)"
+            )
+        refuse_comparisons(names, read.columns)  # before another format takes them for labels
+        question, options = None, read
+        if asks_question(read):
+            question = questions.find_question_column(names, read.columns)
+            options = questions.without_question_column(read)
+        try:
+            others = [name for name in names if name != question]
+            columns = LabelColumns.find(others, options, on_disk=on_disk).names()
+        except InputError as error:
+            no_names = from_text and not read.columns and not any(map(is_known_name, names))
+            raise _NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
+        if question is None and read.question is not None:
+            raise questions.no_questions_error()
+        return columns if question is None else [*columns, question]
+
+    def parse(
+        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
+    ) -> ParsedLabels:
+        """Return the labels of a long table; of several questions, the rows of one."""
+        read = self.read
+        parsed = ParsedLabels(table, read.columns, from_text=from_text, notes=(note,))
+        if not asks_question(read):
+            return parsed
+        column = questions.find_question_column(table.column_names, read.columns)
+        assert column is not None  # else the table was refused
+        question = chosen(questions.question_names(table, column), read.question, "question")
+        return replace(
+            parsed,
+            table=questions.rows_of_question(table, column, question),
+            columns=questions.without_question_column(read).columns,
+            notes=(note, f"question {question}"),
+        )
+
+    def recognise(self, source: Source) -> ParsedLabels | None:
+        """Return the labels of the format that is named, or recognised; None for a long table."""
+        named = self.read.input_format
+        if named is not None:
+            formats.check_name(named)
+            return None if named == "long" else self._checked(formats.read_as(named, source))
+        content = source.content
+        if content.kind != "json":  # whose keys are known only once they are read
+            try:
+                self.choose(column_names(content), from_text=content.kind == "text")
+            except _NoLongTableError:
+                pass
+            else:
+                return None
+        parsed = formats.recognise(source)
+        return parsed and self._checked(parsed)
+
+    def read_several(self, path: Path) -> ParsedLabels | None:
+        """Return the labels of a folder or zip of one file per user, or of a Python file."""
+        formats.check_name(self.read.input_format)
+        parsed = formats.read_several(path, max_size=self.read.max_size)
+        return parsed and self._checked(parsed)
+
+    def made_alike(
+        self, parts: Mapping[LabelFile, ParsedLabels]
+    ) -> Mapping[LabelFile, ParsedLabels]:
+        """Return labels of several files in the same columns and types; refuse others."""
+        if len(parts) == 1:
+            return parts
+        first = next(iter(parts))
+        name = source_name(first)
+        for file, part in parts.items():
+            with file_errors_reported(file):
+                _check_alike(part, parts[first], name)
+        parts, schema = _with_common_sets(parts), pa.schema([])
+        for file, part in parts.items():
+            with file_errors_reported(file):
+                schema = _common_schema(schema, part.table.schema, name)
+        return {
+            file: replace(part, table=part.table.select(schema.names).cast(schema))
+            for file, part in parts.items()
+        }
+
+    def _checked(self, parsed: ParsedLabels) -> ParsedLabels:
+        """Refuse options that are for long tables alone, where labels are an export."""
+        read, title = self.read, parsed.title
+        for role in read.time_columns:
+            if role not in parsed.table.column_names:
+                raise InputError(
+                    f"the {role} is not read from a {title}: leave {role} out of columns (`--columns`)"
+                )
+        if read.covariates:
+            raise InputError(
+                f"covariates are columns of a long table, and this is a {title}: leave them out "
+                "(`--covariates`)"
+            )
+        if questions.QUESTION in (read.columns or {}):
+            raise InputError(
+                f"columns names a column of questions, and this is a {title}: leave it out "
+                "(`--columns`), and name a question (`--question`)"
+            )
+        return parsed
+
+    def check_on_disk(self) -> None:
+        """Refuse options that are not for labels on disk."""
+        read = self.read
+        if read.input_format not in (None, "long") or asks_question(read):
+            raise InputError(
+                "within a memory limit only a table of one row per label is read: leave out "
+                "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+            )
+        for role in read.time_columns:
+            raise InputError(
+                f"labels on disk do not carry their {role}: leave {role} out of columns (`--columns`), "
+                "or leave out memory (`--memory`)"
+            )
+        for name in ("covariates", "content"):
+            if getattr(read, name):
+                raise InputError(
+                    f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
+                    "memory (`--memory`)"
+                )
+
+
+def asks_question(read: ReadOptions) -> bool:
+    """Return whether a table may have several questions: one is named, or their column is."""
+    return read.question is not None or questions.QUESTION in (read.columns or {})
+
+
+def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
+    check_same_columns(part.table.column_names, first.table.column_names, first_name)
+    if list(part.categories or ()) != list(first.categories or ()):
+        raise InputError(
+            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
+        )
+
+
+def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:
+    """Return the files with sets of labels in all of them, if one has sets.
+
+    A file in which every answer has one label does not say whether several may be chosen.
+    """
+
+    def lists(part: ParsedLabels) -> set[str]:
+        return {field.name for field in part.table.schema if is_list(field.type)}
+
+    some = set().union(*map(lists, parts.values()))
+    return {
+        file: _with_sets(part, some) if some - lists(part) else part for file, part in parts.items()
+    }
+
+
+def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
+    """Return a file whose labels, in the columns of these names, are sets of one label."""
+    if part.as_sets is not None:
+        table, gold = part.as_sets()
+        return replace(part, table=table, gold=gold)
+    table = part.table
+    for name in names:
+        column = table.column(name)
+        if not is_list(column.type):
+            labels = to_text(to_plain(column)).to_pylist()
+            sets = [None if label is None else [label] for label in labels]
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
+    return replace(part, table=table)
+
+
+def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.Schema:
+    """Return the types that the columns of all files have, such as decimals for whole numbers."""
+    other = other.remove_metadata()
+    if not schema.names:
+        return other
+    for field in other:
+        before = schema.field(field.name).type
+        try:
+            common_type(before, field.type)
+        except pa.ArrowException:
+            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
+            raise InputError(
+                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
+                "convert one of them"
+            ) from None
+    return pa.unify_schemas([schema, other], promote_options="permissive")
+
+
+# Options of labels, which have no meaning for comparisons.
+_OF_LABELS = (
+    *("scale", "categories", "duplicates", "bins", "sets", "separator", "content"),
+    "input_format",
+)
+
+
+class PairKind(TableKind[ParsedComparisons, Comparisons]):
+    """Tables of one row per comparison, or of ranks; of several files, one after the other."""
+
+    table = Comparisons
+    function = "annotruth.rank"
+    kept_options = frozenset({"drop"})
+
+    def __init__(self, read: ReadOptions) -> None:
+        super().__init__(read)
+        self.columns: PairColumns | None = None  # of the table chosen from last
+
+    def check_options(self) -> None:
+        """Refuse options of labels, and all questions at once."""
+        if self.read.question == ALL_QUESTIONS:
+            raise InputError(
+                "all questions at once are for labels: name one question (`--question`)"
+            )
+        changed = self.read.changed()
+        for name in (name for name in _OF_LABELS if name in changed):
+            flag = name.replace("_", "-")
+            raise InputError(
+                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
+            )
+
+    def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
+        """Return a builder of comparisons."""
+        return ComparisonBuilder(disk)
+
+    def parse_data(self, data: Any) -> tuple[ParsedComparisons, str]:
+        """Return the comparisons in a frame or plain Python data."""
+        table, frame = to_arrow(data, self.choose, ROLES["sides"])
+        if self.columns is None:
+            self.choose(table.column_names)
+        return self.parse(table), frame
+
+    def choose(
+        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
+    ) -> list[str]:
+        """Return the columns of comparisons to read, and keep what they are."""
+        read = self.read
+        is_batch = crowdsourcing.is_batch(names)
+        if is_batch:
+            columns = crowdsourcing.batch_columns(
+                names, read.columns, read.covariates, read.question
+            )
+        elif read.question is not None:
+            raise InputError(
+                "a table of comparisons has no questions: leave out question (`--question`)"
+            )
+        else:
+            columns = find_pair_columns(names, read.columns, read.covariates, read.further)
+        if on_disk and (is_batch or columns.shape not in ("sides", "winners")):
+            raise InputError(
+                "within a memory limit only a table of one row per comparison is read: leave out "
+                "memory (`--memory`)"
+            )
+        self.columns = columns
+        return [*columns.names(), *(crowdsourcing.review_columns(names) if is_batch else ())]
+
+    def parse(
+        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
+    ) -> ParsedComparisons:
+        """Return the comparisons of a table; of a batch, those that were not rejected."""
+        assert self.columns is not None
+        if not crowdsourcing.review_columns(table.column_names):
+            parsed = parse_table(table, self.columns, from_text=from_text, first_row=first_row)
+            return replace(parsed, notes=(note, *parsed.notes))
+        kept = crowdsourcing.without_rejected(table)
+        n_rejected = table.num_rows - kept.num_rows
+        rejected = f"{n_rejected:,} rejected left out" if n_rejected else ""
+        parsed = parse_table(kept, self.columns, from_text=from_text)
+        return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
+
+    def recognise(self, source: Source) -> ParsedComparisons | None:
+        """Return the comparisons of an export in JSON or Python; None for a table."""
+        if source.kind != "json" and source.path.suffix.lower() != ".py":
+            return None
+        parsed = formats.recognise_comparisons(source)
+        if parsed is None and source.kind == "json" and not source.in_lines:
+            return self.parse(records_to_arrow(list(source.records()), self.choose))
+        return parsed
+
+    def check_on_disk(self) -> None:
+        """Refuse options that are not for comparisons on disk."""
+        for name in ("covariates", "further", "drop"):
+            if name in self.read.changed():
+                raise InputError(
+                    f"comparisons on disk do not take {name}: leave out {name} (`--{name}`), or "
+                    "memory (`--memory`)"
+                )
