@@ -199,13 +199,11 @@ def comparers(
     anything = rng.integers(3 if tie_rate > 0 else 2, size=len(annotator))
     shown = np.where(left == favourite[annotator], LEFT, RIGHT)
     has_favourite = (left == favourite[annotator]) | (right == favourite[annotator])
-    irregular = np.choose(
-        behavior_code[annotator],  # in the order of COMPARER_BEHAVIORS
-        (
-            *(anything, LEFT, RIGHT, TIE, EXCHANGED[serious_outcome]),
-            np.where(has_favourite, shown, anything),
-        ),
-    )
+    favoured = np.where(has_favourite, shown, anything)
+    constant = [np.full(len(annotator), outcome) for outcome in (LEFT, RIGHT, TIE)]
+    inverted = EXCHANGED[serious_outcome]
+    # In the order of COMPARER_BEHAVIORS.
+    irregular = np.choose(behavior_code[annotator], (anything, *constant, inverted, favoured))
     comparisons = Comparisons.from_codes(
         left,
         right,
