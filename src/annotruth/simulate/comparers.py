@@ -197,9 +197,8 @@ def comparers(
     first = np.arange(n_annotators) * comparisons_per_annotator  # the first of each annotator
     favourite = np.where(rng.integers(2, size=n_annotators) == LEFT, left[first], right[first])
     anything = rng.integers(3 if tie_rate > 0 else 2, size=len(annotator))
-    shown = np.where(left == favourite[annotator], LEFT, RIGHT)
-    has_favourite = (left == favourite[annotator]) | (right == favourite[annotator])
-    favoured = np.where(has_favourite, shown, anything)
+    own = favourite[annotator]
+    favoured = np.where(left == own, LEFT, np.where(right == own, RIGHT, anything))
     constant = [np.full(len(annotator), outcome) for outcome in (LEFT, RIGHT, TIE)]
     inverted = EXCHANGED[serious_outcome]
     # In the order of COMPARER_BEHAVIORS.
