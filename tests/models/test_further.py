@@ -15,7 +15,13 @@ from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults
 EXAMPLES = {"id": "gpt", "text": "a", "number": 0.5, "count": 3, "flag": True}
 RESULTS = FurtherResults(
     {
-        name: pa.table({column: [EXAMPLES[kind]] for column, kind in columns.items()})
+        name: pa.table(
+            {
+                each: [EXAMPLES[holds]]
+                for holds, listed in columns.items()
+                for each in listed.split()
+            }
+        )
         for name, columns in FURTHER_TABLES["machines"].items()
     },
     facts={"n_machines": 1},
