@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
+from annotruth.app.outputs import Outputs
 from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
@@ -23,7 +24,7 @@ Command: TypeAlias = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
 
 Flags: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Types and defaults of flags that a command gets in place of one parameter."""
+"""Types and defaults of flags."""
 
 ALL_QUESTIONS = "all"
 """The value of ``--question`` for every question of LABELS."""
@@ -316,11 +317,6 @@ READ_FLAGS: Flags = {
 }
 """The flags for reading labels."""
 
-RANK_READ_FLAGS: Flags = dict.fromkeys(
-    ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
-)
-"""The flags for reading comparisons."""
-
 OUTPUT_FLAGS: Flags = {
     "out": _TEXT,
     "save": _FILE,
@@ -335,41 +331,49 @@ OUTPUT_FLAGS: Flags = {
     "label_studio": _TEXT,
     "force": _FLAG,
 }
-"""The flags for what a command writes."""
+"""The flags for what a command writes of labels."""
 
-
-def expands_parameter(
-    name: str, flags: Flags, make: Callable[[dict[str, Any]], object]
-) -> Callable[[Command], Command]:
-    """Give a command several flags in place of one parameter, whose value ``make`` makes of theirs."""
-
-    def decorate(command: Command) -> Command:
-        expanded = {**getattr(command, "expanded", {}), name: (flags, make)}
-        command.expanded = expanded  # type: ignore[attr-defined]
-        return command
-
-    return decorate
-
-
-def takes_read_options(
-    flags: Flags = READ_FLAGS, *, without: Collection[str] = ()
-) -> Callable[[Command], Command]:
-    """Give a command flags for reading in place of its parameter ``read``, a `ReadOptions`."""
-    taken = {name: flag for name, flag in flags.items() if name not in without}
-    return expands_parameter("read", taken, make_read_options)
+# The flags that commands have in place of their parameters ``read`` and ``outputs``.
+_EXPANDED: Mapping[str, Flags] = {
+    "read": READ_FLAGS,
+    "fit.read": {**READ_FLAGS, "memory": _TEXT},
+    "rank.read": dict.fromkeys(
+        ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
+    ),
+    "update.read": {
+        name: flag
+        for name, flag in READ_FLAGS.items()
+        if name not in ("scale", "categories", "bins")
+    },
+    "outputs": OUTPUT_FLAGS,
+    "rank.outputs": {
+        **{name: OUTPUT_FLAGS[name] for name in ("out", "save", "format_", "safe_cells", "report")},
+        "keep": _FILE,
+        "preferences": _FILE,
+        "force": _FLAG,
+    },
+    "next_.outputs": {
+        **{name: OUTPUT_FLAGS[name] for name in ("out", "keep", "predictions", "label_studio")},
+        "assign": _FILE,
+        "assign_format": _TEXT,
+        "force": _FLAG,
+    },
+}
 
 
 def with_options(command: Command) -> Command:
     """Return a command as Typer takes it: all parameters by keyword, with their help."""
-    expanded: dict[str, tuple[Flags, Any]] = getattr(command, "expanded", {})
-    # Typer resolves the types in the module of the command, where those of expanded parameters are
-    # not imported, as that would load PyArrow.
-    local = {"ReadOptions": object, "Outputs": object}
-    hints = get_type_hints(command, localns=local, include_extras=True)
+    # Typer resolves the types in the module of the command, where `ReadOptions` is not imported, as
+    # that would load PyArrow.
+    hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
+    expanded: dict[str, Flags] = {}
     parameters = []
     for each in inspect.signature(command).parameters.values():
-        flags = {each.name: (hints[each.name], each.default)}
-        for name, (kind, default) in expanded.get(each.name, (flags, None))[0].items():
+        own = f"{command.__name__}.{each.name}"
+        flags: Flags = {each.name: (hints[each.name], each.default)}
+        if each.name in ("read", "outputs"):
+            flags = expanded[each.name] = _EXPANDED.get(own, _EXPANDED[each.name])
+        for name, (kind, default) in flags.items():
             kind = _annotated(command.__name__, name, kind)
             parameters.append(
                 inspect.Parameter(
@@ -380,10 +384,10 @@ def with_options(command: Command) -> Command:
     @functools.wraps(command)
     def with_flags(**given: Any) -> None:
         quiet = bool(given.get("quiet") or given.get("as_json"))
-        for name, (flags, make) in expanded.items():
+        for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
             with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
-                given[name] = make(values)
+                given[name] = make_read_options(values) if name == "read" else Outputs(**values)
         command(**given)
 
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

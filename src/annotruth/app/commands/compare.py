@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import write_out
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
@@ -29,7 +28,6 @@ _HEADINGS = {
 }
 
 
-@takes_read_options()
 def compare(
     *,
     labels: list[str],

@@ -11,8 +11,8 @@ import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.console import describe_metrics, finite, json_entries, print_result
-from annotruth.app.options import ALL_QUESTIONS, READ_FLAGS, takes_read_options
-from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
+from annotruth.app.options import ALL_QUESTIONS
+from annotruth.app.outputs import Outputs, advice_arguments
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
 
 
-@takes_read_options({**READ_FLAGS, "memory": (str | None, None)})
-@takes_outputs()
 def fit(
     *,
     context: typer.Context,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options()
 def plan(
     *,
     data: list[str],

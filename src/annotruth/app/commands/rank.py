@@ -10,8 +10,7 @@ import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.console import finite, print_result
-from annotruth.app.options import RANK_READ_FLAGS, takes_read_options
-from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes_outputs
+from annotruth.app.outputs import Outputs, advice_arguments
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options(RANK_READ_FLAGS)
-@takes_outputs(RANK_OUTPUTS)
 def rank(
     *,
     context: typer.Context,

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options()
 def report(
     *,
     context: typer.Context,

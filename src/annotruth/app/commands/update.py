@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from annotruth.app import console, named_files
 from annotruth.app.commands.rank import rank_entries
 from annotruth.app.console import json_entries, print_result
-from annotruth.app.options import takes_read_options
-from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
+from annotruth.app.outputs import Outputs, Paths, save_fit
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options(without=("scale", "categories", "bins"))
-@takes_outputs()
 def update(
     *,
     fit: Path,
