@@ -8,8 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth import ranking
-from annotruth.app.options import READ_FLAGS
-from annotruth.app.values import FUNCTION_ARGUMENTS, READING
+from annotruth.app.values import FUNCTION_ARGUMENTS
 from annotruth.models.registry import MODELS
 
 GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
@@ -150,7 +149,6 @@ def test_set_knows_the_arguments_of_all_functions_that_fit():
         if each.kind is not inspect.Parameter.VAR_KEYWORD
     }
     assert names - {"seed"} == FUNCTION_ARGUMENTS  # models have seeds too
-    assert {*READ_FLAGS, "memory"} == READING
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):

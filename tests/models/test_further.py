@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.app.commands.rank import rank_entries
 from annotruth.app.console import json_entries
 from annotruth.errors import InputError
 from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults
@@ -50,8 +49,7 @@ def test_tables_summary_and_json_have_the_results(fit):
     assert list(tables)[-3:] == ["machines", "dependence", "machine_confusion"]
     assert tables["dependence"].slice(0, 1).to_pydict()["correlation"] == [0.5]
     assert fit.summary().endswith(RESULTS.lines[0])
-    entries = json_entries(fit) if fit.kind == "labels" else rank_entries(fit)
-    assert entries["machines"] == {"n_machines": 1}
+    assert json_entries(fit)["machines"] == {"n_machines": 1}
     assert fit.further_table("machines", "machines")["machine"].to_pylist() == ["gpt"]
 
 

@@ -269,12 +269,12 @@ def _parse_help() -> dict[str, _Parameter]:
 
 _PARAMETERS = _parse_help()
 
-OPTION_GROUPS: dict[str, list[str]] = {}
-"""The names of options in the groups of the help, and in its order."""
+OPTION_GROUPS: dict[str, str] = {}
+"""The group in the help of each option, in the order of the help."""
 
 for _each in _PARAMETERS.values():
-    if _each.group != "Arguments" and _each.name not in OPTION_GROUPS.setdefault(_each.group, []):
-        OPTION_GROUPS[_each.group].append(_each.name)
+    if _each.group != "Arguments":
+        OPTION_GROUPS.setdefault(_each.name, _each.group)
 
 
 def _annotated(command: str, name: str, kind: Any) -> Any:
@@ -299,12 +299,9 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
 
 _TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
 
-READ_FLAGS: Flags = {
-    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
-    "categories": _TEXT,
+_SHARED_READ_FLAGS: Flags = {
     "columns": _TEXT,
     "duplicates": (Literal["refuse", "keep", "last"], "refuse"),
-    "bins": _TEXT,
     "input_format": _TEXT,
     "question": _TEXT,
     "query": _TEXT,
@@ -315,47 +312,45 @@ READ_FLAGS: Flags = {
     "drop": _TEXT,
     "max_size": _TEXT,
 }
+
+READ_FLAGS: Flags = {
+    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
+    "categories": _TEXT,
+    "bins": _TEXT,
+    **_SHARED_READ_FLAGS,
+}
 """The flags for reading labels."""
 
-OUTPUT_FLAGS: Flags = {
+_SHARED_OUTPUT_FLAGS: Flags = {
     "out": _TEXT,
     "save": _FILE,
     "format_": (Literal["csv", "parquet", "json"], "csv"),
     "safe_cells": _FLAG,
     "report": _FILE,
-    "embed": _FLAG,
-    "soft": _FILE,
-    "soft_readout": (Literal["right", "opinion"] | None, None),
     "keep": _FILE,
-    "predictions": _FILE,
-    "label_studio": _TEXT,
     "force": _FLAG,
 }
-"""The flags for what a command writes of labels."""
 
 # The flags that commands have in place of their parameters ``read`` and ``outputs``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
     "fit.read": {**READ_FLAGS, "memory": _TEXT},
+    "update.read": _SHARED_READ_FLAGS,
     "rank.read": dict.fromkeys(
         ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
     ),
-    "update.read": {
-        name: flag
-        for name, flag in READ_FLAGS.items()
-        if name not in ("scale", "categories", "bins")
+    "outputs": {
+        **_SHARED_OUTPUT_FLAGS,
+        "embed": _FLAG,
+        "soft": _FILE,
+        "soft_readout": (Literal["right", "opinion"] | None, None),
+        "predictions": _FILE,
+        "label_studio": _TEXT,
     },
-    "outputs": OUTPUT_FLAGS,
-    "rank.outputs": {
-        **{name: OUTPUT_FLAGS[name] for name in ("out", "save", "format_", "safe_cells", "report")},
-        "keep": _FILE,
-        "preferences": _FILE,
-        "force": _FLAG,
-    },
+    "rank.outputs": {**_SHARED_OUTPUT_FLAGS, "preferences": _FILE},
     "next_.outputs": {
-        **{name: OUTPUT_FLAGS[name] for name in ("out", "keep", "predictions", "label_studio")},
-        "assign": _FILE,
-        "assign_format": _TEXT,
+        **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
+        **dict.fromkeys(("keep", "predictions", "assign"), _FILE),
         "force": _FLAG,
     },
 }
@@ -402,14 +397,13 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "columns": lambda text: parse_pairs(text, "--columns") or None,
         "categories": parse_list,
-        "covariates": lambda text: tuple(parse_list(text) or ()),
-        "content": lambda text: tuple(parse_list(text) or ()),
+        "covariates": parse_list,
+        "content": parse_list,
         "bins": parse_bins,
         "drop": parse_drop,
     }
-    return ReadOptions(
-        **{
-            name: parsers[name](value) if name in parsers else value
-            for name, value in flags.items()
-        }
-    )
+    given = {}
+    for name, value in flags.items():
+        if value is not None:
+            given[name] = parsers[name](value) if name in parsers else value
+    return ReadOptions(**given)

@@ -73,16 +73,6 @@ class Outputs:
     assign_format: str | None = None
     force: bool = False  # whether existing files are replaced
 
-    def files(self) -> dict[str, Path | None]:
-        """Return the files that are written, by flag."""
-        names = ("report", "soft", "keep", "assign", "predictions", "preferences")
-        return {f"--{name}": getattr(self, name) for name in names}
-
-    def local_only(self) -> dict[str, object]:
-        """Return the outputs that need all items on this machine, by flag."""
-        names = ("save", "report", "soft", "keep", "predictions")
-        return {f"--{name}": getattr(self, name) for name in names}
-
     def of_labels_only(self) -> dict[str, object]:
         """Return the outputs that comparisons do not have, by flag."""
         embed = self.embed or None
@@ -121,7 +111,8 @@ class Outputs:
         for path in (self.keep, self.preferences):
             if path is not None:
                 format_of(path)
-        files = self.files()
+        names = ("report", "soft", "keep", "assign", "predictions", "preferences")
+        files = {f"--{name}": getattr(self, name) for name in names}
         written: dict[str, Sequence[str | Path | None]] = {
             "--out": named_files.table_files(self.out, self.format_, tables),
             "--save": named_files.saved_files(self.save),

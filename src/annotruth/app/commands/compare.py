@@ -54,7 +54,7 @@ def compare(
 
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
-    names = values.parse_list(models)
+    names = None if models is None else values.parse_list(models)
     if no_model_reports and report is None:
         raise InputError("--no-model-reports needs --report FILE")
     flags = {"--report": report, "--truth": truth, "--out": out}

@@ -57,7 +57,10 @@ def plan(
             ),
             lambda: ranking.plan_comparisons(source, name, value, **shared),
         )
-    console.show_result(planned, as_json=as_json, quiet=quiet)
+    if as_json:
+        console.show_json(planned.to_dict())
+    elif not quiet:
+        console.show_lines(planned.summary())
 
 
 def _parse_target(target: str) -> tuple[str, float]:

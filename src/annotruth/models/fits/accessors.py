@@ -261,8 +261,10 @@ class FitTables:
         are made in partitions. There is a table of distributions if the items table has no columns
         for the categories.
         """
-        made: dict[str, LazyTable | pa.Table] = self._kind.written(self)
-        return made | self.further_tables()
+        made: dict[str, LazyTable | pa.Table] = {**self._kind.written(self)}
+        for results in self.further.values():
+            made |= results.tables
+        return made
 
     def table(self, name: str) -> pa.Table:
         """Return a table in Arrow; raise if this fit has none of that name."""
@@ -352,15 +354,6 @@ class FitTables:
                 f"this fit has no results on {kind.replace('_', ' ')}: {HOW_TO_GET[kind]}"
             )
         return self.further[kind].tables[name]
-
-    def further_tables(self) -> dict[str, pa.Table]:
-        """Return all tables of further results by name."""
-        parts = [results.tables for results in self.further.values()]
-        return {name: table for tables in parts for name, table in tables.items()}
-
-    def further_lines(self) -> list[str]:
-        """Return what the summary says of further results."""
-        return [line for results in self.further.values() for line in results.lines]
 
     def further_facts(self) -> dict[str, Any]:
         """Return the figures of further results by kind, as JSON types."""
