@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.bindings import bound_for
+from annotruth.bindings import bound, bound_for
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import (
@@ -29,7 +29,7 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
-from annotruth.models.fits.accessors import FitTables, Kind, kind_of
+from annotruth.models.fits.accessors import FitTables, Kind
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_of
 from annotruth.models.pairs import posterior
@@ -200,7 +200,8 @@ class Fit(FitTables, Generic[Data]):
 
     @property
     def _kind(self) -> Kind:
-        return kind_of(self.kind)
+        kind: Kind = bound(f"{self.kind}.kind")
+        return kind
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call the function that a room above has for this kind of fit."""
@@ -413,7 +414,10 @@ class Fit(FitTables, Generic[Data]):
             **self.history.entries(),
         }
         if self.further:
-            entries["further"] = {name: each.to_dict() for name, each in self.further.items()}
+            entries["further"] = {
+                name: {"facts": dict(each.facts), "lines": list(each.lines)}
+                for name, each in self.further.items()
+            }
         if "chosen" not in own and self.chosen is not None:
             entries["chosen"] = dict(self.chosen)
         return entries

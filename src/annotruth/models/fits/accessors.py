@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
-from annotruth.bindings import bound
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models import base_fit
 from annotruth.models.base_fit import Readout
@@ -49,12 +48,6 @@ class Kind:
         None  # the entry kind of fit.json; None for labels, which have no such entry
     )
     names: tuple[str, ...] = ()  # what completion offers beside the names that all fits have
-
-
-def kind_of(name: str) -> Kind:
-    """Return what is different for a kind: "labels", "distributed", "comparisons" or "sets"."""
-    kind: Kind = bound(f"{name}.kind")
-    return kind
 
 
 class FitTables:

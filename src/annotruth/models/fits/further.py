@@ -119,10 +119,6 @@ class FurtherResults:
     facts: Mapping[str, Any] = field(default_factory=dict)  # figures by name, of JSON types
     lines: Sequence[str] = ()  # what the summary says
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts and lines, as JSON types."""
-        return {"facts": dict(self.facts), "lines": list(self.lines)}
-
 
 def make_further_results(
     kind: str, entries: Mapping[str, Any], tables: Mapping[str, pa.Table]
