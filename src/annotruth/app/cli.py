@@ -257,6 +257,8 @@ def main() -> None:
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
         console.print_error(f"cannot continue: {error}")
         code = 1
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
     if code == _INTERRUPTED:
         console.exit_interrupted()
     sys.exit(code or 0)

@@ -196,16 +196,12 @@ class Fit(FitTables, Generic[Data]):
         return *_NAMES, *self._kind.names
 
     def _repr_html_(self) -> str:
-        return str(self._call("notebook"))
+        return str(bound_for(self.kind, "notebook")(self))
 
     @property
     def _kind(self) -> Kind:
         kind: Kind = bound(f"{self.kind}.kind")
         return kind
-
-    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call the function that a room above has for this kind of fit."""
-        return bound_for(self.kind, name)(self, *arguments, **options)
 
     def describe(self) -> str:
         """Return the data in one line: how many items, annotators and labels there are."""

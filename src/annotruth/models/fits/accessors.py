@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
+from annotruth.bindings import bound_for
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models import base_fit
 from annotruth.models.base_fit import Readout
@@ -63,7 +64,6 @@ class FitTables:
     earlier_fits: pa.Table | None
     fitted_at: Any
     _kind: Any
-    _call: Any
 
     @property
     def kind(self) -> str:
@@ -330,14 +330,14 @@ class FitTables:
 
     def verdict_table(self) -> pa.Table:
         """Return the table of verdicts on annotators in Arrow."""
-        table: pa.Table = self._call("verdict_table")
+        table: pa.Table = bound_for(self.kind, "verdict_table")(self)
         return table
 
     def past_fit_table(self) -> pa.Table:
         """Return the table of past fits in Arrow."""
         fit: Any = self
         time = self.fitted_at or base_fit.now()
-        rows = past_fits.rows_of(fit, time, self._call("standing_table"))
+        rows = past_fits.rows_of(fit, time, bound_for(self.kind, "standing_table")(fit))
         return past_fits.append_rows(self.earlier_fits, rows)
 
     def further_table(self, kind: str, name: str) -> pa.Table:
@@ -355,11 +355,11 @@ class FitTables:
     @property
     def plot(self) -> Any:
         """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
-        return self._call("plot")
+        return bound_for(self.kind, "plot")(self)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
-        self._call("save", path)
+        bound_for(self.kind, "save")(self, path)
 
     def report(
         self,
@@ -396,4 +396,5 @@ class FitTables:
         """
         options = {"arguments": arguments, "embed": embed or None, "changes": changes}
         given = {name: value for name, value in options.items() if value is not None}
-        self._call("report", path, source=source, truth=truth, command=command, **given)
+        write = bound_for(self.kind, "report")
+        write(self, path, source=source, truth=truth, command=command, **given)
