@@ -241,14 +241,9 @@ def fit_labels(request: FitRequest) -> Fit:
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     if not isinstance(labels, DistributedLabels):
         found = continued(found, previous)
-    if not _are_labels(data):
+    if not isinstance(data, Labels):  # labels that were read already
         warn_of_scale(found, read)
     return found
-
-
-def _are_labels(data: Any) -> bool:
-    """Whether data are labels that were read already."""
-    return isinstance(data, Labels)
 
 
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
@@ -257,7 +252,7 @@ def _fit_sets(request: FitRequest, data: Any) -> Fit:
 
     refused = dict(request.special)
     # Of answers that were read already, it was refused then.
-    if not _are_labels(data):
+    if not isinstance(data, Labels):
         refused["annotator_prior"] = request.annotator_prior
     for name, value in refused.items():
         if value is not None:
@@ -269,7 +264,7 @@ def _fit_sets(request: FitRequest, data: Any) -> Fit:
 
 def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
     """Return the request with the model, options and scale of a fit, unless others are given."""
-    on_scale = _are_labels(request.data) or is_fit(request.data)  # these have a scale
+    on_scale = isinstance(request.data, Labels) or is_fit(request.data)  # these have a scale
     if not on_scale and not request.read.changed().keys() & {"scale", "categories", "bins"}:
         scale = previous.data.scale
         if scale.edges is not None:

@@ -29,10 +29,12 @@ class OptionsBase:
 
     def settings(self) -> dict[str, Any]:
         """Return the options this estimator was made with; an object, such as an engine, by its class."""
-        return {
-            name: value if isinstance(value, str | int | float | None) else type(value).__name__
-            for name, value in self.get_params().items()
-        }
+        settings = {}
+        for option in fields(self):
+            value = getattr(self, option.name)
+            is_plain = isinstance(value, str | int | float | None)
+            settings[option.name] = value if is_plain else type(value).__name__
+        return settings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the options this estimator was made with (scikit-learn's interface)."""

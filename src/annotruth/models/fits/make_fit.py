@@ -126,10 +126,8 @@ def build_tables(
     return tables
 
 
-_FIELDS = (
-    *("reliability", "low", "high", "annotator_columns", "parameters"),
-    *("distribution", "other_distribution", "score", "p_serious", "item_columns"),
-)
+_OF_ITEMS = ("distribution", "other_distribution", "score", "item_columns")
+_OF_ANNOTATORS = ("reliability", "low", "high", "behavior", "annotator_columns")
 
 
 def in_canonical_order(labels: Labels, *, keep_categories: bool) -> list[ReorderedLabels]:
@@ -164,9 +162,9 @@ def fit_of_original(
         images.append(_rearranged(fit, labels, places, axes, p_serious))
     if len(images) == 1:
         return images[0]
-    n = labels.n_categories
+    n, names = labels.n_categories, (*_OF_ITEMS, *_OF_ANNOTATORS, "parameters", "p_serious")
     return replace(
-        images[0], **{name: _mean([getattr(each, name) for each in images], n) for name in _FIELDS}
+        images[0], **{name: _mean([getattr(each, name) for each in images], n) for name in names}
     )
 
 
@@ -189,33 +187,27 @@ def _rearranged(
 ) -> Fit:
     """Return the results for the items, annotators and categories at the given places."""
     item, annotator, category = places
+    code = np.argsort(category)
+    fields = {name: _at(item, getattr(fit, name), code) for name in _OF_ITEMS}
+    fields |= {name: _at(annotator, getattr(fit, name), code) for name in _OF_ANNOTATORS}
+    fields["parameters"] = {
+        name: _reordered(values, axes[name], annotator, category)
+        for name, values in fit.parameters.items()
+    }
+    return replace(fit, data=labels, p_serious=p_serious, **fields)
 
-    def per(places: Codes, values: Any) -> Any:
-        if values is None:
-            return None
-        return values.take(as_arrow(places)) if isinstance(values, pa.Array) else values[places]
 
-    def distribution(of: Distribution | None) -> Distribution | None:
-        return None if of is None else of.take(item).with_codes(np.argsort(category))
-
-    return replace(
-        fit,
-        data=labels,
-        **{name: per(annotator, getattr(fit, name)) for name in ("reliability", "low", "high")},
-        behavior=None if fit.behavior is None else [fit.behavior[s] for s in annotator],
-        annotator_columns={
-            name: per(annotator, column) for name, column in fit.annotator_columns.items()
-        },
-        parameters={
-            name: _reordered(values, axes[name], annotator, category)
-            for name, values in fit.parameters.items()
-        },
-        distribution=distribution(fit.distribution),
-        other_distribution=distribution(fit.other_distribution),
-        score=per(item, fit.score),
-        p_serious=p_serious,
-        item_columns={name: per(item, column) for name, column in fit.item_columns.items()},
-    )
+def _at(places: Codes, values: Any, code: Codes) -> Any:
+    """Return results at some places; ``code`` are the new codes of the categories."""
+    if isinstance(values, Mapping):
+        return {name: _at(places, each, code) for name, each in values.items()}
+    if isinstance(values, Distribution):
+        return values.take(places, code)
+    if isinstance(values, pa.Array):
+        return values.take(as_arrow(places))
+    if isinstance(values, np.ndarray):
+        return values[places]
+    return None if values is None else [values[place] for place in places]
 
 
 def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:
