@@ -19,8 +19,7 @@ from annotruth.observations.arrays import Covariates
 from annotruth.observations.covariates import append_rows, merge_by_code
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
-from annotruth.observations.layout import RowCodes
-from annotruth.observations.options import DuplicatePolicy
+from annotruth.observations.layout import DuplicatePolicy, RowCodes
 from annotruth.observations.pairs.table import Comparisons, join_further
 from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.observations.table import Labels

@@ -103,7 +103,9 @@ class TableBuilder(ABC, Generic[Parsed, Table]):
         self._disk = disk
         self._store = disk or Memory()
         self._from_text = False
-        self._encoders = {role: BatchEncoder(role, mixed_as_text=mixed_as_text) for role in roles}
+        self._encoders = {
+            role: BatchEncoder(role, self._store, mixed_as_text=mixed_as_text) for role in roles
+        }
         self._n_rows = self._n_sources = 0
 
     @abstractmethod
@@ -363,12 +365,14 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
         else:
             scale, category = decide_scale(values, options, from_text=self._from_text)
         items, annotators = self._ids("item"), self._ids("annotator")
-        self._encoders.clear()
         given = options.columns
         check_annotator_column(
             self._columns.by_role, given, n_items=len(items), n_labels=self._n_kept
         )
         rows = RowCodes(*(column.to_array() for column in self._codes.values()))
+        for encoder, codes in zip(self._encoders.values(), rows, strict=True):
+            encoder.renumber(codes)
+        self._encoders.clear()
         for at in slices(len(rows.label)):  # in place, as there may be many
             rows.label[at] = category[rows.label[at]]
         size = TableSize(len(items), len(annotators), len(scale))

@@ -29,12 +29,12 @@ from annotruth.errors import InputError, OutputError
 from annotruth.kernels.arrays import slices
 from annotruth.observations.layout import (
     ArrangedRows,
+    DuplicatePolicy,
     Layout,
     RowCodes,
     TableSize,
     arrange_with_policy,
 )
-from annotruth.observations.options import DuplicatePolicy
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
@@ -117,6 +117,11 @@ class Disk:
     def rows_at_once(self) -> int:
         """How many rows of a table are read and encoded at a time."""
         return max(1, min(_MAX_ROWS, self.memory // _BYTES_PER_ROW))
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of ids of several batches to collect before they are merged."""
+        return self.memory // 8
 
     def in_row_order(self, values: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
         """Return values in the order of their rows, on disk; ``row`` is the row of each.
@@ -221,6 +226,8 @@ class DiskColumn:
 
 class Memory:
     """Makes columns in memory, as `Disk` does on disk, without a limit."""
+
+    pending_bytes = 1 << 26
 
     def column(self, dtype: DTypeLike) -> MemoryColumn:
         """Return an empty column to append to."""

@@ -332,6 +332,9 @@ class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
         assert first is not None
         outcome = self._outcome.to_array()
         left, right, annotator, context = (column.to_array() for column in self._codes.values())
+        self._encoders["item"].renumber(left, right)
+        self._encoders["annotator"].renumber(annotator)
+        self._encoders["context"].renumber(context)
         has_context = len(context) == len(outcome)
         rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
         ids = {role: self._ids(role) for role in ("item", "annotator")}
