@@ -1,16 +1,14 @@
-"""What one file holds, in any format: a table, a platform's export, the rows of a database.
+"""How labels and comparisons are read: which columns, what they hold, and which exports there are.
 
-`TableKind` is what is read: `LabelKind` or `PairKind`. It says which columns of a table to read,
-what they hold, and which exports of labelling tools there are.
+`LabelKind` and `PairKind` have the same methods, with the caller's options.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -27,13 +25,9 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels, questions
-from annotruth.observations.arrays import InMemory
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
-    Parsed,
-    Table,
-    TableBuilder,
     is_platform_export,
     refuse_comparisons,
 )
@@ -51,61 +45,6 @@ from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparis
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
 from annotruth.observations.scale import to_plain
 
-
-class TableKind(ABC, Generic[Parsed, Table]):
-    """How tables of one kind of response are read, with the caller's options."""
-
-    table: ClassVar[type[InMemory]]
-    """What is made of them."""
-    function: ClassVar[str]
-    """What takes data in memory."""
-    kept_options: ClassVar[frozenset[str]]
-    """Options that may be given beside observations that were made already."""
-
-    def __init__(self, read: ReadOptions) -> None:
-        self.read = read
-
-    @abstractmethod
-    def check_options(self) -> None:
-        """Refuse options that are for other kinds of responses."""
-
-    @abstractmethod
-    def builder(self, disk: Disk | None = None) -> TableBuilder[Parsed, Table]:
-        """Return what makes observations of what was parsed; their codes go to ``disk`` if given."""
-
-    @abstractmethod
-    def parse_data(self, data: Any) -> tuple[Parsed, str]:
-        """Return what a frame or plain Python data hold, and the name of the frame's library."""
-
-    @abstractmethod
-    def choose(
-        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
-    ) -> list[str]:
-        """Return the columns of a table to read, given the names of all; refuse any other table."""
-
-    @abstractmethod
-    def parse(
-        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
-    ) -> Parsed:
-        """Return what the chosen columns hold; ``first_row`` is the position of their first row."""
-
-    @abstractmethod
-    def recognise(self, source: Source) -> Parsed | None:
-        """Return what an export of a labelling tool holds; None for a table."""
-
-    def read_several(self, path: Path) -> Parsed | None:
-        """Return what a folder or zip of one file per user holds, or a Python file; else None."""
-        return None
-
-    def made_alike(self, parts: Mapping[LabelFile, Parsed]) -> Mapping[LabelFile, Parsed]:
-        """Return what several files hold, in the same columns and types."""
-        return parts
-
-    @abstractmethod
-    def check_on_disk(self) -> None:
-        """Refuse options that are not for responses on disk."""
-
-
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
 
 
@@ -113,12 +52,16 @@ class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-class LabelKind(TableKind[ParsedLabels, Labels]):
+@dataclass(frozen=True)
+class LabelKind:
     """Tables of one row per label; where a question is asked for, its rows."""
 
-    table = Labels
-    function = "annotruth.fit"
-    kept_options = frozenset({"duplicates", "drop"})
+    read: ReadOptions
+
+    table: ClassVar = Labels
+    function: ClassVar = "annotruth.fit"  # takes data in memory
+    # Options that may be given beside observations that were made already.
+    kept_options: ClassVar = frozenset({"duplicates", "drop"})
 
     def check_options(self) -> None:
         """Refuse all questions at once."""
@@ -340,16 +283,16 @@ _OF_LABELS = (
 )
 
 
-class PairKind(TableKind[ParsedComparisons, Comparisons]):
+@dataclass
+class PairKind:
     """Tables of one row per comparison, or of ranks; of several files, one after the other."""
 
-    table = Comparisons
-    function = "annotruth.rank"
-    kept_options = frozenset({"drop"})
+    read: ReadOptions
+    columns: PairColumns | None = None  # of the table chosen from last
 
-    def __init__(self, read: ReadOptions) -> None:
-        super().__init__(read)
-        self.columns: PairColumns | None = None  # of the table chosen from last
+    table: ClassVar = Comparisons
+    function: ClassVar = "annotruth.rank"
+    kept_options: ClassVar = frozenset({"drop"})
 
     def check_options(self) -> None:
         """Refuse options of labels, and all questions at once."""
@@ -422,6 +365,15 @@ class PairKind(TableKind[ParsedComparisons, Comparisons]):
             return self.parse(records_to_arrow(list(source.records()), self.choose))
         return parsed
 
+    def read_several(self, path: Path) -> None:
+        """Return None: no folder or zip holds comparisons of several users."""
+
+    def made_alike(
+        self, parts: Mapping[LabelFile, ParsedComparisons]
+    ) -> Mapping[LabelFile, ParsedComparisons]:
+        """Return the comparisons of several files as they are."""
+        return parts
+
     def check_on_disk(self) -> None:
         """Refuse options that are not for comparisons on disk."""
         for name in ("covariates", "further", "drop"):
@@ -430,3 +382,6 @@ class PairKind(TableKind[ParsedComparisons, Comparisons]):
                     f"comparisons on disk do not take {name}: leave out {name} (`--{name}`), or "
                     "memory (`--memory`)"
                 )
+
+
+Kind = LabelKind | PairKind

@@ -18,9 +18,8 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import TableKind
+from annotruth.io.kinds import Kind
 from annotruth.io.sources import LabelFile, file_errors_reported
-from annotruth.observations.build import Parsed, Table
 from annotruth.observations.encode import restore_text
 from annotruth.observations.frames import records_to_arrow
 from annotruth.observations.options import ReadOptions
@@ -48,9 +47,7 @@ def open_content(source: LabelFile, read: ReadOptions) -> FileContent | None:
     return read_content(path, max_size=read.max_size, sheet=read.query)
 
 
-def parse_opened(
-    file: LabelFile, content: FileContent | None, kind: TableKind[Parsed, Table]
-) -> Parsed:
+def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> Any:
     """Return what a file holds that `open_content` opened."""
     read = kind.read
     if is_database_url(file):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
-from annotruth.observations.arrays import Covariates, InMemory
+from annotruth.observations.arrays import Covariates
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -87,11 +86,8 @@ def decide_scale(
 
 _MAX_NOTES = 3  # of several sources
 
-Parsed = TypeVar("Parsed", bound=ParsedSource)
-Table = TypeVar("Table", bound=InMemory)
 
-
-class TableBuilder(ABC, Generic[Parsed, Table]):
+class TableBuilder:
     """What the builders of labels and of comparisons have in common: ids, codes and their store.
 
     Codes go to ``disk`` if that is given. With ``mixed_as_text``, ids of different types become text.
@@ -107,18 +103,6 @@ class TableBuilder(ABC, Generic[Parsed, Table]):
             role: BatchEncoder(role, self._store, mixed_as_text=mixed_as_text) for role in roles
         }
         self._n_rows = self._n_sources = 0
-
-    @abstractmethod
-    def add(self, parsed: Parsed) -> None:
-        """Add the next rows of a source."""
-
-    @abstractmethod
-    def end_source(self) -> None:
-        """Check the rows of a source; rows of the next one count from here."""
-
-    @abstractmethod
-    def finish(self, *, frame: str | None = None) -> Table:
-        """Return the observations of all sources, one after the other."""
 
     def _check_room(self) -> None:
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
@@ -236,7 +220,7 @@ class LabelColumns(NamedTuple):
         return list(dict.fromkeys(columns))
 
 
-class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
+class LabelBuilder(TableBuilder):
     """Builds labels from one source after the other, each in batches; codes go to ``disk`` if given."""
 
     def __init__(self, read: ReadOptions, disk: Disk | None = None) -> None:

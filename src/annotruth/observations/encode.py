@@ -113,7 +113,7 @@ class BatchEncoder:
             self._more = []
         return self._distinct
 
-    def renumber(self, *columns: NDArray[np.int32]) -> None:
+    def renumber(self, *columns: NDArray[np.integer[Any]]) -> None:
         """Replace codes by places among the distinct values, in place, as there may be many."""
         if len(self.values()) == self._n:
             return

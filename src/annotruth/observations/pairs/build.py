@@ -229,7 +229,7 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
     return floats
 
 
-class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
+class ComparisonBuilder(TableBuilder):
     """Builds comparisons from batches of rows; a source in memory is one batch.
 
     On ``disk``, covariates are not kept and rows that were written twice are not looked for.
