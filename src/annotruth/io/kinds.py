@@ -37,6 +37,7 @@ from annotruth.observations.frames import (
     LABEL_ROLES,
     is_known_name,
     is_list,
+    pass_column,
     records_to_arrow,
     to_arrow,
 )
@@ -109,7 +110,10 @@ class LabelKind:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             raise _NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
-            raise questions.no_questions_error()
+            raise InputError(
+                "a table of one row per label has no questions: leave out question "
+                f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+            )
         return columns if question is None else [*columns, question]
 
     def parse(
@@ -159,11 +163,15 @@ class LabelKind:
         """Return labels of several files in the same columns and types; refuse others."""
         if len(parts) == 1:
             return parts
-        first = next(iter(parts))
-        name = source_name(first)
+        name, first = source_name(next(iter(parts))), next(iter(parts.values()))
         for file, part in parts.items():
             with file_errors_reported(file):
-                _check_alike(part, parts[first], name)
+                check_same_columns(part.table.column_names, first.table.column_names, name)
+                if list(part.categories or ()) != list(first.categories or ()):
+                    raise InputError(
+                        f"its categories are not those of {name}: pass all of them "
+                        "(`--categories A,B,C`)"
+                    )
         parts, schema = _with_common_sets(parts), pa.schema([])
         for file, part in parts.items():
             with file_errors_reported(file):
@@ -217,14 +225,6 @@ class LabelKind:
 def asks_question(read: ReadOptions) -> bool:
     """Return whether a table may have several questions: one is named, or their column is."""
     return read.question is not None or questions.QUESTION in (read.columns or {})
-
-
-def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
-    check_same_columns(part.table.column_names, first.table.column_names, first_name)
-    if list(part.categories or ()) != list(first.categories or ()):
-        raise InputError(
-            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
-        )
 
 
 def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:

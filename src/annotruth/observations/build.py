@@ -28,7 +28,6 @@ from annotruth.observations.covariates import (
 from annotruth.observations.disk import Disk, Memory, sort_on_disk
 from annotruth.observations.encode import (
     BatchEncoder,
-    EncodedColumn,
     encode_columns,
     restore_text,
     to_integers,
@@ -267,7 +266,11 @@ class LabelBuilder(TableBuilder):
         if kept is not None:
             encoded = {role: column.take(kept) for role, column in encoded.items()}
         times = self._parse_times(batch, columns.times)
-        self._note_unnamed(encoded, kept)
+        for role in ("item", "annotator"):
+            rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
+            if len(rows):
+                first, n = self._unnamed.get(role, (self._n_rows + int(rows[0]), 0))
+                self._unnamed[role] = first, n + len(rows)
         self._n_rows += batch.num_rows
         n_kept = len(encoded["label"].codes)
         self._n_kept += n_kept
@@ -283,16 +286,6 @@ class LabelBuilder(TableBuilder):
             for name, value in values.items():
                 parts[name].append(value if mask is None else value.filter(mask))
         self._check_room()
-
-    def _note_unnamed(
-        self, encoded: Mapping[str, EncodedColumn], kept: NDArray[np.bool_] | None
-    ) -> None:
-        """Note rows without an item or annotator, which `end_source` refuses."""
-        for role in ("item", "annotator"):
-            rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
-            if len(rows):
-                first, n = self._unnamed.get(role, (self._n_rows + int(rows[0]), 0))
-                self._unnamed[role] = first, n + len(rows)
 
     def _parse_times(self, batch: pa.Table, columns: Mapping[str, str]) -> dict[str, pa.Array]:
         """Return the times of a batch by role; null where a column holds none."""

@@ -59,14 +59,6 @@ def find_question_column(names: Sequence[str], given: Mapping[str, str] | None) 
     return column if has_item else None
 
 
-def no_questions_error() -> InputError:
-    """Return the error for a question that is asked of a table without questions."""
-    return InputError(
-        "a table of one row per label has no questions: leave out question (`--question`), or "
-        f"name the column of questions: {pass_column(QUESTION)}"
-    )
-
-
 def question_of_rows(table: pa.Table, column: str) -> pa.Array:
     """Return the question of each row as text; raise if a row has none."""
     values = table.column(column)

@@ -138,7 +138,14 @@ class MatchedTruth:
         if len(unknown):
             value = self.values[int(unknown[0])].as_py()
             hint = "correct it, or list every category (`--categories`)"
-            if self._may_be_scores():
+            numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
+            low, high = self.scale.bounds
+            may_be_scores = self.role == "truth" and self.scale.is_ordinal
+            if (
+                may_be_scores
+                and numbers is not None
+                and ((low <= numbers) & (numbers <= high)).all()
+            ):
                 hint = "if it is a score, pass scores=True (`--scale ordinal`)"
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
@@ -159,14 +166,6 @@ class MatchedTruth:
                 f"{low:g} to {high:g}"
             )
         return numbers
-
-    def _may_be_scores(self) -> bool:
-        """Return whether these may be scores to measure against: numbers within an ordinal scale."""
-        numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
-        if self.role != "truth" or not self.scale.is_ordinal or numbers is None:
-            return False
-        low, high = self.scale.bounds
-        return bool(numbers.min() >= low and numbers.max() <= high)
 
 
 def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:

@@ -41,15 +41,12 @@ def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]
         kind = column.type
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
-        if not (is_text(kind) or pa.types.is_primitive(kind) or _is_simple(kind)):
+        simple = (pa.types.is_primitive, pa.types.is_null, pa.types.is_boolean, pa.types.is_decimal)
+        if not (is_text(kind) or any(is_kind(kind) for is_kind in simple)):
             raise InputError(
                 f"column {names[role]!r} holds values of type {kind}, which cannot be the {role}: "
                 "turn them into text or numbers"
             )
-
-
-def _is_simple(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind))
 
 
 def check_header(
