@@ -152,7 +152,8 @@ def decoded_size(table: pa.Table, *, keep_codes: bool) -> int:
     size = 0
     for array in (chunk for column in table.columns for chunk in column.chunks):
         is_coded = pa.types.is_dictionary(array.type)
-        values, times = (array.dictionary if is_coded else array), 1
+        values = array.dictionary if is_coded else array
+        times: Any = 1
         counts = _is_view(values.type)
         if is_coded and not keep_codes:
             kind = values.type

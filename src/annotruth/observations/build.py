@@ -60,7 +60,7 @@ from annotruth.observations.scale import (
     take_binary_codes_as_classes,
     to_plain,
 )
-from annotruth.observations.table import Labels, MappedLabels
+from annotruth.observations.table import Labels
 
 _MAX_NAMED_REPEATS = 3  # in a message
 
@@ -375,9 +375,7 @@ class LabelBuilder(TableBuilder):
             "frame": frame or default_frame(),
             "read_as": self._read_as(scale),
         }
-        if self._disk is not None and arranged.rows is not None:
-            return MappedLabels(**made, disk=self._disk, rows=arranged.rows)
-        labels = Labels(**made)
+        labels = Labels(**made, disk=self._disk, rows=arranged.rows)
         return labels.with_gold(pa.concat_tables(self._golds)) if self._golds else labels
 
     def _read_as(self, scale: Scale) -> str:

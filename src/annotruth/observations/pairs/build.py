@@ -27,7 +27,6 @@ from annotruth.observations.pairs.table import (
     BOTH_BAD,
     RANKING,
     Comparisons,
-    MappedComparisons,
     join_further,
 )
 from annotruth.observations.pairs.votes import (
@@ -364,7 +363,7 @@ class ComparisonBuilder(TableBuilder):
         }
         if self._disk is not None:
             fields = sort_votes_on_disk(self._disk, rows, len(ids["annotator"]))
-            return MappedComparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
+            return Comparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
         made = Comparisons.from_codes(*rows[:4], covariates=covariates, **of_all)
         if has_context:
             about["context"] = context[made.row]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.observations import validate
-from annotruth.observations.arrays import InMemory, OnDisk
+from annotruth.observations.arrays import LocalObservations
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
@@ -34,7 +34,7 @@ RANKING, BOTH_BAD = "ranking", "both_bad"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons(InMemory):
+class Comparisons(LocalObservations):
     """A frozen, validated table of pair comparisons in integer codes, sorted by annotator.
 
     Attributes
@@ -59,6 +59,8 @@ class Comparisons(InMemory):
     further
         Further columns by name, one value per comparison, such as a category; see `RANKING` and
         `BOTH_BAD`.
+    disk, rows
+        Where the arrays are on disk, and then the codes in the order of the input; None in memory.
     annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
         As in `annotruth.observations.LabelSummary`.
 
@@ -91,6 +93,8 @@ class Comparisons(InMemory):
     left_out: str = ""
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
+    disk: Disk | None = None
+    rows: RowVotes | None = None
 
     kind: ClassVar[str] = "comparisons"
     """What annotators gave, as `annotruth.models.result.Fit.kind`."""
@@ -160,7 +164,9 @@ class Comparisons(InMemory):
     @property
     def votes(self) -> UnsortedVotes:
         """The comparisons in any order, for what does not depend on who made them."""
-        return UnsortedVotes(self.n_items, self.left, self.right, self.outcome)
+        of_input = self if self.rows is None else self.rows
+        left, right, outcome = of_input.left, of_input.right, of_input.outcome
+        return UnsortedVotes(self.n_items, left, right, outcome, self.disk)
 
     @property
     def n_labels(self) -> int:
@@ -228,6 +234,8 @@ class Comparisons(InMemory):
             covariates={name: values[places] for name, values in self.covariates.items()},
             context=None if self.context is None else self.context[places],
             further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
+            disk=None,
+            rows=None,
         )
 
     def without_gaps(self) -> Comparisons:
@@ -262,6 +270,8 @@ class Comparisons(InMemory):
         The winner is left, right or tie. A context, covariates and further columns follow where there
         are any.
         """
+        if self.rows is not None:
+            return self._decoded(*self.rows.at(rows))
         order = np.argsort(self.row)[rows]
         table = self._decoded(
             self.left[order],
@@ -279,6 +289,8 @@ class Comparisons(InMemory):
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return one value per comparison in the order of the input."""
+        if self.disk is not None:
+            return self.disk.in_row_order(values, self.row)
         return values[np.argsort(self.row)]
 
     def _decoded(
@@ -372,29 +384,6 @@ def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
             for column, n in zip(columns, before, strict=True)
         ]
     return concat_columns(columns)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedComparisons(OnDisk, Comparisons):
-    """Comparisons on disk; ``rows`` are their codes in the order of the input."""
-
-    disk: Disk = field(kw_only=True)
-    rows: RowVotes = field(kw_only=True)
-
-    @property
-    def votes(self) -> UnsortedVotes:
-        """The comparisons in the order of the input."""
-        rows = self.rows
-        return UnsortedVotes(self.n_items, rows.left, rows.right, rows.outcome, self.disk)
-
-    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
-        """Return the comparisons where ``keep`` is true, in memory."""
-        in_order = {each.name: getattr(self, each.name) for each in fields(Comparisons)}
-        return Comparisons(**in_order).subset(keep)
-
-    def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
-        """Return some comparisons in the order of the input, as `Comparisons.to_arrow` does."""
-        return self._decoded(*self.rows.at(rows))
 
 
 def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
