@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.io.conftest import refused_source as refused
 from tests.postgresql import PASSWORD
 
 import annotruth as at
@@ -15,14 +16,6 @@ from annotruth.io.readers import read_labels
 
 ROWS = [(1, "ann", "x"), (1, "bob", "y"), (2, "ann", "x"), (2, "bob", "x")]
 COLUMNS = "item integer, annotator text, label text"
-
-
-def refused(source, **options) -> str:
-    with pytest.raises(at.InputError) as caught:
-        read_labels(source, **options)
-    assert "\n" not in str(caught.value)
-    assert caught.value.__cause__ is None or caught.value.__suppress_context__
-    return str(caught.value)
 
 
 def make_sqlite(path: Path, *statements: str) -> Path:

@@ -10,8 +10,7 @@ from pyarrow import parquet
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
 from annotruth.observations import Labels, Scale, layout
-from annotruth.observations.disk import Memory
-from annotruth.observations.encode import BatchEncoder, encode_column
+from annotruth.observations.encode import BatchEncoder, Memory, encode_column
 
 CHECKED = settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -126,7 +126,7 @@ def read_content(
     if compression == "zip" and disk is None:
         found = read_sheet(data, sheet, limit=limit)
         if found is not None:
-            return _without_mark("text", found.data, limit)._replace(sheet=found.title)
+            return _without_mark("text", found[0], limit)._replace(sheet=found[1])
     if compression:
         data = decompress(data, compression, limit=limit, disk=disk)
         if data.size == 0:

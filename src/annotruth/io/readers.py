@@ -122,7 +122,7 @@ def load_labels(
         with file_named_in_errors(annotator_prior):
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
-    return leave_out(labels, read)
+    return leave_out(labels, read) if read.drops_annotators else labels
 
 
 def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
@@ -177,7 +177,7 @@ def _build(
             builder.end_source()
     with nullcontext() if frame else file_errors_reported(list(parts)):
         made = builder.finish(frame=frame)
-    return leave_out(made, kind.read)
+    return leave_out(made, kind.read) if kind.read.drops_annotators else made
 
 
 def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[LabelFile, Any]:

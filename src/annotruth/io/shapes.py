@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -40,21 +40,17 @@ _NUMBERED = re.compile(r"\w*?[ _.-]?\d+")
 _MAX_ROWS = 1000  # of a wide frame to look at
 
 
-class ShapedLabels(NamedTuple):
-    """Labels of another shape as a long table, and the name of the caller's frame library."""
+def to_long(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str] | None:
+    """Return labels of another shape as a long table, and the name of the caller's frame library.
 
-    parsed: ParsedLabels
-    frame: str
-
-
-def to_long(data: Any, read: ReadOptions) -> ShapedLabels | None:
-    """Return labels of another shape as a long table; None for long tables, tuples and records."""
+    None for long tables, tuples and records.
+    """
     if isinstance(data, np.ndarray):
-        return ShapedLabels(_from_matrix(data, read), default_frame())
+        return _from_matrix(data, read), default_frame()
     if type(data).__module__.partition(".")[0] == "datasets":
-        return ShapedLabels(_from_dataset(data, read), default_frame())
+        return _from_dataset(data, read), default_frame()
     if isinstance(data, Mapping):
-        return ShapedLabels(_from_dicts(data, read), default_frame())
+        return _from_dicts(data, read), default_frame()
     if isinstance(data, Sequence) or distributed_library(data) is not None:
         return None
     try:
@@ -62,11 +58,11 @@ def to_long(data: Any, read: ReadOptions) -> ShapedLabels | None:
     except DuplicateError:
         return None
     if isinstance(frame, nw.Series):
-        return ShapedLabels(_from_series(data, read), default_frame())
+        return _from_series(data, read), default_frame()
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     parsed = _from_frame(frame, data, read) if isinstance(frame, nw.DataFrame) else None
-    return None if parsed is None else ShapedLabels(parsed, frame.implementation.name.lower())
+    return None if parsed is None else (parsed, frame.implementation.name.lower())
 
 
 def _from_matrix(matrix: np.ndarray[Any, Any], read: ReadOptions) -> ParsedLabels:

@@ -59,7 +59,7 @@ def append_labels(
     category = base.scale.codes_of(new.scale.categories)
     used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
     categories = new.scale.categories.take(pa.array(used))
-    validate.check_no_new_categories(category[used], categories, base.scale)
+    validate.check_known_categories(category[used], categories, base.scale, of_fit=True)
     old, more = _rows_of(base), _rows_of(new)
     more = RowCodes(item_codes[more.item], annotator_codes[more.annotator], category[more.label])
     kept, added = np.ones(base.n_labels, np.bool_), np.ones(new.n_labels, np.bool_)

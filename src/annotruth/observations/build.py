@@ -25,9 +25,10 @@ from annotruth.observations.covariates import (
     to_numbers,
     warn_of_empty_times,
 )
-from annotruth.observations.disk import Disk, Memory, sort_on_disk
+from annotruth.observations.disk import Disk, sort_on_disk
 from annotruth.observations.encode import (
     BatchEncoder,
+    Memory,
     encode_columns,
     restore_text,
     to_integers,

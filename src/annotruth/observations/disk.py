@@ -224,40 +224,6 @@ class DiskColumn:
             return self._disk._map(file.fileno(), self._dtype)
 
 
-class Memory:
-    """Makes columns in memory, as `Disk` does on disk, without a limit."""
-
-    pending_bytes = 1 << 26
-
-    def column(self, dtype: DTypeLike) -> MemoryColumn:
-        """Return an empty column to append to."""
-        return MemoryColumn(np.dtype(dtype))
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything."""
-
-
-class MemoryColumn:
-    """A column in memory that is appended to, and then becomes an array."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._parts: list[NDArray[Any]] = []
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Add values at the end."""
-        self._parts.append(np.asarray(values, dtype=self._dtype))
-
-    def to_array(self) -> NDArray[Any]:
-        """Return all values as an array, which is the part itself where there is one."""
-        if len(self._parts) == 1:
-            return self._parts[0]
-        return np.concatenate([np.empty(0, self._dtype), *self._parts])
-
-
 class _Map(mmap.mmap):
     """A memory map that can be referenced weakly."""
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, slices
 from annotruth.observations import layout
-from annotruth.observations.disk import Disk, Memory
+from annotruth.observations.disk import Disk
 from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.scale import is_text, to_plain
 
@@ -62,6 +62,40 @@ def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedC
         return {name: encode_column(column) for name, column in columns.items()}
     with ThreadPoolExecutor(len(columns)) as pool:
         return dict(zip(columns, pool.map(encode_column, columns.values()), strict=True))
+
+
+class Memory:
+    """Makes columns in memory, as `Disk` does on disk, without a limit."""
+
+    pending_bytes = 1 << 26
+
+    def column(self, dtype: DTypeLike) -> MemoryColumn:
+        """Return an empty column to append to."""
+        return MemoryColumn(np.dtype(dtype))
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything."""
+
+
+class MemoryColumn:
+    """A column in memory that is appended to, and then becomes an array."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._parts: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        self._parts.append(np.asarray(values, dtype=self._dtype))
+
+    def to_array(self) -> NDArray[Any]:
+        """Return all values as an array, which is the part itself where there is one."""
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return np.concatenate([np.empty(0, self._dtype), *self._parts])
 
 
 class BatchEncoder:

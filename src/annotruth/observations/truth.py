@@ -69,20 +69,13 @@ def _numbers(table: pa.Table, name: str, what: str, hint: str = "") -> Floats:
     return numbers
 
 
-class MatchedRows(NamedTuple):
-    """The rows about items that have labels, and the codes of these items."""
-
-    rows: Codes
-    item: Codes
-
-
-def match_rows(ids: pa.Array, items: pa.Array, role: str, *, what: str = "labels") -> MatchedRows:
-    """Match ids with the items of labels; rows of others are left out, and a warning counts them."""
+def match_rows(ids: pa.Array, items: pa.Array, role: str) -> tuple[Codes, Codes]:
+    """Return the rows about items of labels, and the codes of these; a warning counts the others."""
     item = match_ids(ids, items)
     rows = np.flatnonzero(item >= 0)
-    check_matches(len(rows), ids, role, what=what)
+    check_matches(len(rows), ids, role)
     validate.check_items_once(item[rows], ids.take(as_arrow(rows)), role)
-    return MatchedRows(rows, item[rows])
+    return rows, item[rows]
 
 
 def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labels") -> None:
