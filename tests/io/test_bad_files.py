@@ -193,10 +193,14 @@ def test_many_different_keys_are_read_slowly(tmp_path):
         assert read_labels(path).n_items == n
 
 
-def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(tmp_path):
-    path = tmp_path / "labels.jsonl"
-    path.write_bytes(LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '))
-    assert read_labels(path).n_labels == 2
+def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(read):
+    assert (
+        read(
+            LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '),
+            "labels.jsonl",
+        ).n_labels
+        == 2
+    )
 
 
 @pytest.mark.parametrize("names", [("labels",), ("ann.jsonl", "bob.jsonl")])
@@ -226,9 +230,7 @@ def test_a_mark_in_the_first_row_is_part_of_the_id(tmp_path):
         assert read_labels(path).items.to_pylist() == ["\ufeffa", "a"]
 
 
-def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"1,ann,2\n")
+def test_memory_that_is_not_enough_is_reported(read, monkeypatch):
     for error, amount in (
         (MemoryError(), ""),
         (pa.lib.ArrowMemoryError("malloc of size 8000 failed"), "8,000 bytes"),
@@ -240,7 +242,7 @@ def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
 
         monkeypatch.setattr(parse, "read_columns", fail)
         with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
-            read_labels(path)
+            read(HEADER + b"1,ann,2\n")
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,7 @@ def test_paths_at_fault_are_reported(tmp_path, name, message):
         read_labels(tmp_path / name)
 
 
-def test_files_without_permission_are_reported(tmp_path, monkeypatch):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER)
+def test_files_without_permission_are_reported(read, monkeypatch):
 
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
@@ -272,14 +272,12 @@ def test_files_without_permission_are_reported(tmp_path, monkeypatch):
     # Removing the permission does not stop a superuser, who may run the tests.
     monkeypatch.setattr(pa, "memory_map", forbidden)
     with pytest.raises(InputError, match="may not be read: check its permissions"):
-        read_labels(path)
+        read(HEADER)
 
 
-def test_names_with_a_line_break_stay_on_one_line(tmp_path):
-    path = tmp_path / "two\nlines.csv"
-    path.write_bytes(b"")
+def test_names_with_a_line_break_stay_on_one_line(read):
     with pytest.raises(InputError, match=r"two lines\.csv: the file is empty$"):
-        read_labels(path)
+        read(b"", "two\nlines.csv")
 
 
 @pytest.mark.parametrize("suffix", COLUMNAR)
@@ -367,16 +365,18 @@ def test_tar_archives_are_refused(refused, tmp_path):
         assert "this is a tar archive: unpack it, and name a file of it" in refused(data, name)
 
 
-def test_names_of_columns_may_be_ids_and_labels(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"item,annotator,cat\nitem,ann,label\n1,annotator,label\n")
-    assert read_labels(path).n_labels == 3
+def test_names_of_columns_may_be_ids_and_labels(read):
+    assert read(HEADER + b"item,annotator,cat\nitem,ann,label\n1,annotator,label\n").n_labels == 3
 
 
-def test_what_macos_adds_to_a_zip_is_left_out(tmp_path, zipped):
-    path = tmp_path / "labels.zip"
-    path.write_bytes(zipped(HEADER + b"1,ann,2\n", ("labels.csv", "__MACOSX/._labels.csv", ".x")))
-    assert read_labels(path).n_labels == 1
+def test_what_macos_adds_to_a_zip_is_left_out(read, zipped):
+    assert (
+        read(
+            zipped(HEADER + b"1,ann,2\n", ("labels.csv", "__MACOSX/._labels.csv", ".x")),
+            "labels.zip",
+        ).n_labels
+        == 1
+    )
 
 
 def test_bad_rows_are_numbered_across_blocks(refused, monkeypatch):
@@ -406,8 +406,6 @@ def test_the_field_size_limit_of_csv_is_restored(refused):
     assert csv.field_size_limit() == before
 
 
-def test_a_question_is_refused_for_a_long_table(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"1,ann,2\n1,bob,3\n")
+def test_a_question_is_refused_for_a_long_table(read):
     with pytest.raises(InputError, match="has no questions: leave out question"):
-        read_labels(path, question="colour")
+        read(HEADER + b"1,ann,2\n1,bob,3\n", question="colour")

@@ -118,10 +118,9 @@ def test_a_locked_database_is_reported(tmp_path, monkeypatch):
         assert "the database is locked by another program" in refused(path)
 
 
-def test_databases_only_where_they_are_read(tmp_path):
+def test_databases_only_where_they_are_read(tmp_path, write):
     path = make_sqlite(tmp_path / "labels.db")
-    csv = tmp_path / "labels.csv"
-    csv.write_text("item,annotator,label\n1,ann,x\n")
+    csv = write("labels.csv", "item,annotator,label\n1,ann,x\n")
     assert "this is not a database or workbook: leave out query" in refused(csv, query="select 1")
     assert "save the table as CSV" in refused(path, memory="100MB")
     with pytest.raises(at.InputError, match="query is for files"):

@@ -76,10 +76,8 @@ def test_labels_on_disk_and_in_several_files(tmp_path):
     assert both.read_as.startswith("2 files, 3 cells of NA or the like mean no label")
 
 
-def test_sets_of_labels(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text(LONG.format(na="NA").replace("dog", "cat|dog"))
-    labels = at.read_labels(path, separator="|")
+def test_sets_of_labels(read):
+    labels = read(LONG.format(na="NA").replace("dog", "cat|dog"), separator="|")
     assert labels.n_labels == 16
     assert SAID in labels.read_as
 

@@ -49,9 +49,8 @@ def edited(content: bytes, old: bytes, new: bytes, *, declared: int | None = Non
     return file.getvalue()
 
 
-def test_the_first_sheet_or_a_named_one(tmp_path, run):
-    path = tmp_path / "labels.xlsx"
-    path.write_bytes(workbook(Votes=ROWS, Other=[*ROWS[:3], (9, "cy", 1)]))
+def test_the_first_sheet_or_a_named_one(write, run):
+    path = write("labels.xlsx", workbook(Votes=ROWS, Other=[*ROWS[:3], (9, "cy", 1)]))
     expected = [(item, who, int(label)) for item, who, label in ROWS[1:]]
     labels = read_labels(path)
     assert labels.same_as(at.Labels.of(expected))
@@ -65,7 +64,7 @@ def test_the_first_sheet_or_a_named_one(tmp_path, run):
     assert read_labels([path]).read_as == "sheet Votes"
 
 
-def test_numbers_dates_and_truth_values_are_as_in_the_table(tmp_path, refused):
+def test_numbers_dates_and_truth_values_are_as_in_the_table(write, refused):
     rows = [
         (1.0, date(2026, 1, 2)),
         (2.5, datetime(2026, 1, 2, 3, 4, 5)),
@@ -75,8 +74,7 @@ def test_numbers_dates_and_truth_values_are_as_in_the_table(tmp_path, refused):
         ("007", " x\n"),
         (0.1, "=1"),
     ]
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(workbook(A=[(), (None, "a", "b"), *[(None, *row) for row in rows]]))
+    path = write("table.xlsx", workbook(A=[(), (None, "a", "b"), *[(None, *row) for row in rows]]))
     table = read_table(path)
     assert table["a"].to_pylist() == ["1", "2.5", "1e+20", "-3", "007", "0.1"]
     assert table["b"].to_pylist()[:4] == ["2026-01-02", "2026-01-02 03:04:05", "03:04:00", "TRUE"]
@@ -154,9 +152,8 @@ def test_bombs_and_false_sizes(refused):
     assert "damaged or truncated" in refused(false, "labels.xlsx", max_size="20MB")
 
 
-def test_where_workbooks_are_not_read(tmp_path, monkeypatch):
-    path = tmp_path / "labels.xlsx"
-    path.write_bytes(workbook(A=ROWS))
+def test_where_workbooks_are_not_read(write, monkeypatch):
+    path = write("labels.xlsx", workbook(A=ROWS))
     with pytest.raises(at.InputError, match="not decompressed within a memory limit"):
         read_labels(path, memory="100MB")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

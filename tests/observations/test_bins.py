@@ -37,10 +37,8 @@ def test_a_number_on_an_edge_is_in_the_upper_bin_except_the_last_edge():
     assert labels.scale.categories.to_pylist() == [10.0, 35.0, 75.0]
 
 
-def test_numbers_in_text_and_integer_centres(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label\n1,a,0\n2,a,5\n3,a,39.5\n")
-    labels = at.read_labels(path, bins=2)
+def test_numbers_in_text_and_integer_centres(read):
+    labels = read("item,annotator,label\n1,a,0\n2,a,5\n3,a,39.5\n", bins=2)
     assert labels.scale.categories.to_pylist() == [10, 30]
     assert labels.cell_category.tolist() == [0, 0, 1]
 

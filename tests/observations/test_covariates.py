@@ -88,10 +88,11 @@ def test_files_keep_the_named_columns(tmp_path, ending):
     assert labels.covariates.labels["seconds"].type == pa.float64()
 
 
-def test_text_of_a_csv_stays_text_unless_all_of_it_is_numbers(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label,when,order\na,x,1,monday,007\nb,x,2,8,8\n")
-    covariates = at.read_labels(path, covariates=["when", "order"]).covariates.labels
+def test_text_of_a_csv_stays_text_unless_all_of_it_is_numbers(read):
+    covariates = read(
+        "item,annotator,label,when,order\na,x,1,monday,007\nb,x,2,8,8\n",
+        covariates=["when", "order"],
+    ).covariates.labels
     assert covariates["when"].to_pylist() == ["monday", "8"]
     assert covariates["order"].to_pylist() == [7, 8]
 
@@ -231,12 +232,11 @@ def test_they_do_not_change_a_fit(labels):
     np.testing.assert_array_equal(with_them.reliability, without.reliability)
 
 
-def test_labels_on_disk_and_formats_refuse_them(tmp_path):
+def test_labels_on_disk_and_formats_refuse_them(tmp_path, write):
     path = tmp_path / "labels.csv"
     pl.from_arrow(TABLE).write_csv(path)
     with pytest.raises(InputError, match="labels on disk do not carry covariates"):
         at.read_labels(path, covariates=["seconds"], memory="1GB")
-    wide = tmp_path / "wide.csv"
-    wide.write_text("item,ann,bob\na,1,2\nb,2,1\n")
+    wide = write("wide.csv", "item,ann,bob\na,1,2\nb,2,1\n")
     with pytest.raises(InputError, match="covariates are columns of a long table"):
         at.read_labels(wide, covariates=["seconds"])

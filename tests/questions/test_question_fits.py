@@ -184,10 +184,10 @@ def test_one_fit_and_several_do_not_share_a_folder(tmp_path, fits):
         ),
     ],
 )
-def test_a_tampered_manifest_is_refused(tmp_path, fits, change, text):
+def test_a_tampered_manifest_is_refused(tmp_path, write, fits, change, text):
     fits.save(tmp_path)
-    path = tmp_path / "questions.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    manifest = json.loads((tmp_path / "questions.json").read_text())
+    write("questions.json", json.dumps(manifest | change))
     with pytest.raises(at.InputError, match=text):
         at.load(tmp_path)
 

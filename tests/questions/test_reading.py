@@ -151,7 +151,7 @@ def result(name, choice):
     return {"from_name": name, "to_name": "x", "type": "choices", "value": {"choices": [choice]}}
 
 
-def test_label_studio_has_one_question_per_tag(tmp_path):
+def test_label_studio_has_one_question_per_tag(write):
     tasks = [
         {
             "id": task,
@@ -163,8 +163,7 @@ def test_label_studio_has_one_question_per_tag(tmp_path):
         }
         for task in (1, 2)
     ]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
+    path = write("export.json", json.dumps(tasks))
     labels = read(path)
     assert {name: each.n_labels for name, each in labels.items()} == {"tone": 4, "topic": 4}
     assert labels["topic"].scale.names == ["art"]

@@ -170,11 +170,9 @@ EXPORTS = {
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_exports_of_several_choices_are_sets(name, tmp_path):
+def test_exports_of_several_choices_are_sets(name, read):
     make, expected = EXPORTS[name]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(make(ROWS)))
-    labels = at.read_labels(path)
+    labels = read(json.dumps(make(ROWS)), "export.json")
     assert labels.scale.has_sets
     assert labels.to_arrow()["label"].to_pylist() == expected
     assert "answers of several labels" in labels.read_as or "answer of several" in labels.read_as
@@ -217,14 +215,12 @@ def test_a_label_of_one_table_is_a_set_of_one_if_another_has_lists(tmp_path):
     assert labels.to_arrow()["label"].to_pylist() == ['["cat"]', '["cat"]', '["cat", "dog"]']
 
 
-def test_ground_truth_of_label_studio_is_known(tmp_path):
+def test_ground_truth_of_label_studio_is_known(read):
     tasks = label_studio([*ROWS, ("c", "ann", ["cat"])])
     truth = [{"type": "choices", "from_name": "q", "value": {"choices": ["owl", "cat"]}}]
     tasks[0]["annotations"].append({"completed_by": "x", "ground_truth": True, "result": truth})
     tasks[2]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "owl"]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
-    labels = at.read_labels(path)
+    labels = read(json.dumps(tasks), "export.json")
     known = labels.scale.categories[int(labels.known[0])].as_py()
     assert labels_in(known) == ["cat", "owl"]
     assert (labels.known[1:] == -1).all()

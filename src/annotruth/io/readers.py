@@ -113,8 +113,8 @@ def load_labels(
     data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
 ) -> Labels:
     """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
-    load = read_labels if is_source(data) else labels_of
-    labels = load(data, replace(read, drop=()))
+    kind = LabelKind(replace(read, drop=()))
+    labels: Labels = _read(data, kind) if is_source(data) else _made_of(data, kind)
     if gold is not None:
         with file_named_in_errors(gold):
             labels = labels.with_gold(load_table(gold, max_size=read.max_size))
