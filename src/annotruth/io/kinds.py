@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io import formats
-from annotruth.io.batches import column_names
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen
@@ -49,7 +48,7 @@ from annotruth.observations.scale import to_plain
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
 
 
-class _NoLongTableError(InputError):
+class NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
@@ -93,7 +92,7 @@ class LabelKind:
         read = self.read
         names_all_roles = set(read.columns or ()) >= set(LABEL_ROLES)
         if read.input_format is None and not names_all_roles and is_platform_export(names):
-            raise _NoLongTableError(
+            raise NoLongTableError(
                 "this is a platform's export, not a table of one row per label; to read it so, "
                 "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
                 "(`--columns item=NAME,annotator=NAME,label=NAME`)"
@@ -108,7 +107,7 @@ class LabelKind:
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
-            raise _NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
+            raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
             raise InputError(
                 "a table of one row per label has no questions: leave out question "
@@ -134,20 +133,17 @@ class LabelKind:
             notes=(note, f"question {question}"),
         )
 
-    def recognise(self, source: Source) -> ParsedLabels | None:
-        """Return the labels of the format that is named, or recognised; None for a long table."""
+    def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
+        """Return the labels of the format that is named, or recognised; None for a long table.
+
+        Not ``is_long`` is a table without the columns of a long one.
+        """
         named = self.read.input_format
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        content = source.content
-        if content.kind != "json":  # whose keys are known only once they are read
-            try:
-                self.choose(column_names(content), from_text=content.kind == "text")
-            except _NoLongTableError:
-                pass
-            else:
-                return None
+        if is_long and source.kind != "json":  # whose keys are known only once they are read
+            return None
         parsed = formats.recognise(source)
         return parsed and self._checked(parsed)
 
@@ -357,7 +353,7 @@ class PairKind:
         parsed = parse_table(kept, self.columns, from_text=from_text)
         return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
 
-    def recognise(self, source: Source) -> ParsedComparisons | None:
+    def recognise(self, source: Source, *, is_long: bool = True) -> ParsedComparisons | None:
         """Return the comparisons of an export in JSON or Python; None for a table."""
         if source.kind != "json" and source.path.suffix.lower() != ".py":
             return None
