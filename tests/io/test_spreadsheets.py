@@ -6,6 +6,7 @@ import zipfile
 from datetime import date, datetime, time
 
 import pytest
+from tests.io.conftest import zipped_content
 
 import annotruth as at
 from annotruth.io import spreadsheets
@@ -97,6 +98,14 @@ def test_gold_truth_and_exports_of_platforms(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (
+            zipped_content(b"<x/>", ("[Content_Types].xml", "word/document.xml")),
+            "a document or .xlsb",
+        ),
+        (
+            zipped_content(b"<x/>", ("mimetype", "content.xml")),
+            "an OpenDocument file: save it as .xlsx",
+        ),
         (workbook(A=[]), "the sheet 'A' is empty: check that it is the right file"),
         (workbook(A=[], B=ROWS, C=[]), "choose one of B, C with query='B' (`--query 'B'`)"),
         (workbook(A=[("x",), ("y",)]), "the header has only one column"),
@@ -115,13 +124,6 @@ def test_workbooks_at_fault(refused, content, message):
     assert message in refused(content, "labels.xlsx")
 
 
-def test_documents_and_other_spreadsheets_are_named(refused, zipped):
-    names = ("[Content_Types].xml", "word/document.xml")
-    assert "a document or .xlsb" in refused(zipped(b"<x/>", names), "labels.docx")
-    names = ("mimetype", "content.xml")
-    assert "an OpenDocument file: save it as .xlsx" in refused(zipped(b"<x/>", names), "labels.ods")
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -137,11 +139,10 @@ def test_few_cells_far_apart_are_refused_before_they_are_read(refused, monkeypat
     assert "area of cells of a sheet takes" in refused(content, "labels.xlsx")
 
 
-def test_coloured_cells_far_away_do_not_count(tmp_path):
-    path = tmp_path / "labels.xlsx"
+def test_coloured_cells_far_away_do_not_count(read):
     coloured = b'<row r="1048576"><c r="XFD1048576" s="1"/></row></sheetData>'
-    path.write_bytes(edited(workbook(A=ROWS), b"</sheetData>", coloured))
-    assert read_labels(path).n_labels == 4
+    content = edited(workbook(A=ROWS), b"</sheetData>", coloured)
+    assert read(content, "labels.xlsx").n_labels == 4
 
 
 def test_bombs_and_false_sizes(refused):
