@@ -10,7 +10,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NoReturn
@@ -37,9 +37,7 @@ from annotruth.io.decompress import (
 from annotruth.io.json_lines import read_json_lines
 from annotruth.observations.disk import format_size
 from annotruth.observations.encode import decode_table
-
-ChooseColumns = Callable[[list[str]], Iterable[str]]
-"""Picks the columns to read, given the names of all columns."""
+from annotruth.observations.frames import ChooseColumns
 
 
 def read_batches(
@@ -244,7 +242,7 @@ _PARQUET_ROWS = 1 << 20  # read at once
 
 
 def _read_delimited(
-    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, in_batches: bool
+    data: pa.Buffer, choose: ChooseColumns, *, in_batches: bool
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 

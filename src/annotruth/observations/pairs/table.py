@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,7 @@ class Comparisons(LocalObservations):
         Further columns by name, one value per comparison, such as a category; see `RANKING` and
         `BOTH_BAD`.
     disk, rows
-        Where the arrays are on disk, and then the codes in the order of the input; None in memory.
+        Where the arrays are on disk; the codes in the order of the input, on disk or not yet sorted.
     annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
         As in `annotruth.observations.LabelSummary`.
 
@@ -141,8 +141,10 @@ class Comparisons(LocalObservations):
                 )
         # Copies, as the arrays may change before they are sorted.
         types = (np.int32, np.int32, np.int32, np.int8)
-        made = _UnsortedComparisons.of_unsorted(
-            RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
+        rows = RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True)))
+        made = cls.__new__(cls)
+        made.__dict__.update(
+            rows=rows,
             items=pa.array(items),
             annotators=pa.array(annotators),
             covariates={},
@@ -155,6 +157,19 @@ class Comparisons(LocalObservations):
         return replace(
             made, covariates={name: values[made.row] for name, values in covariates.items()}
         )
+
+    if not TYPE_CHECKING:  # there are no other attributes than those above
+
+        def __getattr__(self, name: str) -> Any:
+            """Sort the comparisons by annotator where that order is first needed.
+
+            Sorting many takes longer than fitting a model for which annotators are alike.
+            """
+            rows = self.__dict__.get("rows")
+            if name not in SortedCodes._fields or rows is None:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            self.__dict__.update(sort_codes(rows, self.n_annotators)._asdict(), rows=None)
+            return self.__dict__[name]
 
     @property
     def n_comparisons(self) -> int:
@@ -338,37 +353,6 @@ class Comparisons(LocalObservations):
         bounds = np.searchsorted(self.annotator_ptr, goals)
         bounds[0], bounds[-1] = 0, self.n_annotators
         return bounds
-
-
-class _UnsortedComparisons(Comparisons):
-    """Comparisons that are sorted by annotator when that order is first needed.
-
-    Sorting many comparisons takes longer than fitting a model for which annotators are alike.
-    """
-
-    unsorted: RowVotes | None = None
-
-    @classmethod
-    def of_unsorted(cls, unsorted: RowVotes, **fields: Any) -> Comparisons:
-        """Return comparisons with these fields but for the sorted ones."""
-        made = cls.__new__(cls)
-        made.__dict__.update(fields, unsorted=unsorted)
-        return made
-
-    @property
-    def votes(self) -> UnsortedVotes:
-        """The comparisons in the order of the input, if they have not been sorted yet."""
-        if self.unsorted is None:
-            return super().votes
-        left, right, _, outcome, _ = self.unsorted
-        return UnsortedVotes(self.n_items, left, right, outcome)
-
-    def __getattr__(self, name: str) -> Any:
-        """Sort the comparisons where a sorted field is not there yet."""
-        if name not in SortedCodes._fields or self.unsorted is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        self.__dict__.update(sort_codes(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
-        return self.__dict__[name]
 
 
 def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
