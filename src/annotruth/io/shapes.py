@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import narwhals as nw
@@ -21,8 +20,8 @@ from narwhals.exceptions import DuplicateError
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.observations.frames import (
-    KNOWN_NAMES,
     LABEL_ROLES,
+    NAMES_OF,
     default_frame,
     distributed_library,
     find_columns,
@@ -33,9 +32,7 @@ from annotruth.observations.frames import (
 from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.scale import to_plain
 
-_ITEM_NAMES = {*chain(*KNOWN_NAMES["item"]), "id", "index"}
-_ANNOTATOR_NAMES = {*chain(*KNOWN_NAMES["annotator"])}
-_LABEL_NAMES = {*chain(*KNOWN_NAMES["label"])}
+_ITEM_NAMES = NAMES_OF["item"] | {"id", "index"}
 _NUMBERED = re.compile(r"\w*?[ _.-]?\d+")
 _MAX_ROWS = 1000  # of a wide frame to look at
 
@@ -143,7 +140,7 @@ def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
         )
     first, second = (str(name).strip().lower() for name in index.names)
     item, annotator = (index.get_level_values(level).tolist() for level in (0, 1))
-    if first in _ANNOTATOR_NAMES or second in _ITEM_NAMES:
+    if first in NAMES_OF["annotator"] or second in _ITEM_NAMES:
         item, annotator = annotator, item
     rows = list(zip(item, annotator, series.tolist(), strict=True))
     return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
@@ -152,7 +149,7 @@ def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
 def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> ParsedLabels | None:
     """Return the labels of a wide frame, one row per item and one column per annotator."""
     spelling = {name: str(name).strip().lower() for name in frame.columns}
-    known = set(spelling.values()) & (_ANNOTATOR_NAMES | _LABEL_NAMES)
+    known = set(spelling.values()) & (NAMES_OF["annotator"] | NAMES_OF["label"])
     of_items = [name for name, text in spelling.items() if text in _ITEM_NAMES]
     annotators = [name for name in frame.columns if name not in of_items]
     if read.columns or known or len(of_items) > 1 or len(annotators) < 2:
