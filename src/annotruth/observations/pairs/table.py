@@ -334,9 +334,6 @@ class Comparisons(LocalObservations):
             f"{counted(self.n_annotators, 'annotator')}"
         )
 
-    def __repr__(self) -> str:
-        return f"Comparisons({self.describe()})"
-
     # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
 
     def length(self, per: str) -> int:
