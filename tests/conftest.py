@@ -110,8 +110,8 @@ def write(tmp_path):
 def read(write):
     """Write a file of labels, and read them."""
 
-    def read(content, name="labels.csv", **options):
-        return read_labels(write(name, content), **options)
+    def read(text, name="labels.csv", **options):
+        return read_labels(write(name, text), **options)
 
     return read
 
