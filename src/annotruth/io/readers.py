@@ -135,14 +135,14 @@ def _made_of(data: Any, kind: Kind) -> Any:
     kind.check_options()
     kind.read.refuse_options_of_files()
     table: Any = kind.table
-    if isinstance(data, table):
-        if kind.read.changed().keys() - kind.kept_options:
-            raise InputError(
-                f"these are {kind.table.__name__} already: give their options where they are made"
-            )
-        return leave_out(data, kind.read)
-    parsed, frame = kind.parse_data(data)
-    return _build({None: [parsed]}, kind, frame=frame)
+    if not isinstance(data, table):
+        parsed, frame = kind.parse_data(data)
+        data = _build({None: [parsed]}, kind, frame=frame)
+    elif kind.read.changed().keys() - kind.kept_options:
+        raise InputError(
+            f"these are {kind.table.__name__} already: give their options where they are made"
+        )
+    return leave_out(data, kind.read) if kind.read.drops_annotators else data
 
 
 def _read(source: LabelFile | Sequence[LabelFile], kind: Kind) -> Any:
@@ -150,11 +150,13 @@ def _read(source: LabelFile | Sequence[LabelFile], kind: Kind) -> Any:
     refuse_other_than_paths(source, kind.function)
     kind.check_options()
     if kind.read.memory is None:
-        return combine(_parse_files(source, kind), kind)
-    files = find_files(source)
-    disk = Disk(parse_size(kind.read.memory))
-    with disk.stopped_on_failure():
-        return _build(_parse_in_batches(files, kind, disk), kind, disk)
+        made = combine(_parse_files(source, kind), kind)
+    else:
+        files = find_files(source)
+        disk = Disk(parse_size(kind.read.memory))
+        with disk.stopped_on_failure():
+            made = _build(_parse_in_batches(files, kind, disk), kind, disk)
+    return leave_out(made, kind.read) if kind.read.drops_annotators else made
 
 
 def combine(parts: Mapping[LabelFile, Any], kind: Kind) -> Any:
@@ -176,8 +178,7 @@ def _build(
                 builder.add(batch)
             builder.end_source()
     with nullcontext() if frame else file_errors_reported(list(parts)):
-        made = builder.finish(frame=frame)
-    return leave_out(made, kind.read) if kind.read.drops_annotators else made
+        return builder.finish(frame=frame)
 
 
 def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[LabelFile, Any]:
