@@ -7,7 +7,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError
-from annotruth.serve.hooks.potato import Potato
+from annotruth.serve.hooks.text_tools import Potato
 
 SENTIMENT = HookProject("labels", {"question": "sentiment"})
 SECRET = "potato-secret"

@@ -115,10 +115,10 @@ def write_back(
             elif _is_near(before[0], prediction) and _value(before[0]) == _value(prediction):
                 n_unchanged += 1
             else:
-                client.change_prediction(before[0]["id"], prediction)
+                client.patch(f"/api/predictions/{before[0]['id']}/", prediction)
                 n_changed += 1
             for repeated in before[1:]:  # of an attempt whose answer was lost
-                client.delete_prediction(repeated["id"])
+                client.delete(f"/api/predictions/{repeated['id']}/")
     starts = range(0, len(new), _AT_ONCE)
     n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
     if not settings.get("model_version") and n_added + n_changed + n_unchanged:
