@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.text_tools import Argilla
 from annotruth.serve.hooks.message import HookMessage, HookProject, SignatureError, new_secret, sign
+from annotruth.serve.hooks.text_tools import Argilla
 
 LABELS = HookProject("labels", {})
 

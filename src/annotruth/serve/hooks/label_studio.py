@@ -124,7 +124,6 @@ class LabelStudioProject(PlatformClient):
                 return
             page += 1
 
-
     def project(self) -> dict[str, Any]:
         """Return the settings of the project."""
         content = self.get(f"/api/projects/{self.number}/")
@@ -138,7 +137,6 @@ class LabelStudioProject(PlatformClient):
         content = self.post(path, list(predictions))
         created = content.get("created") if isinstance(content, dict) else None
         return created if isinstance(created, int) else len(predictions)
-
 
 
 class _Answer(NamedTuple):
@@ -234,7 +232,6 @@ def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
                 "settings of the webhook"
             )
         yield task, annotation
-
 
 
 def _several(value: Any, what: str) -> Iterable[dict[str, Any]]:

@@ -118,9 +118,7 @@ class _NewEvent(_Sent):
     """What labels and comparisons have in common; ids are text or whole numbers."""
 
     annotator: Id | None = Field(None, description="Who labelled or compared; always given.")
-    event_id: Id | None = Field(
-        None, description="Makes sending again safe; a new one by default."
-    )
+    event_id: Id | None = Field(None, description="Makes sending again safe; a new one by default.")
     annotation: Id | None = Field(
         None,
         description="What later events edit or delete; by default that of item and annotator, and of a "
