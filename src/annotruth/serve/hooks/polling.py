@@ -112,7 +112,7 @@ def write_back(
         for task, before in tasks.get(name, ()):
             if not before:
                 new.append({"task": task, **prediction})
-            elif _is_near(before[0], prediction) and _value(before[0]) == _value(prediction):
+            elif _is_near(before[0], prediction):
                 n_unchanged += 1
             else:
                 client.patch(f"/api/predictions/{before[0]['id']}/", prediction)
@@ -162,11 +162,11 @@ def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
 
 
 def _is_near(before: Fields, prediction: Fields) -> bool:
-    """Return whether a prediction has nearly the score that it had before."""
+    """Return whether a prediction is the one before, with nearly the same score."""
     old, new = before.get("score"), prediction["score"]
-    if isinstance(old, int | float) and isinstance(new, int | float):
-        return abs(old - new) < _SCORE_STEP
-    return old is new
+    is_number = isinstance(old, int | float) and isinstance(new, int | float)
+    is_same = abs(old - new) < _SCORE_STEP if is_number else old is new
+    return is_same and _value(before) == _value(prediction)
 
 
 def _value(prediction: Fields) -> Any:
