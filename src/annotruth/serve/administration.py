@@ -79,11 +79,6 @@ def find_token(connection: Connection, text: str, now: datetime) -> Token | None
     return get_token(connection, token_id, now) if is_right and known is not None else None
 
 
-def token_id_of(text: str) -> str:
-    """Return the id in the text of a token."""
-    return text.split("_", 2)[1]
-
-
 def get_token(connection: Connection, token_id: str, now: datetime) -> Token | None:
     """Return the valid token of an id, for somebody who has shown its secret before."""
     found = find_one(connection, Token, id=token_id)
