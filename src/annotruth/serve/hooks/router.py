@@ -12,10 +12,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Request
 from prometheus_client import Counter
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject, SignatureError
@@ -136,8 +137,10 @@ class HookReceiver:
         if is_recent and error == last_error and not needs_poll:
             return
         self._contacts[sender.id] = now, error
-        said = {"error": error, "cursor": {REQUESTED: now.isoformat()} if needs_poll else {}}
-        await self._write(lambda connection: keep_contact(connection, sender.id, now, **said))
+        cursor = {REQUESTED: now.isoformat()} if needs_poll else {}
+        await self._write(
+            lambda connection: keep_contact(connection, sender.id, now, error=error, cursor=cursor)
+        )
 
     async def _write(self, write: Callable[[Connection], None]) -> None:
         def run() -> None:
