@@ -59,7 +59,7 @@ def test_older_servers_send_the_id_of_what_was_deleted(argilla):
     assert argilla("response_deleted_id_only") == argilla("response_deleted")
 
 
-def test_an_item_without_an_id_of_its_own_has_that_of_the_record(argilla, payload):
+def test_an_item_may_have_no_id_of_its_own(argilla, payload):
     def change(content):
         content["data"]["record"]["external_id"] = None
         content["data"]["values"]["sentiment"]["value"] = ["b", "a"]

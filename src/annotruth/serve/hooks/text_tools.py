@@ -89,24 +89,24 @@ class Potato(Platform):
         item = text_of(data.get("instance_id"), "instance_id")
         user = text_of(data.get("user_id"), "user_id")
         submitted = time_of(payload.get("timestamp"))
-        answers = _answers(object_of(data.get("annotations"), "annotations"), project.question)
-        label = _label_among(answers, project)
+        responses = _responses(object_of(data.get("annotations"), "annotations"), project.question)
+        label = _label_among(responses, project)
         id_ = event_id(item, user, submitted, label)
         event = LabelEvent(item, user, label, id_, submitted=submitted, deleted=not label)
         return HookEvents([event])
 
 
-def _label_among(answers: Fields, project: HookProject) -> str:
-    """Return the label among the answers by question, an empty text for none."""
-    if not answers:
+def _label_among(responses: Fields, project: HookProject) -> str:
+    """Return the label among the responses by question, an empty text for none."""
+    if not responses:
         return ""
-    question = project.question or chosen(answers, None, "question")
-    label = category_of(answers.get(question))
+    question = project.question or chosen(responses, None, "question")
+    label = category_of(responses.get(question))
     return "" if label is None else text_of(label, "label")
 
 
-def _answers(annotations: Fields, wanted: str | None) -> dict[str, list[Any]]:
-    """Return the answers of an annotation in Potato by question.
+def _responses(annotations: Fields, wanted: str | None) -> dict[str, list[Any]]:
+    """Return the responses of an annotation in Potato by question.
 
     ``annotations`` has an entry per option that was ticked, ``question:::option`` or
     ``question:option``, and once more the question alone, with the value of its last option.
