@@ -259,7 +259,7 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
     ],
 )
 def test_mistakes_are_one_line(serve, words, message, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.store.database._SECONDS_TO_CONNECT", 0.1)
+    monkeypatch.setitem(Database.open.__kwdefaults__, "wait", 0.1)
     code, out, err = serve(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
