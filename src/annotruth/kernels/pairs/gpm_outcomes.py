@@ -23,7 +23,7 @@ from annotruth.kernels.compiled import compiled
 MAX_LOG_ODDS = 60.0
 """Differences are cut off there."""
 
-_NODES = (5, 9, 23)
+_NODES = (5, 9, 15, 23)
 _EQUIDISTANT = 89
 _RANGE = 4.4  # standard deviations
 
@@ -38,7 +38,7 @@ class Quadrature(NamedTuple):
 
 
 def make_quadrature() -> Quadrature:
-    """Return the rules: the mean alone, Gauss-Hermite with 5, 9 and 23 nodes, equidistant nodes."""
+    """Return the rules: the mean alone, Gauss-Hermite with 5, 9, 15 and 23 nodes, equidistant nodes."""
     rules = [(np.zeros(1), np.ones(1))]
     rules += [np.polynomial.hermite_e.hermegauss(n) for n in _NODES]
     equidistant = np.linspace(-_RANGE, _RANGE, _EQUIDISTANT)
@@ -48,7 +48,7 @@ def make_quadrature() -> Quadrature:
         np.concatenate([node for node, _ in rules]),
         np.concatenate([weight / weight.sum() for _, weight in rules]),
         np.append(0, np.cumsum(sizes)).astype(np.int64),
-        np.array([0.07, 0.5, 1.5, 5.0, np.inf]),
+        np.array([0.07, 0.5, 1.5, 3.0, 5.0, np.inf]),
     )
 
 
