@@ -285,7 +285,7 @@ class Labels(LabelArrays):
         """
         rows = np.argsort(np.argsort(order.annotator)[self.annotator], kind="stable")
         made = self._recoded(rows, order)
-        return ReorderedLabels(made, np.argsort(rows[made.row]))
+        return ReorderedLabels(made, np.argsort(rows[made.row]), order)
 
 
 def _put_first(codes: Codes, n: int) -> Codes:
@@ -300,6 +300,7 @@ class ReorderedLabels(NamedTuple):
 
     labels: Labels
     position: Codes
+    order: CanonicalOrder
 
 
 class ItemSubset(NamedTuple):

@@ -9,8 +9,8 @@ import hashlib
 import json
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -234,25 +234,24 @@ def fit_current(
     cannot be continued: it is of another scale or, for some models, of other items. Labels that
     cannot be used are left out, and a note counts them.
     """
-    with _warnings_ignored():
+    with warnings.catch_warnings():  # meant for readers of files; the fit says whether it converged
+        warnings.simplefilter("ignore", AnnotruthWarning)
         made = None if before is None else _update(current, settings, before)
         if made is None:
-            current.put_in_order()
-            data, seq, notes = (
-                _comparisons(current) if current.are_pairs else _labels(current, settings)
-            )
-            made = CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
+            made = _fit_from_scratch(current, settings)
     if made.fit.kind == "labels":
         return made._replace(notes=(*made.notes, *_note_on_sets(made.fit.data)))
     return made
 
 
-def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
-    if data.kind == "labels":
-        return replace(fit(data, model), earlier_fits=None)
-    if model == AUTO:
-        return rank(data, n_groups=AUTO)
-    return rank(data, model)
+def _fit_from_scratch(current: CurrentLabels, settings: FitSettings) -> CurrentFit:
+    current.put_in_order()
+    if current.are_pairs:
+        data, seq, notes = _comparisons(current)
+        options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
+        return CurrentFit(rank(data, **options), True, seq, notes)
+    data, seq, notes = _labels(current, settings)
+    return CurrentFit(replace(fit(data, settings.model), earlier_fits=None), True, seq, notes)
 
 
 def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> CurrentFit | None:
@@ -265,21 +264,11 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         estimator.fit(comparisons, warm_start=before)
         return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
     usable = _labels_on_scale_of(current, settings, before)
-    if usable is None:
-        return None
-    try:
-        after = fit_again(before, usable.data)
-    except InputError:  # not with this model, or not with these labels
-        return None
-    return CurrentFit(replace(after, fitted_at=now()), False, usable.seq, usable.notes)
-
-
-@contextmanager
-def _warnings_ignored() -> Iterator[None]:
-    """Ignore warnings, which are meant for readers of files; the fit says whether it converged."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AnnotruthWarning)
-        yield
+    with suppress(InputError):  # not with this model, or not with these labels
+        if usable is not None:
+            after = replace(fit_again(before, usable.data), fitted_at=now())
+            return CurrentFit(after, False, usable.seq, usable.notes)
+    return None
 
 
 def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:
