@@ -6,9 +6,9 @@ arrays of items and labels change within the range of items only.
 
 import numpy as np
 import pytest
-from tests.kernels.twins import assert_same
+from tests.kernels.twins import Kernels, argument_names, assert_same
 
-from annotruth.engines.memory import argument_names, call_kernel, find_kernel
+from annotruth.kernels import find_kernel
 from annotruth.kernels.shared import (
     AGREEMENT_BINS,
     AGREEMENT_MOMENTS,
@@ -42,7 +42,7 @@ def not_zero(values):
 
 def gpm(rng, labels):
     theta = np.zeros(labels.n_cells)
-    find_kernel("annotruth.kernels", "gpm.start")(labels.block(), 0, ITEMS, theta)
+    Kernels("gpm").start(labels.block(), 0, ITEMS, theta)
     return {
         "theta": theta * rng.uniform(0.5, 1.0, len(theta)),
         "p_serious": np.zeros(labels.n_labels),
@@ -64,7 +64,7 @@ def dawid_skene(rng, labels):
     confusion[:, :, 2] = 1.0 / n  # so that no item is impossible
     rows = np.zeros(labels.n_labels)
     sums = np.zeros((n, S, n)), np.zeros(n)
-    find_kernel("annotruth.kernels", "dawid_skene.start")(labels.block(), 0, ITEMS, rows, *sums)
+    Kernels("dawid_skene").start(labels.block(), 0, ITEMS, rows, *sums)
     # Other things than truths may be known about items, too: here two.
     other = np.vstack([np.linspace(0.5, 2.0, n), np.linspace(3.0, 0.1, n)])
     labels.known[1::7] = [n, n + 1] * 3
@@ -390,13 +390,12 @@ def test_kernels_equal_their_twins(make_labels, kernel, more, lo, hi):
     family = kernel.partition(".")[0]
     arrays = {**(FAMILIES.get(family) or globals()[family])(rng, labels), **more}
     arrays = {name: not_zero(np.asarray(values)) for name, values in arrays.items()}
-    compiled = find_kernel("annotruth.kernels", kernel)
-    names = argument_names(compiled)[3:]
+    names = argument_names(kernel)[3:]
     results = []
-    for function in (compiled, find_kernel("annotruth.kernels.reference", kernel)):
+    for reference in (False, True):
         given = {name: np.copy(arrays[name]) for name in names}
         given = {name: value if value.ndim else value.item() for name, value in given.items()}
-        call_kernel(function, (labels.block(), lo, hi), given)
+        find_kernel(kernel, reference=reference)(labels.block(), lo, hi, **given)
         results.append(
             [value.view(np.uint64) if n == "rows" else value for n, value in given.items()]
         )

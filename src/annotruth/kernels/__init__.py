@@ -1,1 +1,64 @@
-"""Compiled passes over the labels, arrays in and arrays out, and their NumPy twins."""
+"""Passes over the labels, arrays in and arrays out: compiled ones in C++, and their NumPy twins.
+
+``native/`` has the sources, one file per family of models, compiled when the package is built into the
+module ``_native``; `annotruth.kernels.reference` has a twin of each of its functions, by which it is
+tested. `find_kernel` returns one or the other, with the same arguments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
+
+Kernel: TypeAlias = Callable[..., None]
+"""A function of what it is to process, such as a block and items ``lo, hi``, and of arrays by name."""
+
+
+@cache
+def find_kernel(name: str, *, reference: bool = False) -> Kernel:
+    """Return the kernel ``family.function``, compiled unless its NumPy twin is asked for.
+
+    Where the compiled kernels could not be built, the twin takes the place of each.
+    """
+    native = None if reference else _load_native()
+    if native is not None:
+        found: Any = native
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    family, function = name.rsplit(".", 1)
+    package = "annotruth.kernels" if native is not None else "annotruth.kernels.reference"
+    kernel: Kernel = getattr(importlib.import_module(f"{package}.{family}"), function)
+    return _called_by_name(kernel)
+
+
+def _called_by_name(kernel: Kernel) -> Kernel:
+    names = list(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
+
+    def call(*place: Any, **arrays: Any) -> None:
+        if names[-1] == "a":
+            kernel(*place, SimpleNamespace(**arrays))
+        else:
+            kernel(*place, *(arrays[name] for name in names[len(place) :]))
+
+    return call
+
+
+@cache
+def _load_native() -> ModuleType | None:
+    try:
+        return importlib.import_module("annotruth.kernels._native")
+    except ImportError:
+        warnings.warn(
+            "annotruth was installed without its compiled kernels and computes slowly, with NumPy: "
+            "install a C++ compiler, then `pip install --force-reinstall --no-deps annotruth`",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
