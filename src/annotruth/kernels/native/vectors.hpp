@@ -24,17 +24,37 @@ ALWAYS_INLINE void fill(T* out, int64_t begin, int64_t end, T value) {
     for (int64_t j = begin + SIMD8; j < end; ++j) out[j] = value;
 }
 
+// Row n has n places of ones, in all their bits.
+struct Masks {
+    alignas(64) int64_t rows[SIMD8 + 1][SIMD8];
+    constexpr Masks() : rows() {
+        for (int64_t n = 0; n <= SIMD8; ++n)
+            for (int64_t k = 0; k < SIMD8; ++k) rows[n][k] = k < n ? -1 : 0;
+    }
+};
+inline constexpr Masks MASKS;
+
+ALWAYS_INLINE double masked(double value, int64_t mask) {
+    return std::bit_cast<double>(std::bit_cast<int64_t>(value) & mask);
+}
+
+// The sum of the first n of eight places, of all if n is larger.
+ALWAYS_INLINE double sum_of_eight(const double* values, int64_t n) {
+    const int64_t* mask = MASKS.rows[n < SIMD8 ? n : SIMD8];
+    double four[4], two[2];
+#pragma omp simd
+    for (int64_t k = 0; k < 4; ++k)
+        four[k] = masked(values[k], mask[k]) + masked(values[k + 4], mask[k + 4]);
+#pragma omp simd
+    for (int64_t k = 0; k < 2; ++k) two[k] = four[k] + four[k + 2];
+    return two[0] + two[1];
+}
+
 // The sum of `values[begin:end]`; there must be eight places after `begin`.
 ALWAYS_INLINE double sum_of(const double* values, int64_t begin, int64_t end) {
-    double total = 0.0;
-    do {
-        const int64_t n = end - begin;
-        double part = 0.0;
-#pragma omp simd reduction(+ : part)
-        for (int64_t k = 0; k < SIMD8; ++k) part += k < n ? values[begin + k] : 0.0;
-        total += part;
-        begin += SIMD8;
-    } while (begin < end);
+    double total = sum_of_eight(values + begin, end - begin);
+    for (begin += SIMD8; begin < end; begin += SIMD8)
+        total += sum_of_eight(values + begin, end - begin);
     return total;
 }
 
@@ -43,15 +63,24 @@ template <class T>
 ALWAYS_INLINE void repeat_by_cell(const int64_t* ptr, int64_t first, int64_t last, const T* values,
                                   T* out) {
     const int64_t base = ptr[first];
-    for (int64_t c = first; c < last; ++c) fill(out, ptr[c] - base, ptr[c + 1] - base, values[c]);
+    int64_t begin = 0;
+    for (int64_t c = first; c < last; ++c) {
+        const int64_t end = ptr[c + 1] - base;
+        fill(out, begin, end, values[c]);
+        begin = end;
+    }
 }
 
 // Add up the values of the labels of each of the cells; both arrays begin with the first cell.
 ALWAYS_INLINE void sum_by_cell(const int64_t* ptr, int64_t first, int64_t last,
                                const double* values, double* out) {
     const int64_t base = ptr[first];
-    for (int64_t c = first; c < last; ++c)
-        out[c - first] = sum_of(values, ptr[c] - base, ptr[c + 1] - base);
+    int64_t begin = 0;
+    for (int64_t c = first; c < last; ++c) {
+        const int64_t end = ptr[c + 1] - base;
+        out[c - first] = sum_of(values, begin, end);
+        begin = end;
+    }
 }
 
 // log x to 1e-15, without a branch or a call, so that a loop of it becomes vectors.
