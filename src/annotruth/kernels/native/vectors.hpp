@@ -103,6 +103,25 @@ ALWAYS_INLINE double fast_log(double x) {
     return static_cast<double>(e) * LOG_2 + (2.0 * s + s * tail);
 }
 
+// exp x to 1e-15 for x of at most 0, without a branch or a call; 0 if x is below -708.
+//
+// With x = n log 2 + r and |r| at most log(2) / 2 (HIGH + LOW is log 2), it is 2^n times the series of exp r, of which the
+// terms after r^12 are below 2e-16.
+ALWAYS_INLINE double fast_exp(double x) {
+    constexpr double TO_INTEGER = 0x1.8p52;  // adding it rounds
+    constexpr double HIGH = 6.93147180369123816490e-01, LOW = 1.90821492927058770002e-10;
+    const double rounded = x * (1.0 / LOG_2) + TO_INTEGER, n = rounded - TO_INTEGER;
+    const double r = (x - n * HIGH) - n * LOW;
+    double sum = 1.0 / 39916800 + r * (1.0 / 479001600);
+    sum = 1.0 / 362880 + r * (1.0 / 3628800 + r * sum);
+    sum = 1.0 / 5040 + r * (1.0 / 40320 + r * sum);
+    sum = 1.0 / 120 + r * (1.0 / 720 + r * sum);
+    sum = 1.0 / 6 + r * (1.0 / 24 + r * sum);
+    sum = 1.0 + r * (1.0 + r * (0.5 + r * sum));
+    const uint64_t scaled = std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(rounded) << 52);
+    return x < -708.0 ? 0.0 : std::bit_cast<double>(scaled);
+}
+
 // The log of a product of many numbers, normal and above 0: a number is m 2^x with m in [1, 2), and
 // the m are multiplied and the x added up, so that one log serves them all.
 struct LogProduct {
