@@ -6,7 +6,9 @@
 
 #include <nanobind/nanobind.h>
 
-#define FAMILIES(of) of(gpm) of(held_out) of(people) of(squarem)
+#define FAMILIES(of)                                                                       \
+    of(bwa) of(dawid_skene) of(gpm) of(held_out) of(item_states) of(people) of(robust_gpm) \
+        of(squarem)
 #define PAIRS_FAMILIES(of)
 #define SETS_FAMILIES(of)
 
