@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Kernels, Twins
 
-from annotruth.kernels import ids
-from annotruth.kernels.reference import ids as reference
+ids, reference = Kernels("ids"), Twins("ids")
+EMPTY = np.uint64(2**64 - 1)
 
 
 def join(texts):
@@ -14,7 +15,7 @@ def join(texts):
 
 
 def table(n_slots=256):
-    slots = np.full(n_slots, ids.EMPTY, dtype=np.uint64)
+    slots = np.full(n_slots, EMPTY, dtype=np.uint64)
     return slots, np.zeros(200, dtype=np.int64), np.zeros(2000, dtype=np.uint8)
 
 
@@ -45,7 +46,7 @@ def test_rehashing_keeps_all_ids(batches):
     slots, ends, text = table(128)
     codes = np.empty(90, dtype=np.int32)
     n = ids.find_or_add(*join(batches[3]), slots, ends, text, 0, codes)
-    more = np.full((2, 512), ids.EMPTY, dtype=np.uint64)
+    more = np.full((2, 512), EMPTY, dtype=np.uint64)
     ids.rehash(slots, more[0])
     reference.rehash(slots, more[1])
     np.testing.assert_array_equal(*more)
@@ -57,10 +58,10 @@ def test_rehashing_keeps_all_ids(batches):
 def test_ids_with_the_same_hash_get_codes_of_their_own():
     n = 200_000
     ends, text = join([b"%d" % number for number in range(n)])
-    slots = np.full(1 << 19, ids.EMPTY, dtype=np.uint64)
+    slots = np.full(1 << 19, EMPTY, dtype=np.uint64)
     codes = np.empty(n, dtype=np.int32)
     known = np.zeros(n + 1, dtype=np.int64), np.zeros_like(text)
     assert ids.find_or_add(ends, text, slots, *known, 0, codes) == n
     np.testing.assert_array_equal(codes, np.arange(n))
-    hashes = slots[slots != ids.EMPTY] >> np.uint64(32)
+    hashes = slots[slots != EMPTY] >> np.uint64(32)
     assert len(np.unique(hashes)) < n  # or the test could not fail

@@ -38,7 +38,7 @@ class Kernels:
         names = argument_names(name)
         n_place = names.index("hi") + 1 if "hi" in names else 0
         arrays = dict(zip(names[n_place:], values[n_place:], strict=True))
-        find_kernel(name, reference=self._reference)(*values[:n_place], **arrays)
+        return find_kernel(name, reference=self._reference)(*values[:n_place], **arrays)
 
 
 Twins = partial(Kernels, reference=True)

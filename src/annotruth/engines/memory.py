@@ -105,6 +105,7 @@ class MemorySession:
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         one.ordered(inputs)  # checks their names
+        inputs = {name: _contiguous(value) for name, value in inputs.items()}
         kernel = self._find_kernel(one.kernel)
         arrays = {**one.named_state(self._state), **inputs}
         layout = _SumLayout(one)
@@ -298,3 +299,7 @@ class _OrderedTotal:
                 self._next += 1
                 added.append(sums)
         return added
+
+
+def _contiguous(value: Any) -> Any:
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value

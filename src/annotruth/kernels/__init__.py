@@ -15,7 +15,7 @@ from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
-Kernel: TypeAlias = Callable[..., None]
+Kernel: TypeAlias = Callable[..., Any]
 """A function of what it is to process, such as a block and items ``lo, hi``, and of arrays by name."""
 
 
@@ -41,11 +41,10 @@ def find_kernel(name: str, *, reference: bool = False) -> Kernel:
 def _called_by_name(kernel: Kernel) -> Kernel:
     names = list(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
 
-    def call(*place: Any, **arrays: Any) -> None:
+    def call(*place: Any, **arrays: Any) -> Any:
         if names[-1] == "a":
-            kernel(*place, SimpleNamespace(**arrays))
-        else:
-            kernel(*place, *(arrays[name] for name in names[len(place) :]))
+            return kernel(*place, SimpleNamespace(**arrays))
+        return kernel(*place, *(arrays[name] for name in names[len(place) :]))
 
     return call
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, slices
 from annotruth.observations import layout
 from annotruth.observations.frames import as_arrow, as_numpy
@@ -181,7 +182,7 @@ def _recode(column: pa.ChunkedArray) -> EncodedColumn:
 def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> EncodedColumn:
     """Leave out values that do not occur, and order the rest by first appearance, in place."""
     number = np.full(len(values), -1, dtype=np.int32)
-    n = layout.kernels_for(len(codes)).renumber(codes, number)
+    n = find_kernel("layout.renumber")(codes, number)
     if (number == np.arange(len(values))).all():
         return EncodedColumn(codes, values)
     present = np.flatnonzero(number >= 0)
@@ -290,15 +291,12 @@ class IdTable:
 
     def add(self, values: pa.Array) -> NDArray[np.int32]:
         """Return the code of each value, none of them null; new values get the next codes."""
-        from annotruth.kernels import ids as kernels
-
         self._type = self._type or values.type
         ends, text = _bytes_of(values)
         self._reserve(len(values), len(text))
         codes = np.empty(len(values), dtype=np.int32)
-        self._n = kernels.find_or_add(
-            ends, text, self._slots, self._ends, self._text, self._n, codes
-        )
+        find_or_add = find_kernel("ids.find_or_add")
+        self._n = find_or_add(ends, text, self._slots, self._ends, self._text, self._n, codes)
         return codes
 
     def values(self) -> pa.Array:
@@ -322,10 +320,8 @@ class IdTable:
         self._text = _extended(self._text, size)
         self._ends = _extended(self._ends, n + 1)
         if 2 * n > len(self._slots):
-            from annotruth.kernels import ids as kernels
-
             more = _empty_slots(1 << ((4 * n - 1).bit_length() - 1))
-            kernels.rehash(self._slots, more)
+            find_kernel("ids.rehash")(self._slots, more)
             self._slots = more
 
 

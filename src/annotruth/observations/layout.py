@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, mix_bits
 
 if TYPE_CHECKING:
@@ -88,9 +89,12 @@ def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:
     n = len(codes.item)
     annotator = np.empty(n, dtype=np.int32)
     row, key = _empty_below(n, n), _empty_below(n, n_items * n_categories)
-    item_ptr, cell_category, cell_ptr = kernels_for(n).sort_labels(
-        *columns, n_items, n_categories, annotator, row, key
-    )
+    size = n_items, n_categories
+    n_cells = find_kernel("layout.sort_labels")(*columns, *size, annotator, row, key)
+    item_ptr = np.empty(n_items + 1, dtype=np.int64)
+    cell_category = np.empty(n_cells, dtype=np.int32)
+    cell_ptr = np.empty(n_cells + 1, dtype=np.int64)
+    find_kernel("layout.find_cells")(key, n_categories, item_ptr, cell_category, cell_ptr)
     return Layout(item_ptr, cell_category, cell_ptr, annotator, row)
 
 
@@ -105,8 +109,8 @@ def arrange_with_policy(
     none = np.empty(0, dtype=np.int64)
     layout = arrange(codes, size.n_items, size.n_categories)
     cells = (layout.item_ptr, layout.cell_ptr, layout.annotator)
-    kernels = kernels_for(len(layout.row))
-    if duplicates == "keep" or not kernels.has_duplicates(*cells, size.n_annotators):
+    has_duplicates = find_kernel("layout.has_duplicates")
+    if duplicates == "keep" or not has_duplicates(*cells, size.n_annotators):
         return ArrangedRows(layout, none, none)
     repeats = find_repeats(codes, size.n_annotators)
     is_last = duplicates == "last"
@@ -167,7 +171,7 @@ def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:
 def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     """Return one value per label, given in the order of the layout, in row order."""
     in_order = np.empty_like(values)
-    kernels_for(len(row)).restore_order(values, row, in_order)
+    in_order[row] = values
     return in_order
 
 

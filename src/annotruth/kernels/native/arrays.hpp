@@ -1,23 +1,21 @@
 // What all kernels are written with: arrays, blocks, and how functions become kernels in Python.
 //
-// A kernel is a function of arrays and numbers that returns nothing and writes into some of the
-// arrays. It knows nothing of Python and runs without the interpreter lock. To add a family `glad`:
+// A kernel is a function of arrays and numbers that writes into some of the arrays, and returns
+// nothing or a number. It knows nothing of Python and runs without the interpreter lock. To add a
+// family `glad`:
 //
 // - `glad.cpp` has, in the namespace `annotruth::glad`, the equations as a comment and one function
-// per
-//   kernel, called as `kernel(block, lo, hi, ...)` for the items `lo:hi`;
-// - its last function, `void bind_glad(nb::module_& m)`, calls `kernel(m, "step", step, {names})`,
-// which
-//   makes the function `annotruth.kernels._native.glad.step`. All its arguments are passed by name,
-//   and the names are those of the NumPy twin and of the pass;
+//   per kernel, called as `kernel(block, lo, hi, ...)` for the items `lo:hi`;
+// - its last function, `bind_glad`, calls `kernel(m, "step", step, names...)`, which makes the
+//   function `annotruth.kernels._native.glad.step`. Its arguments are passed by name, and the names
+//   are those of the NumPy twin and of the pass;
 // - `families.hpp` lists the family.
 //
 // An array is `Array<double, 2>`, or `Array<const double, 2>` if it is only read; a code in a label
 // is an int32, a place in an array an int64. Arrays must be contiguous and of exactly this type:
 // nothing is converted or copied. Functions that kernels share, and templates, are `ALWAYS_INLINE`;
-// hot kernels are `VECTORIZED`, which compiles them for several instruction sets. There, short
-// loops over arrays that
-// `#pragma omp simd` precedes become vectors.
+// hot kernels are `VECTORIZED`, which compiles them for several instruction sets. There, short loops
+// over arrays that `#pragma omp simd` precedes become vectors.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -47,6 +45,13 @@
 namespace nb = nanobind;
 
 namespace annotruth {
+
+// Ask for a place of an array to be brought into the cache.
+ALWAYS_INLINE void prefetch([[maybe_unused]] const void* place) {
+#ifndef _MSC_VER
+    __builtin_prefetch(place);
+#endif
+}
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
@@ -108,8 +113,8 @@ struct Block {
 };
 
 // Make a function a kernel of a module; `names` are those of its arguments.
-template <class... Arguments, class... Names>
-void kernel(nb::module_& m, const char* name, void (*function)(Arguments...), Names... names) {
+template <class Result, class... Arguments, class... Names>
+void kernel(nb::module_& m, const char* name, Result (*function)(Arguments...), Names... names) {
     static_assert(sizeof...(Arguments) == sizeof...(Names), "one name per argument");
     m.def(name, function, nb::call_guard<nb::gil_scoped_release>(), nb::arg(names)...);
 }

@@ -83,9 +83,9 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
             const int64_t begin = block.first_label(e), end = block.first_label(e + 1);
             if (prefetching)
                 for (int64_t j = begin; j < end; ++j) {
-                    __builtin_prefetch(counts.data + row_start(rows, j), 1);
-                    __builtin_prefetch(confusion.data +
-                                       row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
+                    prefetch(counts.data + row_start(rows, j));
+                    prefetch(confusion.data +
+                             row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
                 }
             const int32_t known = block.known[e];
             std::copy_n(prior.data, n_classes, at);

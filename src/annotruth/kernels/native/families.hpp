@@ -6,11 +6,21 @@
 
 #include <nanobind/nanobind.h>
 
-#define FAMILIES(of)                                                                       \
-    of(bwa) of(dawid_skene) of(gpm) of(held_out) of(item_states) of(people) of(robust_gpm) \
-        of(squarem)
+// clang-format off
+#define FAMILIES(of) \
+    of(bwa) \
+    of(dawid_skene) \
+    of(gpm) \
+    of(held_out) \
+    of(ids) \
+    of(item_states) \
+    of(layout) \
+    of(people) \
+    of(robust_gpm) \
+    of(squarem)
 #define PAIRS_FAMILIES(of)
 #define SETS_FAMILIES(of)
+// clang-format on
 
 namespace annotruth {
 #define DECLARE(family) void bind_##family(nanobind::module_&);

@@ -120,7 +120,7 @@ ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, S
         if (STRIDE > 1) {
             const int64_t rest = block.annotator.data + block.annotator.size() - annotator - AHEAD;
             for (int64_t j = 0; j < std::min(n, rest); ++j)
-                __builtin_prefetch(eps + STRIDE * annotator[j + AHEAD], 1);
+                prefetch(eps + STRIDE * annotator[j + AHEAD]);
         }
 #pragma omp simd
         for (int64_t j = 0; j < n; ++j) reliability[j] = eps[STRIDE * annotator[j]];
