@@ -6,7 +6,8 @@
 
 #include <nanobind/nanobind.h>
 
-#define FAMILIES(of) of(glad) of(gpm) of(ordinal_binary) of(ordinal_mixture) of(squarem)
+#define FAMILIES(of) \
+    of(glad) of(gpm) of(ordinal_binary) of(ordinal_mixture) of(over_time) of(squarem)
 #define PAIRS_FAMILIES(of)
 #define SETS_FAMILIES(of)
 
