@@ -10,7 +10,7 @@
     of(glad) of(gpm) of(ordinal_binary) of(ordinal_mixture) of(over_time) of(squarem) \
         of(subject_bias) of(subject_bias_posterior)
 #define PAIRS_FAMILIES(of)
-#define SETS_FAMILIES(of)
+#define SETS_FAMILIES(of) of(presence)
 
 namespace annotruth {
 #define DECLARE(family) void bind_##family(nanobind::module_&);
