@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.kernels.twins import Kernels, Twins, assert_same, one_item
+from tests.kernels.twins import Twins, assert_same, one_item
 
-from annotruth.kernels import bwa, held_out, item_states, robust_gpm
+from annotruth.kernels import bwa, held_out, item_states, ordinal_binary, robust_gpm
 from annotruth.kernels.shared import NOT_SAMPLED, propose_variances
 from annotruth.observations import Labels, Scale
 
@@ -118,7 +118,7 @@ def test_a_label_that_nobody_gave_is_never_the_most_probable(make_labels):
     np.testing.assert_allclose(arrays[0][only_second], 0.5, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernels", [Kernels("ordinal_binary"), Twins("ordinal_binary")])
+@pytest.mark.parametrize("kernels", [ordinal_binary, Twins("ordinal_binary")])
 def test_impossible_labels_give_no_nan(kernels):
     labels = Labels.from_codes(
         np.array([0, 0, 1]),
@@ -141,7 +141,7 @@ def test_impossible_labels_give_no_nan(kernels):
     np.testing.assert_allclose(log_likelihood, 2 * half)
 
 
-@pytest.mark.parametrize("kernels", [Kernels("ordinal_binary"), Twins("ordinal_binary")])
+@pytest.mark.parametrize("kernels", [ordinal_binary, Twins("ordinal_binary")])
 @pytest.mark.parametrize(
     ("above", "theta"),
     [

@@ -25,8 +25,8 @@ import numpy as np
 
 from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.held_out import _count_sampled, _find_kept
 from annotruth.kernels.robust_gpm import LABELS_PER_LOG, _empty_rows, _find_rows
+from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 
 
 @compiled
@@ -368,3 +368,26 @@ def _cap_labels_not_given(block: Block, e: int, right: Floats) -> None:
         total += right[n]
     for n in range(len(right)):
         right[n] /= total
+
+
+@compiled
+def _find_kept(
+    block: Block, e: int, fold: Floats, held: int, n_labels: int, width: int, rows: Codes
+) -> int:
+    """Write where the row of each kept label begins, in rows of a width; return their number."""
+    n_rows = 0
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = block.cell_category[c]
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            if held == NEVER or (fold[j] != held and fold[j] != NOT_SAMPLED):
+                rows[n_rows] = (np.int64(block.annotator[j]) * n_labels + n) * width
+                n_rows += 1
+    return n_rows
+
+
+@compiled
+def _count_sampled(block: Block, e: int, fold: Floats) -> int:
+    """Return the number of labels of an item, or 0 if it is left out of all folds."""
+    first = block.cell_ptr[block.item_ptr[e]]
+    last = block.cell_ptr[block.item_ptr[e + 1]]
+    return 0 if fold[first] == NOT_SAMPLED else last - first

@@ -6,9 +6,9 @@
 
 #include <nanobind/nanobind.h>
 
-#define FAMILIES(of)                                                                  \
-    of(glad) of(gpm) of(ordinal_binary) of(ordinal_mixture) of(over_time) of(squarem) \
-        of(subject_bias) of(subject_bias_posterior)
+#define FAMILIES(of)                                                                              \
+    of(glad) of(gpm) of(held_out) of(ordinal_binary) of(ordinal_mixture) of(over_time) of(people) \
+        of(squarem) of(subject_bias) of(subject_bias_posterior)
 #define PAIRS_FAMILIES(of)
 #define SETS_FAMILIES(of) of(presence)
 

@@ -22,58 +22,71 @@ constexpr int64_t BATCH = 256;
 // are prefetched, so many labels ahead.
 constexpr int64_t MANY_ANNOTATORS = 1 << 16, AHEAD = 128;
 
-// Arrays with one entry per label, or per cell, of a batch.
-struct Batch {
-    std::vector<double> memory;
+// Batches of items, of at most `BATCH` labels unless an item has more, and arrays with one entry
+// per label, or per cell, of the batch.
+class Batches {
+public:
+    int64_t e, after, n_labels;    // the items of the batch, and how many labels they have
+    int64_t first, last, n_cells;  // their cells
+    const int32_t* annotator;      // of their labels
     double *share, *behavior, *reliability, *mu, *mass, *total;
-    std::vector<int32_t> category;
+    int32_t* category;
 
-    Batch(int64_t n_labels, double chance) {
-        const int64_t n = (n_labels + 2 * SIMD8 - 1) / SIMD8 * SIMD8;
-        memory.resize(6 * n);
-        double* next = memory.data();
+    Batches(const Block& block, int64_t lo, int64_t hi, double chance)
+        : after(lo), block_(block), hi_(hi), chance_(chance) {
+        allocate(BATCH);
+    }
+
+    // Go on to the next batch; false after the last.
+    ALWAYS_INLINE bool next() {
+        e = after;
+        if (e == hi_) return false;
+        first = block_.item_ptr[e];
+        const int64_t begin = block_.cell_ptr[first];
+        n_items_ = std::min(n_items_, hi_ - e);
+        while (n_items_ > 1 && block_.first_label(e + n_items_) - begin > BATCH) n_items_ /= 2;
+        after = e + n_items_;
+        last = block_.item_ptr[after];
+        n_cells = last - first;
+        n_labels = block_.cell_ptr[last] - begin;
+        n_items_ = std::max<int64_t>(1, n_items_ * BATCH * 7 / (8 * n_labels));  // if as full
+        if (n_labels > size_) allocate(n_labels);
+        annotator = block_.annotator.data + begin;
+        return true;
+    }
+
+    // Write each label's share and, if it is learned, category and behavior.
+    ALWAYS_INLINE void read_labels(const double* theta, Floats<2> pi) {
+        repeat_by_cell(block_.cell_ptr.data, first, last, theta, share);
+        if (!pi.size()) return;
+        repeat_by_cell(block_.cell_ptr.data, first, last, block_.cell_category.data, category);
+#pragma omp simd
+        for (int64_t j = 0; j < n_labels; ++j)
+            behavior[j] = pi.data[annotator[j] * pi.shape[1] + category[j]];
+    }
+
+private:
+    const Block& block_;
+    int64_t hi_, size_, n_items_ = 1;
+    double chance_;
+    std::vector<double> memory_;
+    std::vector<int32_t> categories_;
+
+    void allocate(int64_t n_labels) {
+        size_ = n_labels;
+        const int64_t n = (n_labels / SIMD8 + 2) * SIMD8;
+        memory_.assign(6 * n + SIMD8, 0.0);
+        auto* memory = memory_.data();
+        while (reinterpret_cast<uintptr_t>(memory) % 64) ++memory;  // vectors are in one line each
         for (double** one : {&share, &behavior, &reliability, &mu, &mass, &total}) {
-            *one = next;
-            next += n;
+            *one = memory;
+            memory += n;
         }
-        std::fill_n(behavior, n, chance);
-        category.resize(n);
+        std::fill_n(behavior, n, chance_);
+        categories_.resize(n);
+        category = categories_.data();
     }
 };
-
-// Call `compute(batch, e, after, n_labels)` for batches of items, of at most `BATCH` labels unless
-// an item has more.
-template <class Compute>
-ALWAYS_INLINE void for_batches(const Block& block, int64_t lo, int64_t hi, double chance,
-                               Compute compute) {
-    int64_t size = BATCH;
-    Batch batch(size, chance);
-    for (int64_t e = lo; e < hi;) {
-        const int64_t begin = block.first_label(e);
-        int64_t after = e + 1;
-        while (after < hi && block.first_label(after + 1) - begin <= BATCH) ++after;
-        const int64_t n_labels = block.first_label(after) - begin;
-        if (n_labels > size) batch = Batch(size = n_labels, chance);
-        compute(batch, e, after, n_labels);
-        e = after;
-    }
-}
-
-// Write each label's share and, if it is learned, behavior.
-ALWAYS_INLINE void read_labels(const Block& block, int64_t e, int64_t after, int64_t n_labels,
-                               const double* theta, Floats<2> pi, Batch& batch) {
-    const int64_t first = block.item_ptr[e], last = block.item_ptr[after];
-    repeat_by_cell(block.cell_ptr.data, first, last, theta, batch.share);
-    if (pi.size()) {
-        const int32_t* annotator = block.annotator.data + block.cell_ptr[first];
-        repeat_by_cell(block.cell_ptr.data, first, last, block.cell_category.data,
-                       batch.category.data());
-        for (int64_t j = 0; j < n_labels; ++j)
-            batch.behavior[j] = pi.data[annotator[j] * pi.shape[1] + batch.category[j]];
-    }
-}
-
-}  // namespace
 
 // Set theta to the observed shares, or to certainty where the truth is known.
 void start(const Block& block, int64_t lo, int64_t hi, Sums<> theta) {
@@ -87,6 +100,95 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<> theta) {
     }
 }
 
+// The loops of `step`; the rows of `by_annotator` are STRIDE places apart, reliability and sum of
+// mu in one cache line.
+template <int64_t STRIDE>
+ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, Sums<> theta,
+                                   const double* eps, Floats<2> pi, double chance, double* serious,
+                                   Sums<2> irregular, Sums<> totals) {
+    LogProduct likelihood;
+    double q = 0.0;
+    for (Batches batch(block, lo, hi, chance); batch.next();) {
+        const auto [e, after, n, first, last, n_cells, annotator, share, behavior, reliability, mu,
+                    mass, total] =
+            std::tuple(batch.e, batch.after, batch.n_labels, batch.first, batch.last, batch.n_cells,
+                       batch.annotator, batch.share, batch.behavior, batch.reliability, batch.mu,
+                       batch.mass, batch.total);
+
+        // E-step: mu, the annotators' sums and the log-likelihood.
+        batch.read_labels(theta.data, pi);
+        if (STRIDE > 1) {
+            const int64_t rest = block.annotator.data + block.annotator.size() - annotator - AHEAD;
+            for (int64_t j = 0; j < std::min(n, rest); ++j)
+                __builtin_prefetch(eps + STRIDE * annotator[j + AHEAD], 1);
+        }
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) reliability[j] = eps[STRIDE * annotator[j]];
+        fill(reliability, n, n, 1.0);  // labels after the last have p = 1
+        fill(share, n, n, 1.0);
+        for (int64_t begin = 0; begin < n; begin += BATCH) {
+            const int64_t end = std::min(begin + BATCH, (n + SIMD8 - 1) / SIMD8 * SIMD8);
+            double product = 1.0;
+            int64_t exponent = 0;
+#pragma omp simd reduction(* : product) reduction(+ : exponent)
+            for (int64_t j = begin; j < end; ++j) {
+                const double c1 = reliability[j] * share[j];
+                const double p = c1 + (1.0 - reliability[j]) * behavior[j];
+                mu[j] = c1 / p;
+                product *= LogProduct::fraction(p);
+                exponent += LogProduct::biased_exponent(p);
+            }
+            likelihood.multiply(product);
+            likelihood.exponent += exponent - 1023 * (end - begin);
+        }
+#pragma GCC unroll 8
+        for (int64_t j = 0; j < n; ++j) serious[STRIDE * annotator[j]] += mu[j];
+        if (pi.size())
+            for (int64_t j = 0; j < n; ++j)
+                irregular.data[annotator[j] * irregular.shape[1] + batch.category[j]] +=
+                    1.0 - mu[j];
+
+        // M-step: theta and its part of Q. Theta of items whose truth is known stays, and that of
+        // items without a serious label, where any theta is equally likely, becomes the observed
+        // shares. Such items have an infinite total, so that they add nothing to Q.
+        sum_by_cell(block.cell_ptr.data, first, last, mu, mass);
+        bool any_fixed = false;
+        int64_t begin = 0;
+        for (int64_t i = e; i < after; ++i) {
+            const int64_t end = block.item_ptr[i + 1] - first;
+            const double item_mass = sum_of(mass, begin, end);
+            const bool fixed = (block.known[i] >= 0) | (item_mass == 0.0);
+            any_fixed |= fixed;
+            fill(total, begin, end, fixed ? INFINITE : item_mass);
+            begin = end;
+        }
+        if (any_fixed)
+            for (int64_t i = e; i < after; ++i) {
+                const int64_t from = block.item_ptr[i], to = block.item_ptr[i + 1];
+                if (total[from - first] < INFINITE) continue;
+                if (block.known[i] < 0) start(block, i, i + 1, theta);
+                std::fill(mass + (from - first), mass + (to - first), 0.0);
+            }
+        fill(mass, n_cells, n_cells, 0.0);  // cells after the last add nothing
+        fill(total, n_cells, n_cells, 1.0);
+        double part = 0.0;
+#pragma omp simd reduction(+ : part)
+        for (int64_t c = 0; c < (n_cells + SIMD8 - 1) / SIMD8 * SIMD8; ++c) {
+            share[c] = mass[c] / total[c];
+            part += mass[c] * fast_log(share[c]);
+        }
+        q += part;
+        if (any_fixed)
+            for (int64_t c = 0; c < n_cells; ++c)
+                if (total[c] == INFINITE) share[c] = theta[first + c];
+        std::copy_n(share, n_cells, theta.data + first);
+    }
+    totals[0] += likelihood.log();
+    totals[1] += q;
+}
+
+}  // namespace
+
 // Take one EM step on the items (eq. Qfunction and updates).
 //
 // Updates theta and adds to the sums: `serious[s]` is the sum of mu over s's labels, `irregular[s,
@@ -98,95 +200,14 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<> theta) {
 VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Sums<> theta, Floats<> eps,
                      Floats<2> pi, double chance, Sums<> serious, Sums<2> irregular,
                      Sums<> totals) {
-    const bool learned = pi.size(), far = eps.size() >= MANY_ANNOTATORS;
-    // An annotator's reliability and sum of mu, in one cache line.
-    std::vector<double> by_annotator(2 * eps.size());
-    for (int64_t s = 0; s < eps.size(); ++s) by_annotator[2 * s] = eps[s];
-    double* const row = by_annotator.data();
-    LogProduct likelihood;
-    double q = 0.0;
-    for_batches(block, lo, hi, chance,
-                [&](Batch& batch, int64_t e, int64_t after, int64_t n_labels) INLINED {
-                    const int64_t first = block.item_ptr[e], last = block.item_ptr[after],
-                                  n_cells = last - first;
-                    const int32_t* annotator = block.annotator.data + block.cell_ptr[first];
-                    double *share = batch.share, *behavior = batch.behavior,
-                           *reliability = batch.reliability;
-                    double *mu = batch.mu, *mass = batch.mass, *total = batch.total;
-
-                    // E-step: mu, the annotators' sums and the log-likelihood.
-                    read_labels(block, e, after, n_labels, theta.data, pi, batch);
-                    if (far) {
-                        const int64_t rest =
-                            block.annotator.size() - (block.cell_ptr[first] + AHEAD);
-                        for (int64_t j = 0; j < std::min(n_labels, rest); ++j)
-                            __builtin_prefetch(row + 2 * int64_t{annotator[j + AHEAD]}, 1);
-                    }
-                    for (int64_t j = 0; j < n_labels; ++j)
-                        reliability[j] = row[2 * int64_t{annotator[j]}];
-                    for (int64_t begin = 0; begin < n_labels; begin += BATCH) {
-                        const int64_t end = std::min(begin + BATCH, n_labels);
-                        double product = 1.0;
-                        int64_t exponent = 0;
-#pragma omp simd reduction(* : product) reduction(+ : exponent)
-                        for (int64_t j = begin; j < end; ++j) {
-                            const double c1 = reliability[j] * share[j];
-                            const double p = c1 + (1.0 - reliability[j]) * behavior[j];
-                            mu[j] = c1 / p;
-                            product *= LogProduct::fraction(p);
-                            exponent += LogProduct::biased_exponent(p);
-                        }
-                        likelihood.multiply(product);
-                        likelihood.exponent += exponent - 1023 * (end - begin);
-                    }
-                    for (int64_t j = 0; j < n_labels; ++j)
-                        row[2 * int64_t{annotator[j]} + 1] += mu[j];
-                    if (learned)
-                        for (int64_t j = 0; j < n_labels; ++j)
-                            irregular.data[annotator[j] * irregular.shape[1] + batch.category[j]] +=
-                                1.0 - mu[j];
-
-                    // M-step: theta and its part of Q. Theta of items whose truth is known stays,
-                    // and that of items without a serious label, where any theta is equally likely,
-                    // becomes the observed shares. These items have an infinite total, so that they
-                    // add nothing to Q.
-                    sum_by_cell(block.cell_ptr.data, first, last, mu, mass);
-                    bool any_fixed = false;
-                    for (int64_t i = e; i < after; ++i) {
-                        const int64_t begin = block.item_ptr[i] - first,
-                                      end = block.item_ptr[i + 1] - first;
-                        double item_mass = sum_of(mass, begin, end);
-                        if (block.known[i] >= 0 || item_mass == 0.0) {
-                            any_fixed = true;
-                            item_mass = INFINITE;
-                        }
-                        fill(total, begin, end, item_mass);
-                    }
-                    if (any_fixed)
-                        for (int64_t i = e; i < after; ++i) {
-                            const int64_t begin = block.item_ptr[i], end = block.item_ptr[i + 1];
-                            if (total[begin - first] < INFINITE) continue;
-                            if (block.known[i] < 0) start(block, i, i + 1, theta);
-                            for (int64_t c = begin; c < end; ++c) {
-                                share[c - first] = theta[c];
-                                mass[c - first] = 0.0;
-                            }
-                        }
-                    double part = 0.0;
-#pragma omp simd reduction(+ : part)
-                    for (int64_t c = 0; c < n_cells; ++c) {
-                        const double new_share = mass[c] / total[c];
-                        part += mass[c] * fast_log(new_share);
-                        theta.data[first + c] = new_share;
-                    }
-                    q += part;
-                    if (any_fixed)
-                        for (int64_t c = 0; c < n_cells; ++c)
-                            if (total[c] == INFINITE) theta[first + c] = share[c];
-                });
-    for (int64_t s = 0; s < eps.size(); ++s) serious[s] += by_annotator[2 * s + 1];
-    totals[0] += likelihood.log();
-    totals[1] += q;
+    if (eps.size() < MANY_ANNOTATORS)
+        return step_in_batches<1>(block, lo, hi, theta, eps.data, pi, chance, serious.data,
+                                  irregular, totals);
+    std::vector<double> rows(2 * eps.size());
+    for (int64_t s = 0; s < eps.size(); ++s) rows[2 * s] = eps[s];
+    step_in_batches<2>(block, lo, hi, theta, rows.data(), pi, chance, rows.data() + 1, irregular,
+                       totals);
+    for (int64_t s = 0; s < eps.size(); ++s) serious[s] += rows[2 * s + 1];
 }
 
 // Write mu of every label and add up the log-likelihood.
@@ -208,26 +229,23 @@ void posterior(const Block& block, int64_t lo, int64_t hi, Floats<> theta, Sums<
 VECTORIZED void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi,
                                             Floats<> theta, Floats<> eps, Floats<2> pi,
                                             double chance, Sums<> log_likelihood, Sums<> slope) {
-    for_batches(block, lo, hi, chance,
-                [&](Batch& batch, int64_t e, int64_t after, int64_t n_labels) INLINED {
-                    const int32_t* annotator = block.annotator.data + block.first_label(e);
-                    double *share = batch.share, *behavior = batch.behavior,
-                           *reliability = batch.reliability;
-                    double *logs = batch.mu, *slopes = batch.mass;
-                    read_labels(block, e, after, n_labels, theta.data, pi, batch);
-                    for (int64_t j = 0; j < n_labels; ++j) reliability[j] = eps[annotator[j]];
+    for (Batches batch(block, lo, hi, chance); batch.next();) {
+        const auto [n, annotator, share, behavior, reliability, logs, slopes] =
+            std::tuple(batch.n_labels, batch.annotator, batch.share, batch.behavior,
+                       batch.reliability, batch.mu, batch.mass);
+        batch.read_labels(theta.data, pi);
+        for (int64_t j = 0; j < n; ++j) reliability[j] = eps[annotator[j]];
 #pragma omp simd
-                    for (int64_t j = 0; j < n_labels; ++j) {
-                        const double p =
-                            reliability[j] * share[j] + (1.0 - reliability[j]) * behavior[j];
-                        logs[j] = fast_log(p);
-                        slopes[j] = (share[j] - behavior[j]) / p;
-                    }
-                    for (int64_t j = 0; j < n_labels; ++j) {
-                        log_likelihood[annotator[j]] += logs[j];
-                        slope[annotator[j]] += slopes[j];
-                    }
-                });
+        for (int64_t j = 0; j < n; ++j) {
+            const double p = reliability[j] * share[j] + (1.0 - reliability[j]) * behavior[j];
+            logs[j] = fast_log(p);
+            slopes[j] = (share[j] - behavior[j]) / p;
+        }
+        for (int64_t j = 0; j < n; ++j) {
+            log_likelihood[annotator[j]] += logs[j];
+            slope[annotator[j]] += slopes[j];
+        }
+    }
 }
 
 }  // namespace annotruth::gpm

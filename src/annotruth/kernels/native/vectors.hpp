@@ -24,17 +24,37 @@ ALWAYS_INLINE void fill(T* out, int64_t begin, int64_t end, T value) {
     for (int64_t j = begin + SIMD8; j < end; ++j) out[j] = value;
 }
 
+// Row n has n places of ones, in all their bits.
+struct Masks {
+    alignas(64) int64_t rows[SIMD8 + 1][SIMD8];
+    constexpr Masks() : rows() {
+        for (int64_t n = 0; n <= SIMD8; ++n)
+            for (int64_t k = 0; k < SIMD8; ++k) rows[n][k] = k < n ? -1 : 0;
+    }
+};
+inline constexpr Masks MASKS;
+
+ALWAYS_INLINE double masked(double value, int64_t mask) {
+    return std::bit_cast<double>(std::bit_cast<int64_t>(value) & mask);
+}
+
+// The sum of the first n of eight places, of all if n is larger.
+ALWAYS_INLINE double sum_of_eight(const double* values, int64_t n) {
+    const int64_t* mask = MASKS.rows[n < SIMD8 ? n : SIMD8];
+    double four[4], two[2];
+#pragma omp simd
+    for (int64_t k = 0; k < 4; ++k)
+        four[k] = masked(values[k], mask[k]) + masked(values[k + 4], mask[k + 4]);
+#pragma omp simd
+    for (int64_t k = 0; k < 2; ++k) two[k] = four[k] + four[k + 2];
+    return two[0] + two[1];
+}
+
 // The sum of `values[begin:end]`; there must be eight places after `begin`.
 ALWAYS_INLINE double sum_of(const double* values, int64_t begin, int64_t end) {
-    double total = 0.0;
-    do {
-        const int64_t n = end - begin;
-        double part = 0.0;
-#pragma omp simd reduction(+ : part)
-        for (int64_t k = 0; k < SIMD8; ++k) part += k < n ? values[begin + k] : 0.0;
-        total += part;
-        begin += SIMD8;
-    } while (begin < end);
+    double total = sum_of_eight(values + begin, end - begin);
+    for (begin += SIMD8; begin < end; begin += SIMD8)
+        total += sum_of_eight(values + begin, end - begin);
     return total;
 }
 
@@ -43,15 +63,24 @@ template <class T>
 ALWAYS_INLINE void repeat_by_cell(const int64_t* ptr, int64_t first, int64_t last, const T* values,
                                   T* out) {
     const int64_t base = ptr[first];
-    for (int64_t c = first; c < last; ++c) fill(out, ptr[c] - base, ptr[c + 1] - base, values[c]);
+    int64_t begin = 0;
+    for (int64_t c = first; c < last; ++c) {
+        const int64_t end = ptr[c + 1] - base;
+        fill(out, begin, end, values[c]);
+        begin = end;
+    }
 }
 
 // Add up the values of the labels of each of the cells; both arrays begin with the first cell.
 ALWAYS_INLINE void sum_by_cell(const int64_t* ptr, int64_t first, int64_t last,
                                const double* values, double* out) {
     const int64_t base = ptr[first];
-    for (int64_t c = first; c < last; ++c)
-        out[c - first] = sum_of(values, ptr[c] - base, ptr[c + 1] - base);
+    int64_t begin = 0;
+    for (int64_t c = first; c < last; ++c) {
+        const int64_t end = ptr[c + 1] - base;
+        out[c - first] = sum_of(values, begin, end);
+        begin = end;
+    }
 }
 
 // log x to 1e-15, without a branch or a call, so that a loop of it becomes vectors.
@@ -74,23 +103,23 @@ ALWAYS_INLINE double fast_log(double x) {
     return static_cast<double>(e) * LOG_2 + (2.0 * s + s * tail);
 }
 
-// e^x to 3e-16, likewise; below -700 it is e^-700, and x must not be above 700.
+// exp x to 1e-15 for x of at most 0, without a branch or a call; 0 if x is below -708.
 //
-// With x = n log 2 + r, n an integer and r between the halves of -log 2 and log 2, it is 2^n times
-// the series of e^r, of which the terms after r^13 are below 1e-17.
+// With x = n log 2 + r and |r| at most log(2) / 2 (HIGH + LOW is log 2), it is 2^n times the series of exp r, of which the
+// terms after r^12 are below 2e-16.
 ALWAYS_INLINE double fast_exp(double x) {
-    // Added to a number, it leaves the nearest integer in the last bits.
-    constexpr double ROUND = 0x1.8p52;
-    constexpr double LOG_2_HIGH = 0x1.62e42fefap-1, LOG_2_LOW = 0x1.cf79abc9e3b3ap-40;
-    x = x > -700.0 ? x : -700.0;
-    const double shifted = x * (1.0 / LOG_2) + ROUND, n = shifted - ROUND;
-    const double r = (x - n * LOG_2_HIGH) - n * LOG_2_LOW;
-    double tail =
-        1.0 / 3628800 + r * (1.0 / 39916800 + r * (1.0 / 479001600 + r * (1.0 / 6227020800)));
-    tail = 1.0 / 720 + r * (1.0 / 5040 + r * (1.0 / 40320 + r * (1.0 / 362880 + r * tail)));
-    tail = 0.5 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * tail)));
-    return std::bit_cast<double>(std::bit_cast<int64_t>(1.0 + (r + r * r * tail)) +
-                                 (std::bit_cast<int64_t>(shifted) << 52));
+    constexpr double TO_INTEGER = 0x1.8p52;  // adding it rounds
+    constexpr double HIGH = 6.93147180369123816490e-01, LOW = 1.90821492927058770002e-10;
+    const double rounded = x * (1.0 / LOG_2) + TO_INTEGER, n = rounded - TO_INTEGER;
+    const double r = (x - n * HIGH) - n * LOW;
+    double sum = 1.0 / 39916800 + r * (1.0 / 479001600);
+    sum = 1.0 / 362880 + r * (1.0 / 3628800 + r * sum);
+    sum = 1.0 / 5040 + r * (1.0 / 40320 + r * sum);
+    sum = 1.0 / 120 + r * (1.0 / 720 + r * sum);
+    sum = 1.0 / 6 + r * (1.0 / 24 + r * sum);
+    sum = 1.0 + r * (1.0 + r * (0.5 + r * sum));
+    const uint64_t scaled = std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(rounded) << 52);
+    return x < -708.0 ? 0.0 : std::bit_cast<double>(scaled);
 }
 
 // The log of a product of many numbers, normal and above 0: a number is m 2^x with m in [1, 2), and
