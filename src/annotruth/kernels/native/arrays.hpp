@@ -110,7 +110,22 @@ struct Block {
 
     ALWAYS_INLINE int64_t first_cell(int64_t e) const { return item_ptr[e]; }
     ALWAYS_INLINE int64_t first_label(int64_t e) const { return cell_ptr[item_ptr[e]]; }
+    ALWAYS_INLINE int64_t n_labels(int64_t e) const { return first_label(e + 1) - first_label(e); }
 };
+
+// Call `compute(i, s, n)` with the place, annotator and category of each label of items `lo:hi`.
+template <class Compute>
+ALWAYS_INLINE void for_labels(const Block& block, int64_t lo, int64_t hi, Compute compute) {
+    for (int64_t c = block.item_ptr[lo]; c < block.item_ptr[hi]; ++c)
+        for (int64_t i = block.cell_ptr[c]; i < block.cell_ptr[c + 1]; ++i)
+            compute(i, int64_t{block.annotator[i]}, int64_t{block.cell_category[c]});
+}
+
+// The same with the labels of item e.
+template <class Compute>
+ALWAYS_INLINE void for_labels(const Block& block, int64_t e, Compute compute) {
+    for_labels(block, e, e + 1, compute);
+}
 
 // Make a function a kernel of a module; `names` are those of its arguments.
 template <class Result, class... Arguments, class... Names>

@@ -10,16 +10,23 @@
 #define FAMILIES(of) \
     of(bwa) \
     of(dawid_skene) \
+    of(glad) \
     of(gpm) \
     of(held_out) \
     of(ids) \
     of(item_states) \
     of(layout) \
+    of(ordinal_binary) \
+    of(ordinal_mixture) \
+    of(over_time) \
     of(people) \
     of(robust_gpm) \
-    of(squarem)
+    of(squarem) \
+    of(subject_bias) \
+    of(subject_bias_posterior)
 #define PAIRS_FAMILIES(of)
-#define SETS_FAMILIES(of)
+#define SETS_FAMILIES(of) \
+    of(presence)
 // clang-format on
 
 namespace annotruth {

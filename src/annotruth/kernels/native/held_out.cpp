@@ -32,7 +32,7 @@ ALWAYS_INLINE double uniform(uint64_t value) { return static_cast<double>(value 
 
 // Call `compute(c, j)` of each label j of an item and its cell.
 template <class Compute>
-ALWAYS_INLINE void for_labels(const Block& block, int64_t e, Compute compute) {
+ALWAYS_INLINE void for_labels_of_cells(const Block& block, int64_t e, Compute compute) {
     for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
         for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) compute(c, j);
 }
@@ -41,8 +41,8 @@ ALWAYS_INLINE void for_labels(const Block& block, int64_t e, Compute compute) {
 ALWAYS_INLINE uint64_t hash_item(const Block& block, int64_t e, Hashes annotator_hash,
                                  Hashes category_hash) {
     uint64_t total = 0;
-    for_labels(block, e, [&](int64_t c, int64_t j) {
-        total += mix(annotator_hash[block.annotator[j]] + category_hash[block.cell_category[c]]);
+    for_labels(block, e, [&](int64_t, int64_t s, int64_t n) INLINED {
+        total += mix(annotator_hash[s] + category_hash[n]);
     });
     return mix(total);
 }
@@ -128,10 +128,9 @@ void start(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t he
             const double share = static_cast<double>(count_cell(block, d, kept)) / found.n_kept;
             double* const by_class = classes.data + k * n_subtypes;
             for (int64_t g = 0; g < n_subtypes; ++g) by_class[g] += share * weights[g];
-            for_labels(block, e, [&](int64_t c, int64_t j) {
+            for_labels(block, e, [&](int64_t j, int64_t s, int64_t n) {
                 if (!kept(j)) return;
-                double* const row =
-                    counts[block.annotator[j]][block.cell_category[c]].data + k * n_subtypes;
+                double* const row = counts[s][n].data + k * n_subtypes;
                 for (int64_t g = 0; g < n_subtypes; ++g) row[g] += share * weights[g];
             });
         }
@@ -151,8 +150,8 @@ void hash_annotators(const Block& block, int64_t lo, int64_t hi, Hashes annotato
                      Hashes category_hash, Sums<> hash) {
     for (int64_t e = lo; e < hi; ++e) {
         const uint64_t own = hash_item(block, e, annotator_hash, category_hash);
-        for_labels(block, e, [&](int64_t c, int64_t j) {
-            hash[block.annotator[j]] += mix(own + category_hash[block.cell_category[c]]) >> 44;
+        for_labels(block, e, [&](int64_t, int64_t s, int64_t n) {
+            hash[s] += mix(own + category_hash[n]) >> 44;
         });
     }
 }
@@ -173,7 +172,7 @@ void assign_folds(const Block& block, int64_t lo, int64_t hi, Sums<> fold, Float
     for (int64_t e = lo; e < hi; ++e) {
         const uint64_t own = item_hash[e];
         const bool sampled = uniform(mix(own)) < sampled_share;
-        for_labels(block, e, [&](int64_t c, int64_t j) {
+        for_labels_of_cells(block, e, [&](int64_t c, int64_t j) {
             const uint64_t label = hash_label(block, c, j, annotator_hash, category_hash);
             const double number = uniform(mix(own + label)) / held_share;
             fold[j] = !sampled           ? NOT_SAMPLED
@@ -191,7 +190,7 @@ void count_drawn(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floa
     for (int64_t e = lo; e < hi; ++e) {
         if (fold[block.first_label(e)] == NOT_SAMPLED) continue;
         const uint64_t own = item_hash[e];
-        for_labels(block, e, [&](int64_t c, int64_t j) {
+        for_labels_of_cells(block, e, [&](int64_t c, int64_t j) {
             const int64_t s = block.annotator[j], g = group[block.cell_category[c]];
             const uint64_t label = hash_label(block, c, j, annotator_hash, category_hash);
             for (int64_t r = 0; r < counts.shape[2]; ++r)
@@ -224,7 +223,7 @@ void agree(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floats<> i
         const int64_t first = block.first_label(e), n_labels = block.first_label(e + 1) - first;
         if (fold[first] == NOT_SAMPLED) continue;
         const uint64_t own = item_hash[e];
-        for_labels(block, e, [&](int64_t c, int64_t j) {
+        for_labels_of_cells(block, e, [&](int64_t c, int64_t j) {
             own_group[j - first] = group[block.cell_category[c]];
             label_hash[j - first] = hash_label(block, c, j, annotator_hash, category_hash);
         });
