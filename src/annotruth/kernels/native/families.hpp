@@ -7,7 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #define FAMILIES(of) of(gpm) of(held_out) of(people) of(squarem)
-#define PAIRS_FAMILIES(of)
+#define PAIRS_FAMILIES(of) of(bradley_terry) of(layout)
 #define SETS_FAMILIES(of)
 
 namespace annotruth {

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, get_engine
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.errors import InputError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
 from annotruth.kernels.pairs.gpm_contexts import ContextLayout
 from annotruth.kernels.pairs.gpm_outcomes import Outcomes, make_quadrature
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, connected_parts
-from annotruth.observations.layout import kernels_for
 from annotruth.observations.pairs.table import LEFT, RANKING, TIE, Comparisons
 
 MIN_SHARED_CONTEXTS = 5
@@ -179,12 +179,11 @@ def _distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Cod
         low, high = np.minimum(left, right), np.maximum(left, right)
         pairs, place = np.unique(low * n_items + high, return_inverse=True)
         return pairs, place.astype(np.int64)
-    kernels = kernels_for(len(left), "pairs.layout")
     occurs = np.zeros(n_items**2, dtype=np.bool_)
-    kernels.mark_pairs(left, right, n_items, occurs)
+    find_kernel("pairs.layout.mark_pairs")(left, right, n_items, occurs)
     code = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     pair = np.empty(len(left), dtype=np.int32)
-    kernels.set_pairs(left, right, n_items, code, pair)
+    find_kernel("pairs.layout.set_pairs")(left, right, n_items, code, pair)
     return np.flatnonzero(occurs), pair.astype(np.int64)
 
 
