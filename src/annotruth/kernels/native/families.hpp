@@ -7,7 +7,8 @@
 #include <nanobind/nanobind.h>
 
 #define FAMILIES(of) of(gpm) of(held_out) of(people) of(squarem)
-#define PAIRS_FAMILIES(of) of(bradley_terry) of(layout)
+#define PAIRS_FAMILIES(of) \
+    of(bradley_terry) of(gpm_cavities) of(gpm_contexts) of(gpm_outcomes) of(layout)
 #define SETS_FAMILIES(of)
 
 namespace annotruth {

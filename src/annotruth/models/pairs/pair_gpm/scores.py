@@ -17,8 +17,14 @@ from scipy.linalg import lapack
 from annotruth.errors import AnnotruthError
 from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextPosterior, Equations
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Sites, VoteDifferences, VoterHabits
+from annotruth.kernels.pairs import (
+    ContextPosterior,
+    Equations,
+    Outcomes,
+    Sites,
+    VoteDifferences,
+    VoterHabits,
+)
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
