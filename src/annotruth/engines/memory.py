@@ -302,4 +302,4 @@ class _OrderedTotal:
 
 
 def _contiguous(value: Any) -> Any:
-    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value

@@ -24,7 +24,12 @@
     of(squarem) \
     of(subject_bias) \
     of(subject_bias_posterior)
-#define PAIRS_FAMILIES(of)
+#define PAIRS_FAMILIES(of) \
+    of(bradley_terry) \
+    of(gpm_cavities) \
+    of(gpm_contexts) \
+    of(gpm_outcomes) \
+    of(layout)
 #define SETS_FAMILIES(of) \
     of(presence)
 // clang-format on

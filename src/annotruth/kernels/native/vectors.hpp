@@ -103,7 +103,7 @@ ALWAYS_INLINE double fast_log(double x) {
     return static_cast<double>(e) * LOG_2 + (2.0 * s + s * tail);
 }
 
-// exp x to 1e-15 for x of at most 0, without a branch or a call; 0 if x is below -708.
+// exp x to 1e-15 for x up to 708, without a branch or a call; 0 if x is below -708.
 //
 // With x = n log 2 + r and |r| at most log(2) / 2 (HIGH + LOW is log 2), it is 2^n times the series of exp r, of which the
 // terms after r^12 are below 2e-16.

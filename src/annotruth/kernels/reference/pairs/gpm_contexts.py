@@ -1,12 +1,11 @@
-"""NumPy twins of `annotruth.kernels.pairs.gpm_contexts`, which document them."""
+"""NumPy twins of ``native/pairs_gpm_contexts.cpp``, which documents them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior
-from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
+from annotruth.kernels.pairs import ContextLayout, ContextPosterior, Sites, VoteDifferences
 
 
 def _signs(at: ContextLayout, votes: slice | Codes, k: int) -> Floats:
@@ -57,8 +56,10 @@ def set_differences(
     solution: Floats,
     found: VoteDifferences,
 ) -> None:
-    """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
-    for v in range(lo, hi):
+    """Set the differences of the votes of the contexts ``lo:hi``, or without contexts of the votes."""
+    has_contexts = len(at.item_ptr) > 1
+    votes = at.votes[at.vote_ptr[lo] : at.vote_ptr[hi]] if has_contexts else range(lo, hi)
+    for v in votes:
         design, base, common = vote_rows(at, slice(v, v + 1), posterior, len(solution))
         found.mean[v] = base[0] + design[0] @ solution
         found.variance[v] = max(common[0, 0], 0.0)
