@@ -194,7 +194,7 @@ def fit(
         read=read,
         options=options,
     )
-    if isinstance(read.question, str) and read.question == ALL_QUESTIONS:
+    if read.question == ALL_QUESTIONS:
         from annotruth.questions.fitting import fit_questions
 
         return fit_questions(request, fit_labels, warn_of_scale)

@@ -273,7 +273,8 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
 
 def asks_question(read: ReadOptions) -> bool:
     """Return whether a table may have several questions: one is named, or their column is."""
-    return read.question is not None or questions.QUESTION in (read.columns or {})
+    columns = read.columns if isinstance(read.columns, Mapping) else {}  # others are refused later
+    return read.question is not None or questions.QUESTION in columns
 
 
 def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:

@@ -110,6 +110,9 @@ class ReadOptions:
         validate.check_column_names("covariates", self.covariates)
         validate.check_column_names("content", self.content)
         separator: object = self.separator
+        question: object = self.question
+        if not (question is None or isinstance(question, str)):
+            raise InputError(f"question is {shown(question)}: give the name of one, or 'all'")
         if self.bins is not None and (self.categories is not None or self.scale == "nominal"):
             raise InputError(
                 "bins make an ordinal scale of their own: leave out the categories and the scale"

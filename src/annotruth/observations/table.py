@@ -190,6 +190,7 @@ class Labels(LabelArrays):
         made = self._recoded(labels, order)
         return replace(
             made,
+            scale=self.scale,
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
             read_as=self.read_as,
