@@ -1,4 +1,4 @@
-"""What compiled kernels, their NumPy twins and models share; it loads without Numba."""
+"""What kernels, their NumPy twins and models share; kernels have these constants in C++."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from annotruth.observations.options import DuplicatePolicy
 
 MANY_ROWS = 100_000
-"""From so many rows on, threads and compiled kernels save more time than they take to start."""
+"""From so many rows on, threads save more time than they take to start."""
 
 
 class RowCodes(NamedTuple):
@@ -173,12 +171,6 @@ def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> N
     in_order = np.empty_like(values)
     in_order[row] = values
     return in_order
-
-
-def kernels_for(n_rows: int, family: str = "layout") -> ModuleType:
-    """Return the compiled kernels, or for few rows their NumPy twins, which load faster."""
-    package = "annotruth.kernels" if n_rows >= MANY_ROWS else "annotruth.kernels.reference"
-    return importlib.import_module(f"{package}.{family}")
 
 
 def _empty_below(n: int, bound: int) -> NDArray[np.signedinteger[Any]]:
