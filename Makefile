@@ -24,7 +24,7 @@ MUTANTS := .venv-mutants
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash label-studio attack mutants clean
+.PHONY: demo test compiler fuzz browser java postgresql format docs wheel bench crash label-studio attack mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -73,6 +73,7 @@ postgresql:
 	  echo "PostgreSQL is missing and could not be installed: tests of its server will skip"
 
 format: $(VENV)/.ready-dev
+	$(BIN)/clang-format -i $(filter %.cpp %.hpp,$(KERNELS))
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -132,10 +133,21 @@ label-studio: $(VENV)/.ready-dev $(LABEL_STUDIO)/.ready
 	  $(BIN)/pytest -n 0 tests/serve/hooks/test_real_label_studio.py
 
 clean:
+	git clean -fdXq cmake src/annotruth/kernels
 	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) $(ATTACK) $(MUTANTS) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
+# The kernels in C++ are compiled when the package is installed. Where a compiler is missing and cannot
+# be installed, their NumPy twins run in their place.
+compiler:
+	@command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || \
+	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
+	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null; } || \
+	  echo "A C++ compiler is missing and could not be installed: fits will be slow"
+
+KERNELS := cmake/CMakeLists.txt $(wildcard src/annotruth/kernels/native/* src/annotruth/kernels/native/*/*)
+
 # What `annotruth` itself needs, and no more.
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml constraints.txt $(KERNELS) | compiler
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "annotruth needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PINNED) $(BIN)/python $(INSTALL) --editable .

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from annotruth.engines.memory import MemoryEngine
 
-PACKAGES = ("annotruth", "numpy", "numba", "crowd-kit", "pandas")
+PACKAGES = ("annotruth", "numpy", "crowd-kit", "pandas")
 
 
 def describe(names: Sequence[str] = PACKAGES) -> str:

@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--bounded-only", action="store_true", help="do not run without the bound")
     options = parser.parse_args()
 
-    print(f"{machine.describe(('annotruth', 'numpy', 'numba', 'pyarrow'))}\n")
+    print(f"{machine.describe(('annotruth', 'numpy', 'pyarrow'))}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels.{options.form}"
         call_in_process(write, path, options.labels)

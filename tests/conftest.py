@@ -10,7 +10,6 @@ import pytest
 from hypothesis import settings
 
 from annotruth.app import cli
-from annotruth.engines.memory import MemorySession
 from annotruth.io.readers import read_labels
 from annotruth.observations import Labels, Scale
 
@@ -18,14 +17,6 @@ from annotruth.observations import Labels, Scale
 settings.register_profile("quick", max_examples=100, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("quick")
-
-
-@pytest.fixture(scope="module")
-def compile_every_kernel():
-    """Run compiled kernels on the few labels of tests, for which NumPy replaces some in use."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MemorySession, "few_labels", 0)
-        yield
 
 
 @pytest.fixture(scope="session")

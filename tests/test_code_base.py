@@ -121,7 +121,8 @@ RETIRED_WORDS = (
             *(
                 "src/annotruth/sets",
                 "src/annotruth/report/sets.py",
-                "src/annotruth/kernels/sets",
+                "src/annotruth/kernels/native/sets_presence.cpp",
+                "src/annotruth/kernels/reference/sets",
                 "src/annotruth/observations/sets.py",
             ),
             *("src/annotruth/simulate/sets.py", "tests/sets", "benchmarks/sets"),

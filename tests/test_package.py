@@ -19,7 +19,7 @@ def modules_after(statement: str) -> set[str]:
 @pytest.mark.parametrize("module", ["annotruth", "annotruth.app.cli", "annotruth.__main__"])
 def test_importing_the_package_or_its_command_line_loads_nothing_heavy(module):
     loaded = modules_after(f"import {module}")
-    heavy = {"numba", "llvmlite", "numpy", "pandas", "polars", "pyarrow", "altair", "sklearn"}
+    heavy = {"numpy", "pandas", "polars", "pyarrow", "altair", "sklearn"}
     assert not loaded & heavy
 
 
@@ -36,7 +36,7 @@ LIGHT = {"pandas", "polars", "narwhals", "sklearn", "altair", "rich"}
     [
         ([], LIGHT),
         (["--model", "gpm"], LIGHT),
-        (["--model", "majority"], LIGHT | {"scipy", "numba"}),
+        (["--model", "majority"], LIGHT | {"scipy"}),
     ],
     ids=["default", "gpm", "majority"],
 )
@@ -58,13 +58,6 @@ def test_a_comparison_loads_no_pandas(tmp_path):
     words = ["compare", str(path), "--quiet", "--models", "majority,dawid-skene"]
     compare = f"from annotruth.app.cli import app; app({words!r}, standalone_mode=False)"
     assert "pandas" not in modules_after(compare)
-
-
-def test_the_process_that_compiles_kernels_loads_no_pandas():
-    compiling = "from annotruth.selection.precompile import compile_models"
-    assert "pandas" not in modules_after(
-        f"{compiling}; compile_models(False, 3, 100, ['majority'])"
-    )
 
 
 def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -31,7 +31,7 @@ PARTS: Parts = {
     **PROMPT_PARTS,
     "speed": speed,
 }
-PACKAGES = ("annotruth", "numpy", "numba", "choix", "evalica", "crowd-kit")
+PACKAGES = ("annotruth", "numpy", "choix", "evalica", "crowd-kit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -268,30 +268,6 @@ def test_too_little_memory_is_one_line(run, write, monkeypatch, error, fact):
     assert fact in err
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "advice"),
-    [
-        ("NUMBA_NUM_THREADS", "0", "set it to 1 or more, or unset it"),
-        ("NUMBA_NUM_THREADS", "-2", "set it to 1 or more, or unset it"),
-        ("NUMBA_DISABLE_JIT", "1", "unset it, as kernels have to be compiled"),
-    ],
-)
-def test_a_setting_with_which_numba_fails_is_one_line_and_exit_2(
-    run, write, monkeypatch, name, value, advice
-):
-    file = write("l.csv", "item,annotator,label\na,x,1\na,y,2\n")
-    monkeypatch.setenv(name, value)
-    code, out, err = run("fit", file)
-    message = f"annotruth: the environment variable {name} is {value}: {advice}\n"
-    assert (code, out, err) == (2, "", message)
-
-
-@pytest.mark.parametrize("value", ["", "many", "3"])
-def test_other_settings_of_numba_are_left_to_it(run, write, monkeypatch, value):
-    monkeypatch.setenv("NUMBA_NUM_THREADS", value)
-    assert run("fit", write("l.csv", "item,annotator,label\na,x,1\na,y,2\n"), "--quiet")[0] == 0
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
 @pytest.mark.parametrize("megabytes", [300, 500, 900])
 def test_too_little_address_space_is_one_line(tmp_path, megabytes):

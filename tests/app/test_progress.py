@@ -77,23 +77,6 @@ def test_quiet_and_json_show_nothing(on_terminal, labels):
         assert shown == ""
 
 
-def test_the_line_says_when_kernels_are_compiled():
-    from numba.core import event
-
-    import annotruth.kernels.compiled  # noqa: F401 - the line asks once it is loaded
-    from annotruth.app.progress import TerminalLine
-
-    line = TerminalLine()
-    line.start("fitting gpm")
-    assert line.text == "fitting gpm"
-    with event.trigger_event("numba:compile"):
-        assert line.text == "fitting gpm, compiling (first run only)"
-    assert line.text == "fitting gpm"
-    line.close()
-    with event.trigger_event("numba:compile"):
-        assert "compiling" not in line.text
-
-
 def test_names_of_files_cannot_move_the_cursor():
     from annotruth.app.progress import TerminalLine
 

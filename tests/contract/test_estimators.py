@@ -22,7 +22,6 @@ PER_LABEL = ("dawid-skene", "one-coin", "ibcc", "ebcc", "bwa", "mace")
 # Models whose probabilities are shares of opinion; robust-gpm has both read-outs.
 OPINION = ("gpm", "majority", "mean", "median", "ordinal-mixture", "subject-bias")
 ENGINES = ("memory", "reference")
-FEW_LABELS = (0, 1000)  # all kernels are compiled, or only those that a fit often runs
 pytestmark = pytest.mark.parametrize("name", MODELS)
 
 
@@ -69,31 +68,16 @@ def same_fit(one, other, tolerance):
                 assert a[name].equals(b[name])
 
 
-@pytest.mark.parametrize("few_labels", FEW_LABELS)
-def test_engines_agree(name, crowd, few_labels, monkeypatch):
+def test_engines_agree(name, crowd):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
-    monkeypatch.setattr(memory.MemorySession, "few_labels", few_labels)
     one, other = (fitted(name, crowd.labels, engine=engine) for engine in ENGINES)
     same_fit(one, other, 1e-9)
 
 
-def test_with_few_labels_the_iterations_are_the_same(name, crowd, monkeypatch):
+def test_the_number_of_threads_does_not_change_the_result(name, crowd, monkeypatch):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
-    fits = []
-    for few_labels in FEW_LABELS:
-        monkeypatch.setattr(memory.MemorySession, "few_labels", few_labels)
-        fits.append(fitted(name, crowd.labels))
-    one, other = fits
-    np.testing.assert_array_equal(one.history.objective, other.history.objective)
-
-
-@pytest.mark.parametrize("few_labels", FEW_LABELS)
-def test_the_number_of_threads_does_not_change_the_result(name, crowd, few_labels, monkeypatch):
-    if not options(name, engine=""):
-        pytest.skip("computed directly, without an engine")
-    monkeypatch.setattr(memory.MemorySession, "few_labels", few_labels)
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
     fits = [
         fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=threads))

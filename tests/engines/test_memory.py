@@ -26,28 +26,6 @@ def test_parts_cover_every_item_once_and_share_the_labels(make_labels):
     assert shares.max() < 1.5 / 8
 
 
-@pytest.mark.parametrize(
-    ("few_labels", "kernel", "package"),
-    [
-        (13, "gpm.start", "annotruth.kernels.reference.gpm"),
-        (12, "gpm.start", "annotruth.kernels.gpm"),
-        (13, "gpm.step", "annotruth.kernels.gpm"),
-    ],
-)
-def test_with_few_labels_numpy_replaces_kernels_that_are_seldom_run(
-    few_labels, kernel, package, monkeypatch
-):
-    monkeypatch.setattr(memory.MemorySession, "few_labels", few_labels)
-    with closing(memory.MemorySession(Pairs(np.zeros(12)), 1)) as session:
-        assert session._find_kernel(kernel).__module__ == package
-
-
-@pytest.mark.parametrize("kernel", sorted(memory._SELDOM_RUN))
-def test_every_seldom_run_kernel_exists_with_its_twin(kernel):
-    for package in ("annotruth.kernels", "annotruth.kernels.reference"):
-        assert callable(memory.find_kernel(package, kernel))
-
-
 def test_one_huge_item_is_one_part(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=1, n_annotators=50, n_categories=2)

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from tests.kernels.twins import Twins
+from tests.kernels.twins import Kernels, Twins
 
-from annotruth.kernels import glad
-
-reference = Twins("glad")
+glad, reference = Kernels("glad"), Twins("glad")
 
 
 class Problem:

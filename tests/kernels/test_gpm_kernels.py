@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.kernels.twins import Twins, assert_same
+from tests.kernels.twins import Kernels, Twins, assert_same
 
-from annotruth.kernels import gpm
 from annotruth.observations import Labels, Scale
 
-reference = Twins("gpm")
+gpm, reference = Kernels("gpm"), Twins("gpm")
 
 
 def make_crowd(labels_per_item, n_annotators, n_categories, seed=0):

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.kernels.twins import Twins, assert_same, one_item
+from tests.kernels.twins import Kernels, Twins, assert_same, one_item
 
-from annotruth.kernels import bwa, held_out, item_states, ordinal_binary, robust_gpm
 from annotruth.kernels.shared import NOT_SAMPLED, propose_variances
 from annotruth.observations import Labels, Scale
+
+bwa, held_out, item_states, ordinal_binary, robust_gpm = map(
+    Kernels, ("bwa", "held_out", "item_states", "ordinal_binary", "robust_gpm")
+)
 
 
 def test_equal_weights_without_a_prior_give_the_observed_shares(make_labels):

@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Kernels, Twins
 
-from annotruth.kernels import layout
-from annotruth.kernels.reference import layout as reference
+layout, reference = Kernels("layout"), Twins("layout")
+
+
+def sort(kernels, codes, n_items, n_categories, dtype=np.int32):
+    """Return the pointers, the annotators and rows in their order, and the keys."""
+    n = len(codes[0])
+    annotator, row, key = np.empty(n, np.int32), np.empty(n, dtype), np.empty(n, dtype)
+    n_cells = kernels.sort_labels(*codes, n_items, n_categories, annotator, row, key)
+    made = (np.empty(n_items + 1, np.int64), np.empty(n_cells, np.int32))
+    cell_ptr = np.empty(n_cells + 1, np.int64)
+    kernels.find_cells(key, n_categories, *made, cell_ptr)
+    return *made, cell_ptr, annotator, row, key
 
 
 def codes(seed, n, n_items, n_annotators, n_categories):
@@ -29,14 +40,8 @@ def codes(seed, n, n_items, n_annotators, n_categories):
     ],
 )
 def test_sort_labels_equals_its_twin(n, n_items, n_categories, dtype):
-    item, annotator, label = codes(n, n, n_items, 50, n_categories)
-    results = []
-    for sort_labels in (layout.sort_labels, reference.sort_labels):
-        annotator_out, row, key = np.empty(n, np.int32), np.empty(n, dtype), np.empty(n, dtype)
-        pointers = sort_labels(
-            item, annotator, label, n_items, n_categories, annotator_out, row, key
-        )
-        results.append((*pointers, annotator_out, row, key))
+    made = codes(n, n, n_items, 50, n_categories)
+    results = [sort(one, made, n_items, n_categories, dtype) for one in (layout, reference)]
     for actual, expected in zip(*results, strict=True):
         assert actual.dtype == expected.dtype
         np.testing.assert_array_equal(actual, expected)
@@ -45,10 +50,8 @@ def test_sort_labels_equals_its_twin(n, n_items, n_categories, dtype):
 def test_labels_are_sorted_over_many_ranges():
     n, n_items = 500_000, 70_000  # enough labels for more than a hundred ranges
     item, annotator, label = codes(0, n, n_items, 50, 3)
-    annotator_out, row, key = np.empty((3, n), np.int32)
-    item_ptr, category, cell_ptr = layout.sort_labels(
-        item, annotator, label, n_items, 3, annotator_out, row, key
-    )
+    made = sort(layout, (item, annotator, label), n_items, 3)
+    item_ptr, category, cell_ptr, annotator_out, row, _ = made
     np.testing.assert_array_equal(row, np.lexsort((np.arange(n), label, item)))
     np.testing.assert_array_equal(annotator_out, annotator[row])
     np.testing.assert_array_equal(np.diff(cell_ptr[item_ptr]), np.bincount(item))
@@ -59,10 +62,8 @@ def test_labels_are_sorted_over_many_ranges():
 def test_has_duplicates_equals_its_twin(seed):
     n_items, n_annotators = 4, 40
     item, annotator, label = codes(seed, 20, n_items, n_annotators, 3)
-    annotator_out, row, key = np.empty((3, 20), np.int32)
-    item_ptr, _, cell_ptr = reference.sort_labels(
-        item, annotator, label, n_items, 3, annotator_out, row, key
-    )
+    made = sort(reference, (item, annotator, label), n_items, 3)
+    item_ptr, _, cell_ptr, annotator_out, *_ = made
     result = layout.has_duplicates(item_ptr, cell_ptr, annotator_out, n_annotators)
     assert result == reference.has_duplicates(item_ptr, cell_ptr, annotator_out, n_annotators)
     pairs = set(zip(item.tolist(), annotator.tolist(), strict=True))
@@ -71,31 +72,12 @@ def test_has_duplicates_equals_its_twin(seed):
 
 @pytest.mark.parametrize("cells", [(0, 0), (0, 5), (3, 11)])
 def test_count_labels_equals_its_twin(cells):
-    item, annotator, label = codes(1, 300, 6, 4, 3)
-    annotator_out, row, key = np.empty((3, 300), np.int32)
-    _, category, cell_ptr = reference.sort_labels(
-        item, annotator, label, 6, 3, annotator_out, row, key
-    )
+    _, category, cell_ptr, annotator_out, *_ = sort(reference, codes(1, 300, 6, 4, 3), 6, 3)
     counts = np.zeros((2, 4, 3), np.int64)
     for kernels, result in zip((layout, reference), counts, strict=True):
         kernels.count_labels(cell_ptr, category, *cells, annotator_out, result)
     np.testing.assert_array_equal(*counts)
     assert counts[0].sum() == cell_ptr[cells[1]] - cell_ptr[cells[0]]
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("value_dtype", [np.int32, np.float64])
-def test_restore_order_equals_its_twin(dtype, value_dtype):
-    rng = np.random.default_rng(6)
-    row, values = (
-        rng.permutation(3_000).astype(dtype),
-        rng.integers(50, size=3_000).astype(value_dtype),
-    )
-    results = np.empty((2, 3_000), value_dtype)
-    for kernels, out in zip((layout, reference), results, strict=True):
-        kernels.restore_order(values, row, out)
-    np.testing.assert_array_equal(*results)
-    np.testing.assert_array_equal(results[0][row], values)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5_000])

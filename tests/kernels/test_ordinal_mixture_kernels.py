@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
-from tests.kernels.twins import Twins, assert_same
+from tests.kernels.twins import Kernels, Twins, assert_same
 
-from annotruth.kernels import ordinal_mixture
 from annotruth.models.scales.ordinal_steps import make_lattice, table_shape
 
-reference = Twins("ordinal_mixture")
+ordinal_mixture, reference = Kernels("ordinal_mixture"), Twins("ordinal_mixture")
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -61,7 +60,7 @@ def test_log_likelihood_by_annotator_is_that_of_one_annotator(problem):
     tables, inputs = make_inputs(problem, learned=True)
     block, items = labels.block(), (0, labels.n_items)
     predicted = np.zeros(labels.n_labels)
-    ordinal_mixture.leave_one_out(block, *items, predicted, *tables, *inputs, levels[:, 1])
+    ordinal_mixture.leave_one_out(block, *items, predicted, *tables, *inputs, levels[:, 1].copy())
 
     def total_log_likelihood(eps):
         sums = [np.zeros(s) for s in (len(eps), (len(eps), 3), pi.shape, 1)]

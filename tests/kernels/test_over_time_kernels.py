@@ -4,11 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.kernels.twins import Twins
+from tests.kernels.twins import Kernels, Twins
 
-from annotruth.kernels import over_time
-
-reference = Twins("over_time")
+over_time, reference = Kernels("over_time"), Twins("over_time")
 
 LEVELS = np.array([0.05, 0.5, 0.95])
 START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.kernels.twins import Twins, assert_same
+from tests.kernels.twins import Kernels, Twins, assert_same
 
 from annotruth.kernels.arrays import PairBlock, VoteBlock
-from annotruth.kernels.pairs import bradley_terry, layout
-from annotruth.kernels.reference.pairs import layout as reference_layout
 from annotruth.observations import Comparisons
+
+BRADLEY_TERRY, LAYOUT = (
+    (Kernels(family), Twins(family)) for family in ("pairs.bradley_terry", "pairs.layout")
+)
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def votes():
 @pytest.mark.parametrize(("lo", "hi"), [(0, 200), (30, 70), (50, 50)])
 def test_add_votes_equals_its_twin(votes, lo, hi):
     tables = np.zeros((2, 9, 9, 3))
-    for module, table in zip((layout, reference_layout), tables, strict=True):
+    for module, table in zip(LAYOUT, tables, strict=True):
         module.add_votes(votes.votes.block(), lo, hi, table)
     np.testing.assert_array_equal(*tables)
     assert tables[0].sum() == hi - lo
@@ -42,7 +44,7 @@ def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
     rng = np.random.default_rng(1)
     strength, start = np.exp(rng.normal(size=9)), rng.uniform(0.2, 0.9, size=12)
     results = []
-    for module in (bradley_terry, Twins("pairs.bradley_terry")):
+    for module in BRADLEY_TERRY:
         eta, agrees = start.copy(), np.zeros(votes.n_comparisons)
         net_wins, totals, end_totals = np.zeros(9), np.zeros(2), np.zeros(1)
         arguments = (votes.block(), lo, hi, eta)
@@ -62,7 +64,7 @@ def test_sorting_by_ranges_equals_the_twins(shift):
     n_ranges = ((n_annotators - 1) >> shift) + 1
     begin = np.append(0, np.bincount(annotator >> shift).cumsum())
     results = []
-    for module in (layout, reference_layout):
+    for module in LAYOUT:
         counts, records = np.zeros(n_ranges, np.int64), np.zeros((n, 4), np.int32)
         module.count_ranges(annotator, 30, n, shift, counts)
         codes = annotator, left, right, outcome
@@ -78,16 +80,17 @@ def test_sorting_by_ranges_equals_the_twins(shift):
 
 
 def test_numbers_of_pairs_equal_those_of_the_twins(votes):
+    codes = votes.left.astype(np.int64), votes.right.astype(np.int64)
     code = np.arange(81, dtype=np.int32)[::-1].copy()
     results = []
-    for module in (layout, reference_layout):
+    for module in LAYOUT:
         occurs, pair = np.zeros(81, np.bool_), np.zeros(votes.n_comparisons, np.int32)
-        module.mark_pairs(votes.left, votes.right, 9, occurs)
-        module.set_pairs(votes.left, votes.right, 9, code, pair)
+        module.mark_pairs(*codes, 9, occurs)
+        module.set_pairs(*codes, 9, code, pair)
         results.append((occurs, pair))
     assert_same(results, rtol=0.0, atol=0.0)
     occurs, pair = results[0]
-    items = np.sort(np.stack([votes.left, votes.right], axis=1), axis=1)
+    items = np.sort(np.stack(codes, axis=1), axis=1)
     assert occurs.sum() == len(np.unique(items, axis=0))
     np.testing.assert_array_equal(80 - pair, items @ [9, 1])
 
@@ -100,7 +103,7 @@ def test_log_partition_equals_its_twin(lo, hi, nu):
     block = PairBlock(np.sort(left), right, rng.integers(1, 9, size=30).astype(np.float64))
     strength = np.exp(rng.normal(size=8))
     results = []
-    for module in (bradley_terry, Twins("pairs.bradley_terry")):
+    for module in BRADLEY_TERRY:
         sums = (np.zeros(30), np.zeros(8), np.zeros(8), np.zeros(8), np.zeros(6))
         information, *others = sums
         module.log_partition(block, lo, hi, information, strength, 1.3, nu, *others)
@@ -112,7 +115,7 @@ def test_many_votes_of_a_pair_are_counted():
     n = 150_000
     codes = np.zeros(n, np.int32)
     table = np.zeros((2, 2, 3))
-    layout.add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
+    LAYOUT[0].add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
     assert table[0, 1].tolist() == [0, 0, n]
     assert table.sum() == n
 
@@ -122,7 +125,7 @@ def test_weights_of_pairs_equal_those_of_the_twin():
     left, right = rng.integers(5, size=(2, 60))
     weight = rng.uniform(size=60)
     results = []
-    for module in (layout, reference_layout):
+    for module in LAYOUT:
         weights, degree = np.zeros((5, 5)), np.ones(5)
         module.add_pairs(left, right, weight, weights, degree)
         results.append((weights, degree))

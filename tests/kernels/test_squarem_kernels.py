@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.kernels.twins import Kernels, Twins
 
-from annotruth.kernels import squarem
-from annotruth.kernels.reference import squarem as reference
+squarem, reference = Kernels("squarem"), Twins("squarem")
 
 ITEMS = 30
 

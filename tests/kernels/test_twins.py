@@ -6,9 +6,9 @@ arrays of items and labels change within the range of items only.
 
 import numpy as np
 import pytest
-from tests.kernels.twins import assert_same
+from tests.kernels.twins import Kernels, argument_names, assert_same
 
-from annotruth.engines.memory import argument_names, call_kernel, find_kernel
+from annotruth.kernels import find_kernel
 from annotruth.kernels.shared import (
     AGREEMENT_BINS,
     AGREEMENT_MOMENTS,
@@ -42,7 +42,7 @@ def not_zero(values):
 
 def gpm(rng, labels):
     theta = np.zeros(labels.n_cells)
-    find_kernel("annotruth.kernels", "gpm.start")(labels.block(), 0, ITEMS, theta)
+    Kernels("gpm").start(labels.block(), 0, ITEMS, theta)
     return {
         "theta": theta * rng.uniform(0.5, 1.0, len(theta)),
         "p_serious": np.zeros(labels.n_labels),
@@ -64,7 +64,7 @@ def dawid_skene(rng, labels):
     confusion[:, :, 2] = 1.0 / n  # so that no item is impossible
     rows = np.zeros(labels.n_labels)
     sums = np.zeros((n, S, n)), np.zeros(n)
-    find_kernel("annotruth.kernels", "dawid_skene.start")(labels.block(), 0, ITEMS, rows, *sums)
+    Kernels("dawid_skene").start(labels.block(), 0, ITEMS, rows, *sums)
     # Other things than truths may be known about items, too: here two.
     other = np.vstack([np.linspace(0.5, 2.0, n), np.linspace(3.0, 0.1, n)])
     labels.known[1::7] = [n, n + 1] * 3
@@ -313,7 +313,26 @@ def over_time(rng, labels):
     }
 
 
-FAMILIES = {"robust_gpm": latent_classes}
+def presence(rng, labels):
+    """Sets of three labels as categories, and two types of items."""
+    members = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=float)
+    return {
+        "posterior": np.full((ITEMS, 3), 7.0),
+        "evidence": np.full((ITEMS, 3), 7.0),
+        "members": members,
+        "present": rng.normal(1.0, 2.0, (S, 3)),
+        "absent": rng.normal(-1.0, 2.0, (S, 3)),
+        "theta": rng.uniform(0.1, 0.9, (2, 3)),
+        "types": np.array([0.3, 0.7]),
+        "hits": np.zeros((S, 3)),
+        "positives": np.zeros((S, 3)),
+        "type_items": np.zeros(2),
+        "type_labels": np.zeros((2, 3)),
+        "log_likelihood": np.zeros(1),
+    }
+
+
+FAMILIES = {"robust_gpm": latent_classes, "sets": presence}
 UNIFORM = {"pi": EMPTY, "irregular": EMPTY}
 PROFILE = {"log_likelihood": np.zeros(S)}
 ONE = {"log_likelihood": np.zeros(1)}
@@ -322,6 +341,8 @@ DRAWN = {**DRAWS, "counts": np.zeros((S, K - 1, 3))}
 SUBTYPES = {"counts": np.zeros((S, K, 2 * K)), "classes": np.zeros(2 * K)}
 BY_GROUP = {"proposed": np.ones((2, G)), "log_likelihood": np.zeros((2, G))}
 ONE_LEVEL = {"levels": np.zeros(1), "log_prior": np.zeros(1), "log_hyper": np.zeros((2, 1))}
+
+ONE_TYPE = {"type_items": np.zeros(1), "type_labels": np.zeros((1, 3))}
 
 CASES = [
     ("gpm.start", [{}]),
@@ -374,6 +395,8 @@ CASES = [
     ("glad.step", [{"n_steps": n, "K": k} for n, k in ((0, 2), (1, 4), (3, 5))]),
     ("glad.sum_correct", [{}]),
     ("over_time.label_evidence", [{}]),
+    ("sets.presence.start", [{}]),
+    ("sets.presence.step", [{}, {"theta": np.full((1, 3), 0.2), "types": np.ones(1), **ONE_TYPE}]),
 ]
 
 
@@ -390,13 +413,12 @@ def test_kernels_equal_their_twins(make_labels, kernel, more, lo, hi):
     family = kernel.partition(".")[0]
     arrays = {**(FAMILIES.get(family) or globals()[family])(rng, labels), **more}
     arrays = {name: not_zero(np.asarray(values)) for name, values in arrays.items()}
-    compiled = find_kernel("annotruth.kernels", kernel)
-    names = argument_names(compiled)[3:]
+    names = argument_names(kernel)[3:]
     results = []
-    for function in (compiled, find_kernel("annotruth.kernels.reference", kernel)):
+    for reference in (False, True):
         given = {name: np.copy(arrays[name]) for name in names}
         given = {name: value if value.ndim else value.item() for name, value in given.items()}
-        call_kernel(function, (labels.block(), lo, hi), given)
+        find_kernel(kernel, reference=reference)(labels.block(), lo, hi, **given)
         results.append(
             [value.view(np.uint64) if n == "rows" else value for n, value in given.items()]
         )

@@ -1,31 +1,38 @@
 """Kernels beside their NumPy twins, called alike."""
 
-import importlib
+import re
 from functools import partial
 
 import numpy as np
 
-from annotruth.engines.memory import argument_names, call_kernel
+from annotruth.kernels import find_kernel
 from annotruth.observations import Labels, Scale
 
 
-class Twins:
-    """The NumPy twins of a family, which take the arguments of the kernels one by one."""
+def argument_names(name):
+    """Return the names of the arguments of a compiled kernel ``family.function``."""
+    return re.findall(r"(\w+): ", find_kernel(name).__nb_signature__[0][0])
 
-    def __init__(self, family):
-        self._kernels = importlib.import_module(f"annotruth.kernels.{family}")
-        self._twins = importlib.import_module(f"annotruth.kernels.reference.{family}")
+
+class Kernels:
+    """The kernels of a family, or their NumPy twins, which take the same arguments one by one."""
+
+    def __init__(self, family, *, reference=False):
+        self._family, self._reference = family, reference
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        return partial(self._call, name)
+        return partial(self._call, f"{self._family}.{name}")
 
     def _call(self, name, *values):
-        names, twin = argument_names(getattr(self._kernels, name)), getattr(self._twins, name)
-        n_place = argument_names(twin).index("a")
+        names = argument_names(name)
+        n_place = names.index("hi") + 1 if "hi" in names else 0
         arrays = dict(zip(names[n_place:], values[n_place:], strict=True))
-        call_kernel(twin, values[:n_place], arrays)
+        return find_kernel(name, reference=self._reference)(*values[:n_place], **arrays)
+
+
+Twins = partial(Kernels, reference=True)
 
 
 def assert_same(results, rtol=1e-12, atol=1e-13):

@@ -8,7 +8,6 @@ import gc
 import inspect
 import io
 import itertools
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -196,10 +195,9 @@ _LEAST_ADDRESS_SPACE = 1_200_000_000  # bytes
 
 
 def _check_environment() -> None:
-    """Refuse variables with which Numba, which compiles the kernels, fails by a traceback.
+    """Refuse too little address space.
 
-    Values that are no whole numbers are ignored by Numba. Too little address space is refused too:
-    libraries that cannot be loaded are called missing, end the process, or try again for minutes.
+    Libraries that cannot be loaded are called missing, end the process, or try again for minutes.
     """
     with suppress(ImportError):  # not on Windows
         import resource
@@ -210,16 +208,6 @@ def _check_environment() -> None:
                 f"this process may use {limit / 1e6:,.0f} MB of address space, and its libraries alone "
                 "need more: type `ulimit -v unlimited` first"
             )
-    for name, refused, advice in (
-        ("NUMBA_NUM_THREADS", lambda value: value < 1, "set it to 1 or more, or unset it"),
-        ("NUMBA_DISABLE_JIT", bool, "unset it, as kernels have to be compiled"),
-    ):
-        try:
-            value = int(os.environ.get(name, ""))
-        except ValueError:
-            continue
-        if refused(value):
-            raise InputError(f"the environment variable {name} is {value}: {advice}")
 
 
 def main() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
@@ -15,10 +13,6 @@ from rich.text import Text
 
 from annotruth.errors import one_line
 from annotruth.models.em import Progress, ProgressReporter
-
-COMPILING = "compiling (first run only)"
-
-_COMPILER = "annotruth.kernels.compiled"
 
 
 @contextmanager
@@ -41,10 +35,7 @@ def terminal_line(started: float) -> Iterator[TerminalLine]:
         (line.task,) = drawn.tasks
         line.task.start_time = started
         line.refresh = drawn.refresh  # so that short stages appear, too
-        try:
-            yield line
-        finally:
-            line.close()
+        yield line
 
 
 class TerminalLine(ProgressReporter):
@@ -54,7 +45,6 @@ class TerminalLine(ProgressReporter):
         self.task: Task | None = None
         self.refresh: Callable[[], None] = lambda: None
         self._stage, self._iteration = "starting", ""
-        self._compilations: Any = None
 
     def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
         """Show a stage, with a bar if it is one of several."""
@@ -71,20 +61,7 @@ class TerminalLine(ProgressReporter):
     @property
     def text(self) -> str:
         """What the line says now."""
-        text = self._stage + self._iteration
-        return f"{text}, {COMPILING}" if self._is_compiling() else text
-
-    def close(self) -> None:
-        """Stop listening to the compiler."""
-        if self._compilations is not None:
-            self._compilations.close()
-
-    def _is_compiling(self) -> bool:
-        """Whether a kernel is being compiled; asks once the compiler is loaded, and loads nothing."""
-        if self._compilations is None:
-            count = getattr(sys.modules.get(_COMPILER), "RunningCompilations", None)
-            self._compilations = None if count is None else count()
-        return self._compilations is not None and self._compilations.number > 0
+        return self._stage + self._iteration
 
 
 class _StageColumn(TextColumn):

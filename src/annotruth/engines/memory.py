@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -15,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
+from annotruth.engines.protocol import EngineCapabilities, Extent, Pass, PassData
 from annotruth.engines.selection import SelectedItems
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Arrays, Floats, aligned_empty, usable_cores
+from annotruth.kernels import Kernel, find_kernel
+from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
 
 if TYPE_CHECKING:
     from annotruth.observations import Labels
@@ -35,39 +33,6 @@ _ANNOTATORS_PER_TASK = 256
 _ANNOTATORS_PER_RANGE = 1024  # of NumPy's functions, whose calls take longer
 
 _CACHE_LINE = 8  # doubles per cache line
-
-# Kernels that a fit runs once or a few times, and NumPy in less than five microseconds per label:
-# with few labels, compiling one takes longer than NumPy does in many fits. Those that iterations
-# start from give the same numbers to the last bit, unless truths are known, so that fits take the
-# same path.
-_SELDOM_RUN = frozenset(
-    {
-        "bwa.distribution",
-        "dawid_skene.posterior",
-        "dawid_skene.start",
-        "glad.start",
-        "glad.sum_correct",
-        "gpm.log_likelihood_by_annotator",
-        "gpm.posterior",
-        "gpm.start",
-        "held_out.agreement",
-        "held_out.hash_annotators",
-        "held_out.hash_items",
-        "held_out.start",
-        "item_states.posterior",
-        "item_states.summarize",
-        "ordinal_binary.distribution",
-        "ordinal_binary.start",
-        "people.agreement",
-        "people.count_compared",
-        "people.log_likelihood",
-        "people.moments",
-        "robust_gpm.count_agreements",
-        "robust_gpm.posterior",
-        "robust_gpm.start",
-    }
-)
-_NUMPY_KERNELS = "annotruth.kernels.reference"
 
 
 class MemoryEngine:
@@ -108,9 +73,8 @@ def check_local(data: Any) -> PassData:
 class MemorySession:
     """Data on this machine with their item-side arrays."""
 
-    kernel_package: ClassVar[str] = "annotruth.kernels"
-    few_labels: ClassVar[int] = 6_000
-    """With fewer labels, kernels that a fit seldom runs are not compiled: their NumPy twins run."""
+    runs_twins: ClassVar[bool] = False
+    """Whether it runs the kernels' NumPy twins."""
 
     def __init__(self, data: PassData, threads: int) -> None:
         self._data = data
@@ -141,8 +105,9 @@ class MemorySession:
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         one.ordered(inputs)  # checks their names
+        inputs = {name: _contiguous(value) for name, value in inputs.items()}
         kernel = self._find_kernel(one.kernel)
-        arrays = {**{name: self._state[name] for name in one.state}, **inputs}
+        arrays = {**one.named_state(self._state), **inputs}
         layout = _SumLayout(one)
         partitions = self._partitions(layout.n_sums)
         if one not in self._spare:
@@ -161,8 +126,7 @@ class MemorySession:
             except IndexError:
                 sums = aligned_empty(layout.width)
             sums[:] = 0.0
-            place = self._block, *partitions[number]
-            call_kernel(kernel, place, {**arrays, **one.named(layout.views(sums))}, one.state)
+            kernel(self._block, *partitions[number], **arrays, **one.named(layout.views(sums)))
             spare.extend(total.add(number, sums))
 
         self._run_tasks(run, len(partitions))
@@ -199,7 +163,7 @@ class MemorySession:
 
         def run(number: int) -> None:
             lo = number * _ANNOTATORS_PER_TASK
-            call_kernel(function, (lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators)), arrays)
+            function(lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators), **arrays)
 
         self._run_tasks(run, -(-n_annotators // _ANNOTATORS_PER_TASK))
 
@@ -235,8 +199,7 @@ class MemorySession:
             self._pool.shutdown()
 
     def _find_kernel(self, name: str) -> Kernel:
-        use_numpy = name in _SELDOM_RUN and self._data.n_labels < self.few_labels
-        return find_kernel(_NUMPY_KERNELS if use_numpy else self.kernel_package, name)
+        return find_kernel(name, reference=self.runs_twins)
 
     def _run_tasks(self, task: Callable[[int], None], n_tasks: int) -> None:
         """Run the tasks 0, 1, ... on all threads, this one included; a free thread takes the next.
@@ -292,7 +255,7 @@ class ReferenceEngine(MemoryEngine):
 class ReferenceSession(MemorySession):
     """A session that runs NumPy kernels."""
 
-    kernel_package: ClassVar[str] = _NUMPY_KERNELS
+    runs_twins: ClassVar[bool] = True
 
 
 class _SumLayout:
@@ -338,26 +301,5 @@ class _OrderedTotal:
         return added
 
 
-def call_kernel(
-    kernel: Kernel, place: Sequence[Any], arrays: Mapping[str, Any], state: Sequence[str] = ()
-) -> None:
-    """Call a kernel or a twin on items or annotators, with arrays by name; a kernel may rename state."""
-    names = argument_names(kernel)[len(place) :]
-    if names == ["a"]:
-        kernel(*place, Arrays(**arrays))
-    else:
-        kernel(*place, *(arrays[name] for name in (*state, *names[len(state) :])))
-
-
-@cache
-def argument_names(kernel: Kernel) -> list[str]:
-    """Return the names of a kernel's arguments."""
-    return list(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
-
-
-@cache
-def find_kernel(package: str, name: str) -> Kernel:
-    """Return the kernel ``family.function`` of a package of kernels; a family may be ``a.b``."""
-    family, function = name.rsplit(".", 1)
-    kernel: Kernel = getattr(importlib.import_module(f"{package}.{family}"), function)
-    return kernel
+def _contiguous(value: Any) -> Any:
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
 """What an array beside the data has one entry for; the last two are those of pair comparisons."""
 
-Kernel: TypeAlias = Callable[..., None]
-
 T = TypeVar("T")
 
 
@@ -72,9 +70,8 @@ class Sum:
 class Pass:
     """One kind of pass over the data.
 
-    Kernels are called as ``kernel(block, lo, hi, *state, *inputs, *sums)`` with the items
-    ``lo:hi`` of a partition. State comes in the order it is declared in; inputs and sums have the names
-    of the kernel's arguments.
+    Kernels are called as ``kernel(block, lo, hi, **state, **inputs, **sums)`` with the items
+    ``lo:hi`` of a partition: state, inputs and sums have the names of the kernel's arguments.
     """
 
     kernel: str  # ``family.function``: a function of ``kernels/<family>.py``
@@ -84,6 +81,7 @@ class Pass:
     sums: tuple[Sum, ...] = ()  # the sums that the kernel adds to
     # how many numbers per thread the kernel allocates for itself, where they are many
     scratch: int = 0
+    arguments: tuple[str, ...] = ()  # what the kernel calls the state, where that differs
 
     def ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Return the inputs in the kernel's order; all must be there and no others."""
@@ -91,6 +89,11 @@ class Pass:
         if inputs.keys() != set(names):
             raise TypeError(f"the pass {self.kernel} takes {names}, not {sorted(inputs)}")
         return [inputs[name] for name in names]
+
+    def named_state(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state by the names of the kernel's arguments, given item-side arrays by name."""
+        names = self.arguments or self.state
+        return {name: arrays[one] for name, one in zip(names, self.state, strict=True)}
 
     def named(self, sums: tuple[Floats, ...]) -> dict[str, Floats]:
         """Return the sums, which are in the kernel's order, by name."""

@@ -1,1 +1,61 @@
-"""Compiled passes over the labels, arrays in and arrays out, and their NumPy twins."""
+"""Passes over the labels, arrays in and arrays out: compiled ones in C++, and their NumPy twins.
+
+``native/`` has the sources, one file per family of models, compiled when the package is built into the
+module ``_native``; `annotruth.kernels.reference` has a twin of each of its functions, by which it is
+tested. `find_kernel` returns one or the other, with the same arguments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache, reduce
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
+
+from annotruth.errors import AnnotruthWarning
+
+Kernel: TypeAlias = Callable[..., Any]
+"""A function of what it is to process, such as a block and items ``lo, hi``, and of arrays by name."""
+
+
+@cache
+def find_kernel(name: str, *, reference: bool = False) -> Kernel:
+    """Return the kernel ``family.function``, compiled unless its NumPy twin is asked for.
+
+    Where the compiled kernels could not be built, the twin takes the place of each.
+    """
+    native = None if reference else _load_native()
+    if native is not None:
+        return reduce(getattr, name.split("."), native)  # type: ignore[return-value]
+    family, function = name.rsplit(".", 1)
+    return _called_by_name(
+        getattr(importlib.import_module(f"annotruth.kernels.reference.{family}"), function)
+    )
+
+
+def _called_by_name(twin: Kernel) -> Kernel:
+    names = list(inspect.signature(twin).parameters)
+
+    def call(*place: Any, **arrays: Any) -> Any:
+        if names[-1] == "a":
+            return twin(*place, SimpleNamespace(**arrays))
+        return twin(*place, **arrays)
+
+    return call
+
+
+@cache
+def _load_native() -> ModuleType | None:
+    try:
+        return importlib.import_module("annotruth.kernels._native")
+    except ImportError:
+        warnings.warn(
+            "annotruth was installed without its compiled kernels and computes slowly, with NumPy: "
+            "install a C++ compiler, then `pip install --force-reinstall --no-deps annotruth`",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
+        return None

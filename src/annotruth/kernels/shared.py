@@ -1,4 +1,4 @@
-"""What compiled kernels, their NumPy twins and models share; it loads without Numba."""
+"""What kernels, their NumPy twins and models share; kernels have these constants in C++."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ LEAST_LABEL_PROBABILITY = 1e-12
 """The least probability of a label when annotators are assessed, so that it has a logarithm."""
 
 CAVITY_MOMENTS = 7
-"""How many moments `annotruth.kernels.people.moments` adds up."""
+"""How many moments ``people.moments`` adds up."""
 
 AGREEMENT_MOMENTS = 4
-"""How many moments `annotruth.kernels.people.agreement` adds up."""
+"""How many moments ``people.agreement`` adds up."""
 
 VARIANCE_ROUNDING = 1e-12
 """How much worse than the safe variance that of Fisher scoring may be, relative to the likelihood.

@@ -22,7 +22,7 @@ P = TypeVar("P")
 ROUNDING = 1e-13
 """Relative changes of the objective below this are rounding."""
 
-_LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
+_LIBRARIES = ("annotruth", "numpy", "pyarrow")
 
 
 class Monitor(NamedTuple):

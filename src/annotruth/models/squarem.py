@@ -211,12 +211,16 @@ class _ItemArray:
         for other in saved.values():
             session.allocate(other, per=per)
         keep = f"squarem.copy_{per}"
-        self._save = {which: Pass(keep, (name, other)) for which, other in saved.items()}
-        self._roll_back = Pass(keep, (saved["checkpoint"], name))
+        names = ("x", "copy")
+        self._save = {
+            which: Pass(keep, (name, other), arguments=names) for which, other in saved.items()
+        }
+        self._roll_back = Pass(keep, (saved["checkpoint"], name), arguments=names)
         self._extrapolate = Pass(
             f"squarem.extrapolate_{per}",
             (name, saved["first"], saved["second"]),
             inputs=(Input("limit"), *map(Input, self._bound)),
+            arguments=("x", "x0", "x1"),
         )
 
     def save(self, which: Literal["first", "second", "checkpoint"]) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import counted
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import (
     Block,
     concatenate,
@@ -25,7 +26,7 @@ from annotruth.kernels.arrays import (
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
-from annotruth.observations.layout import RowCodes, kernels_for, to_row_order
+from annotruth.observations.layout import RowCodes, to_row_order
 from annotruth.observations.scale import Scale
 
 _COUNTED_AT_ONCE = 1 << 20  # labels, at least
@@ -284,11 +285,11 @@ class LabelArrays(LocalObservations, LabelSummary):
         n_counts = min(usable_cores(), self.n_labels // max(shape[0] * shape[1], _COUNTED_AT_ONCE))
         bounds = np.linspace(0, self.n_cells, max(n_counts, 1) + 1).astype(int)
         counts = np.zeros((len(bounds) - 1, *shape), dtype=np.int64)
-        kernels = kernels_for(self.n_labels)
+        count_labels = find_kernel("layout.count_labels")
 
         def count(number: int) -> None:
             cells = (self.cell_ptr, self.cell_category, *bounds[number : number + 2])
-            kernels.count_labels(*cells, self.annotator, counts[number])
+            count_labels(*cells, self.annotator, counts[number])
 
         map_on_all_cores(count, range(len(counts)))
         return concatenate(map_slices(lambda at: counts[:, at].sum(axis=0), shape[0]))

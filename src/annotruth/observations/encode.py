@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, map_on_all_cores, slices
 from annotruth.observations import layout
 from annotruth.observations.disk import Disk
@@ -211,7 +212,7 @@ def _recode(column: pa.ChunkedArray) -> EncodedColumn:
 def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> EncodedColumn:
     """Leave out values that do not occur, and order the rest by first appearance, in place."""
     number = np.full(len(values), -1, dtype=np.int32)
-    n = layout.kernels_for(len(codes)).renumber(codes, number)
+    n = find_kernel("layout.renumber")(codes, number)
     if (number == np.arange(len(values))).all():
         return EncodedColumn(codes, values)
     present = np.flatnonzero(number >= 0)

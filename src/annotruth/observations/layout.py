@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, mix_bits
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
 """What to do with rows in which an annotator labels the same item again."""
 
 MANY_ROWS = 100_000
-"""From so many rows on, threads and compiled kernels save more time than they take to start."""
+"""From so many rows on, threads save more time than they take to start."""
 
 
 class RowCodes(NamedTuple):
@@ -88,9 +87,12 @@ def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:
     n = len(codes.item)
     annotator = np.empty(n, dtype=np.int32)
     row, key = _empty_below(n, n), _empty_below(n, n_items * n_categories)
-    item_ptr, cell_category, cell_ptr = kernels_for(n).sort_labels(
-        *columns, n_items, n_categories, annotator, row, key
-    )
+    size = n_items, n_categories
+    n_cells = find_kernel("layout.sort_labels")(*columns, *size, annotator, row, key)
+    item_ptr = np.empty(n_items + 1, dtype=np.int64)
+    cell_category = np.empty(n_cells, dtype=np.int32)
+    cell_ptr = np.empty(n_cells + 1, dtype=np.int64)
+    find_kernel("layout.find_cells")(key, n_categories, item_ptr, cell_category, cell_ptr)
     return Layout(item_ptr, cell_category, cell_ptr, annotator, row)
 
 
@@ -105,8 +107,8 @@ def arrange_with_policy(
     none = np.empty(0, dtype=np.int64)
     layout = arrange(codes, size.n_items, size.n_categories)
     cells = (layout.item_ptr, layout.cell_ptr, layout.annotator)
-    kernels = kernels_for(len(layout.row))
-    if duplicates == "keep" or not kernels.has_duplicates(*cells, size.n_annotators):
+    has_duplicates = find_kernel("layout.has_duplicates")
+    if duplicates == "keep" or not has_duplicates(*cells, size.n_annotators):
         return ArrangedRows(layout, none, none)
     repeats = find_repeats(codes, size.n_annotators)
     is_last = duplicates == "last"
@@ -167,14 +169,8 @@ def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:
 def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     """Return one value per label, given in the order of the layout, in row order."""
     in_order = np.empty_like(values)
-    kernels_for(len(row)).restore_order(values, row, in_order)
+    in_order[row] = values
     return in_order
-
-
-def kernels_for(n_rows: int, family: str = "layout") -> ModuleType:
-    """Return the compiled kernels, or for few rows their NumPy twins, which load faster."""
-    package = "annotruth.kernels" if n_rows >= MANY_ROWS else "annotruth.kernels.reference"
-    return importlib.import_module(f"{package}.{family}")
 
 
 def _empty_below(n: int, bound: int) -> NDArray[np.signedinteger[Any]]:

@@ -30,7 +30,6 @@ from annotruth.observations.encode import id_ranks
 from annotruth.observations.frames import from_arrow
 from annotruth.observations.validate import check_ordinal
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
-from annotruth.selection.precompile import compiling_in_parallel
 
 MAX_LABELS = 100_000
 """With more labels, models are compared on a random sample of the items."""
@@ -157,8 +156,7 @@ def choose(
             n_models=len(names),
         )
 
-    with compiling_in_parallel(names, labels):
-        scores, refused = _score_all(names, score)
+    scores, refused = _score_all(names, score)
     model, why = decide(scores, DEFAULT_MODEL)
     if sample is not labels:
         why += (

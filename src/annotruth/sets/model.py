@@ -51,7 +51,7 @@ class SetModel(OptionsBase):
     Labels go together or exclude each other through types of items: an item is of type k with probability
     :math:`\pi_k`, and has the label l then with probability :math:`\theta_{k,l}`. One type is independence.
     The number of types is the one that predicts held-out answers best. The equations of the E-step are in
-    `annotruth.kernels.sets.presence`. Rates, q and types follow from the expected counts, by EM.
+    `annotruth.kernels.reference.sets.presence`. Rates, q and types follow from the expected counts, by EM.
 
     Annotators may err alike, and their rates are estimates, so that answers say less than independent
     ones of known annotators would. Posterior odds are therefore raised to a power up to 1, the one that

@@ -36,7 +36,7 @@ def test_differences_by_others_are_those_without_the_annotators_sites(
     data = prompt_crowd(n_annotators=6, n_votes=n_votes, n_contexts=n_contexts).comparisons
     lengths = np.random.default_rng(0).normal(size=data.n_comparisons)
     votes = make_votes(replace(data, covariates={"length": lengths}))
-    now = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    now = start_estimate(votes, Passes(votes))
     now.prior = Prior(1.0, 1.5 if votes.has_contexts else 0.0)
     now.iterate(3)
     group = now.groups[0]
@@ -122,7 +122,7 @@ def test_scores_do_not_shrink_where_contexts_decide_everything() -> None:
 def test_the_better_of_two_starts_is_taken() -> None:
     made = prompt_crowd(n_random=14, n_annotators=24, n_votes=60, spread=1.0, seed=3)
     votes = make_votes(made.comparisons)
-    first = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    first = start_estimate(votes, Passes(votes))
     estimate(first, tol=0.01, max_rounds=40)
     other = trimmed_start(first)
     assert (other.states.p_class[:, 0] < 1.0).sum() == 12
@@ -138,9 +138,7 @@ def test_the_better_of_two_starts_is_taken() -> None:
 
 def test_no_start_is_taken_that_reverses_the_order() -> None:
     votes = make_votes(prompt_crowd(n_contexts=1).comparisons)
-    first, other = (
-        start_estimate(votes, Passes(votes, "annotruth.kernels.pairs")) for _ in range(2)
-    )
+    first, other = (start_estimate(votes, Passes(votes)) for _ in range(2))
     for each, sign in ((first, 1.0), (other, -1.0)):
         each.groups[0].solution[:] = sign * np.arange(6)
     first.states.log_likelihood, other.states.log_likelihood = -2.0, -1.0

@@ -22,8 +22,8 @@ from annotruth.engines.gpu.label_arrays import (
     kept_labels,
     sampled_labels,
 )
-from annotruth.engines.memory import MemorySession, call_kernel, find_kernel
 from annotruth.engines.protocol import Pass
+from annotruth.kernels import find_kernel
 from annotruth.kernels.shared import AGREEMENT_BINS
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ def _run_in_memory(one: LatentPass) -> dict[str, Any]:
         for name, value in one.inputs.items()
     }
     sums = {each.name: np.zeros(each.shape) for each in one.one.sums}
-    kernel = find_kernel(MemorySession.kernel_package, one.one.kernel)
-    call_kernel(kernel, (session.labels.block(), 0, session.n_items), {**inputs, **sums})
+    kernel = find_kernel(one.one.kernel)
+    kernel(session.labels.block(), 0, session.n_items, **inputs, **sums)
     axes = {each.name: each.annotator_axis for each in one.one.sums}
     return {
         name: values if axes[name] is None else session.to_engine(values)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.memory import MemoryEngine, MemorySession, call_kernel, find_kernel
+from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import BuildTables, Extent, Pass, Sum
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
 from annotruth.engines.spark.labels import SparkComparisons, SparkLabels
@@ -25,6 +25,7 @@ from annotruth.engines.spark.partitions import (
     write_values,
 )
 from annotruth.engines.spark.storage import SharedFolder
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats
 
 
@@ -205,7 +206,7 @@ class PartitionedSession:
 
     def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
         """Run a kernel over all annotators, on the driver."""
-        call_kernel(find_kernel(MemorySession.kernel_package, kernel), (0, n_annotators), arrays)
+        find_kernel(kernel)(0, n_annotators, **arrays)
 
     def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
         """Return what a function computes of each group of annotators, on the driver."""

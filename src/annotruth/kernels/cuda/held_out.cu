@@ -1,5 +1,5 @@
 // Hashes of labels, folds of labels that are held out, and labels that are drawn at random: see
-// annotruth/kernels/held_out.py for the equations, and common.cuh for the layout.
+// annotruth/kernels/native/held_out.cpp for the equations, and common.cuh for the layout.
 //
 // Hashes are exact, so that folds and draws are those of the other engines. N_GROUPS, into how many
 // groups the categories are merged, is defined for the functions on draws.

@@ -1,5 +1,5 @@
 // Passes of RobustGPM where items have one right label: see annotruth/kernels/robust_gpm.py and
-// annotruth/kernels/held_out.py for the equations, and common.cuh for the layout.
+// annotruth/kernels/native/held_out.cpp for the equations, and common.cuh for the layout.
 //
 // `confusion` and `counts` are annotators x categories x states, `known_truth` is categories x states.
 // A pass is an E-step over the labels sorted by item, which writes the posteriors, and a sum over the

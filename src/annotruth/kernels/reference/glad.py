@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.glad`."""
+"""NumPy twins of the kernels ``glad``."""
 
 from __future__ import annotations
 

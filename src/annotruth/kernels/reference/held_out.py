@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.held_out`."""
+"""NumPy twins of ``native/held_out.cpp``."""
 
 from __future__ import annotations
 

@@ -17,21 +17,31 @@ def sort_labels(
     annotator_out: NDArray[np.int32],
     row: NDArray[np.signedinteger[Any]],
     key: NDArray[np.signedinteger[Any]],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+) -> int:
     """Sort labels by item, then by category, keeping rows in order within both.
 
-    Fills ``annotator_out``, ``row``, and ``key`` with item x n_categories + category; returns
-    ``item_ptr, cell_category, cell_ptr``.
+    Fills ``annotator_out``, ``row``, and ``key`` with item x n_categories + category; returns how
+    many cells there are.
     """
     pair = item.astype(np.int64) * n_categories + label
     row[:] = np.argsort(pair, kind="stable")
     annotator_out[:] = annotator[row]
-    pair = key[:] = pair[row]
-    starts = np.flatnonzero(np.diff(pair, prepend=-1))
-    cell_item, cell_category = np.divmod(pair[starts], n_categories)
-    item_ptr = np.searchsorted(cell_item, np.arange(n_items + 1))
-    cell_ptr = np.append(starts, len(pair))
-    return item_ptr.astype(np.int64), cell_category.astype(np.int32), cell_ptr.astype(np.int64)
+    key[:] = pair[row]
+    return len(np.unique(pair))
+
+
+def find_cells(
+    key: NDArray[np.signedinteger[Any]],
+    n_categories: int,
+    item_ptr: NDArray[np.int64],
+    cell_category: NDArray[np.int32],
+    cell_ptr: NDArray[np.int64],
+) -> None:
+    """Write where items and cells begin, which is where the sorted keys change."""
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    cell_item, cell_category[:] = np.divmod(key[starts], n_categories)
+    item_ptr[:] = np.searchsorted(cell_item, np.arange(len(item_ptr)))
+    cell_ptr[:] = np.append(starts, len(key))
 
 
 def has_duplicates(
@@ -58,13 +68,6 @@ def count_labels(
     ends = cell_ptr[first : last + 1]
     category = np.repeat(cell_category[first:last], np.diff(ends))
     np.add.at(counts, (annotator[ends[0] : ends[-1]], category), 1)
-
-
-def restore_order(
-    values: NDArray[Any], row: NDArray[np.signedinteger[Any]], out: NDArray[Any]
-) -> None:
-    """Write the value of each label to the index of its row."""
-    out[row] = values
 
 
 def renumber(codes: NDArray[np.int32], number: NDArray[np.int32]) -> int:

@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.ordinal_binary`."""
+"""NumPy twins of the kernels ``ordinal_binary``."""
 
 from __future__ import annotations
 

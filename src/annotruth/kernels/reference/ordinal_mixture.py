@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.ordinal_mixture`."""
+"""NumPy twins of the kernels ``ordinal_mixture``."""
 
 from __future__ import annotations
 

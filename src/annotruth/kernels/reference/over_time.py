@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.over_time`: matrices of transitions, in logarithms."""
+"""NumPy twins of the kernels ``over_time``: matrices of transitions, in logarithms."""
 
 from __future__ import annotations
 

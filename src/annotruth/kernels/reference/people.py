@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.people`."""
+"""NumPy twins of ``native/people.cpp``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.subject_bias`."""
+"""NumPy twins of the kernels ``subject_bias``."""
 
 from __future__ import annotations
 

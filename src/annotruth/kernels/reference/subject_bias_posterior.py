@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.subject_bias_posterior`."""
+"""NumPy twins of the kernels ``subject_bias_posterior``."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner, slices
-from annotruth.observations.layout import kernels_for
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT
 from annotruth.observations.pairs.votes import UnsortedVotes
 
@@ -256,7 +256,7 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         weights = np.zeros((n_items, n_items))
         degree = np.full(n_items, self._ridge)
-        kernels_for(len(left), "pairs.layout").add_pairs(left, right, weight, weights, degree)
+        find_kernel("pairs.layout.add_pairs")(left, right, weight, weights, degree)
         matrix: Floats = weights + weights.T
         np.negative(matrix, out=matrix)
         matrix[np.diag_indices(n_items)] = degree

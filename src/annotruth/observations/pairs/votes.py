@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Floats, VoteBlock, map_on_all_cores, mix_bits
 from annotruth.observations.disk import Disk, count_before, in_ranges
 from annotruth.observations.frames import as_arrow
-from annotruth.observations.layout import Colors, RowCodes, canonical_orders, kernels_for
+from annotruth.observations.layout import Colors, RowCodes, canonical_orders
 
 if TYPE_CHECKING:
     from annotruth.observations.pairs.table import Comparisons
@@ -132,7 +133,6 @@ def sort_codes(votes: RowVotes, n_annotators: int) -> SortedCodes:
         n_votes = np.bincount(annotator, minlength=n_annotators)
         pointers = np.append(0, np.cumsum(n_votes))
         return SortedCodes(pointers, left, right, outcome, np.arange(n))
-    kernels = kernels_for(n, "pairs.layout")
     shift = max((n_annotators - 1).bit_length() - (_MAX_RANGES - 1).bit_length(), 0)
     n_tasks = min(max(n // _ROWS_PER_TASK, 1), _MAX_TASKS)
     tasks = list(pairwise(np.linspace(0, n, n_tasks + 1).astype(np.int64).tolist()))
@@ -147,7 +147,7 @@ def sort_codes(votes: RowVotes, n_annotators: int) -> SortedCodes:
     records = np.empty((n, 4), dtype=np.int32)
 
     def count(task: int) -> None:
-        kernels.count_ranges(annotator, *tasks[task], shift, counts[task])
+        find_kernel("pairs.layout.count_ranges")(annotator, *tasks[task], shift, counts[task])
 
     map_on_all_cores(count, range(n_tasks))
     # Where each task's rows of a range begin: ranges follow each other, and tasks within a range.
@@ -156,13 +156,14 @@ def sort_codes(votes: RowVotes, n_annotators: int) -> SortedCodes:
     bounds = np.append(0, ends[:, -1]).tolist()
 
     def distribute(task: int) -> None:
-        codes = annotator, left, right, outcome
-        kernels.distribute_votes(*codes, *tasks[task], shift, begin[task], records)
+        kernel = find_kernel("pairs.layout.distribute_votes")
+        kernel(annotator, left, right, outcome, *tasks[task], shift, begin[task], records)
 
     def sort(number: int) -> None:
         first = number << shift
         of_range = made.annotator_ptr[1:][first : first + (1 << shift)]
-        kernels.sort_range(records, *bounds[number : number + 2], of_range, *made[1:])
+        kernel = find_kernel("pairs.layout.sort_range")
+        kernel(records, *bounds[number : number + 2], of_range, *made[1:])
 
     map_on_all_cores(distribute, range(n_tasks))
     map_on_all_cores(sort, range(counts.shape[1]))

@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.pairs.bradley_terry`, which documents them."""
+"""NumPy twins of ``native/pairs_bradley_terry.cpp``, which documents them."""
 
 from __future__ import annotations
 

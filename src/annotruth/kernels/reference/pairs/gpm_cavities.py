@@ -1,12 +1,17 @@
-"""NumPy twins of `annotruth.kernels.pairs.gpm_cavities`, which documents them."""
+"""NumPy twins of ``native/pairs_gpm_cavities.cpp``, which documents them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior, Equations
-from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
+from annotruth.kernels.pairs import (
+    ContextLayout,
+    ContextPosterior,
+    Equations,
+    Sites,
+    VoteDifferences,
+)
 from annotruth.kernels.reference.pairs.gpm_contexts import vote_rows
 
 

@@ -1,12 +1,11 @@
-"""NumPy twins of `annotruth.kernels.pairs.gpm_contexts`, which document them."""
+"""NumPy twins of ``native/pairs_gpm_contexts.cpp``, which documents them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextLayout, ContextPosterior
-from annotruth.kernels.pairs.gpm_outcomes import Sites, VoteDifferences
+from annotruth.kernels.pairs import ContextLayout, ContextPosterior, Sites, VoteDifferences
 
 
 def _signs(at: ContextLayout, votes: slice | Codes, k: int) -> Floats:

@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.pairs.gpm_outcomes`, which document them."""
+"""NumPy twins of ``native/pairs_gpm_outcomes.cpp``, which documents them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.kernels.pairs.gpm_outcomes import (
-    LEAST_LEFT_OVER,
-    LOST,
-    MAX_LOG_ODDS,
-    MIN_SHOWN,
+from annotruth.kernels.pairs import (
     HabitPrior,
     Habits,
     Outcomes,
@@ -20,6 +16,17 @@ from annotruth.kernels.pairs.gpm_outcomes import (
     VoteDifferences,
     VoterHabits,
 )
+
+MAX_LOG_ODDS = 60.0
+"""Differences are cut off there."""
+
+LOST = 5.0
+"""How much more a vote against an item says about who favours it than a vote for it."""
+
+MIN_SHOWN = 4.0
+
+LEAST_LEFT_OVER = 0.02
+"""Of the variance of a difference, after one vote."""
 
 
 def _nodes(sd: Floats, rules: Quadrature) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.pairs.layout`, which documents them."""
+"""NumPy twins of ``native/pairs_layout.cpp``, which documents them."""
 
 from __future__ import annotations
 

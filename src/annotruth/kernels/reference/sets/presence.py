@@ -1,4 +1,4 @@
-"""NumPy twins of `annotruth.kernels.sets.presence`."""
+"""NumPy twins of the kernels ``sets.presence``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import (
+from annotruth.kernels.pairs import (
     HabitPrior,
     Habits,
     Outcomes,

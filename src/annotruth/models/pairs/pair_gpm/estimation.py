@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Predictions, Sites, VoteDifferences
+from annotruth.kernels.pairs import Outcomes, Predictions, Sites, VoteDifferences
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states

@@ -26,7 +26,7 @@ from annotruth.models.pairs.pair_gpm.starts import (
     start_with_groups,
     trimmed_start,
 )
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, kernel_package, make_votes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, make_votes, runs_twins
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
@@ -108,17 +108,17 @@ class PairGPM(PairEstimator):
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
         check_seed(self.seed)
-        package = kernel_package(self.engine)
+        reference = runs_twins(self.engine)
         data.check_room(_BYTES_PER_COMPARISON * data.n_comparisons, "the votes of pair-gpm")
         verdict = self._judge(data)
         votes = make_votes(data)
-        passes = Passes(votes, package)
+        passes = Passes(votes, reference=reference)
         if verdict == "chance":
             if not (votes.has_contexts and self._agree_in_contexts(votes, passes)):
                 return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
             verdict = "informative"
         if data.n_comparisons > LARGE and self.n_groups == 1 and not votes.has_contexts:
-            now = estimate_large(votes, passes, package, self.seed, progress)
+            now = estimate_large(votes, passes, self.seed, progress)
             return make_fit(self, now, self._history(now), verdict)
         now = start_estimate(votes, passes)
         if self.n_groups > 1:

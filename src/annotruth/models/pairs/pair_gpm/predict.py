@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import Quadrature, make_quadrature
+from annotruth.kernels.pairs import Quadrature, make_quadrature
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS,

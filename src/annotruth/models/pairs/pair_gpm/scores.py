@@ -15,9 +15,16 @@ import numpy as np
 from scipy.linalg import lapack
 
 from annotruth.errors import AnnotruthError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.pairs.gpm_contexts import ContextPosterior, Equations
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, Sites, VoteDifferences, VoterHabits
+from annotruth.kernels.pairs import (
+    ContextPosterior,
+    Equations,
+    Outcomes,
+    Sites,
+    VoteDifferences,
+    VoterHabits,
+)
 from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
@@ -27,7 +34,6 @@ from annotruth.models.pairs.graph import (
     sums_at,
 )
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
-from annotruth.observations.layout import kernels_for
 
 _COEFFICIENT_PRECISION = 0.25  # of coefficients of standardised covariates
 _MAX_EXACT = 3e10  # operations; with more, only each vote itself is left out, as others are many
@@ -147,7 +153,7 @@ class GroupScores:
         votes, n, (precision, shift) = self.votes, self._n, self.sites
         weights, degree = np.zeros((n, n)), np.zeros(n)
         by_pair = sums_at(votes.pair, precision, len(votes.pairs[0]))
-        kernels_for(len(by_pair), "pairs.layout").add_pairs(*votes.pairs, by_pair, weights, degree)
+        find_kernel("pairs.layout.add_pairs")(*votes.pairs, by_pair, weights, degree)
         self.information = np.zeros((n + self._q, n + self._q))
         self.information[:n, :n] = np.diag(degree) - weights - weights.T
         self.right_side = np.zeros(n + self._q)

@@ -138,14 +138,14 @@ _FIRST_HABITS = 3
 
 
 def estimate_large(
-    votes: PairVotes, passes: Passes, package: str, seed: int, progress: ProgressCallback | None
+    votes: PairVotes, passes: Passes, seed: int, progress: ProgressCallback | None
 ) -> PairEstimate:
     """Return an estimate: one round over all votes, with the crowd of a sample of the annotators.
 
     Scores start from those of Bradley and Terry's model.
     """
     of_sample = make_votes(sample_votes(votes.data, _SAMPLE, seed, _MOST))
-    small = start_estimate(of_sample, Passes(of_sample, package))
+    small = start_estimate(of_sample, Passes(of_sample, reference=passes.reference))
     estimate(small, tol=_SAMPLE_TOL, max_rounds=_SAMPLE_ROUNDS)
     now = start_estimate(votes, passes)
     now.is_large = True

@@ -7,8 +7,7 @@ of k equal items carry the information of Plackett and Luce's model if each coun
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,11 +18,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, get_engine
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.errors import InputError
+from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
-from annotruth.kernels.pairs.gpm_contexts import ContextLayout
-from annotruth.kernels.pairs.gpm_outcomes import Outcomes, make_quadrature
+from annotruth.kernels.pairs import ContextLayout, Outcomes, make_quadrature
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, connected_parts
-from annotruth.observations.layout import kernels_for
 from annotruth.observations.pairs.table import LEFT, RANKING, TIE, Comparisons
 
 MIN_SHARED_CONTEXTS = 5
@@ -179,12 +177,11 @@ def _distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Cod
         low, high = np.minimum(left, right), np.maximum(left, right)
         pairs, place = np.unique(low * n_items + high, return_inverse=True)
         return pairs, place.astype(np.int64)
-    kernels = kernels_for(len(left), "pairs.layout")
     occurs = np.zeros(n_items**2, dtype=np.bool_)
-    kernels.mark_pairs(left, right, n_items, occurs)
+    find_kernel("pairs.layout.mark_pairs")(left, right, n_items, occurs)
     code = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     pair = np.empty(len(left), dtype=np.int32)
-    kernels.set_pairs(left, right, n_items, code, pair)
+    find_kernel("pairs.layout.set_pairs")(left, right, n_items, code, pair)
     return np.flatnonzero(occurs), pair.astype(np.int64)
 
 
@@ -302,12 +299,12 @@ _MAX_RANGES = 16
 class Passes:
     """Runs kernels over ranges of annotators, contexts or votes, which do not depend on the cores."""
 
-    def __init__(self, votes: PairVotes, package: str) -> None:
+    def __init__(self, votes: PairVotes, *, reference: bool = False) -> None:
         n = votes.data.n_comparisons
         n_ranges = int(np.clip(n // _VOTES_PER_RANGE, 1, _MAX_RANGES))
-        if package.endswith("reference.pairs"):
+        if reference:
             n_ranges = 1
-        self._package = package
+        self.reference = reference  # whether the NumPy twins are run
         vote_ptr = votes.layout.vote_ptr
         contexts = np.searchsorted(vote_ptr, np.linspace(0, vote_ptr[-1], n_ranges + 1))
         contexts[0], contexts[-1] = 0, len(vote_ptr) - 1
@@ -326,10 +323,7 @@ class Passes:
         sums: Sequence[tuple[int, ...]] = (),
     ) -> list[Floats]:
         """Run a kernel over all "annotators", "votes" or "contexts"; return the sums of these shapes."""
-        module, function = name.split(".")
-        kernel: Callable[..., None] = getattr(
-            importlib.import_module(f"{self._package}.{module}"), function
-        )
+        kernel = find_kernel(f"pairs.{name}", reference=self.reference)
         bounds = self._bounds[over].tolist()
         ranges = [(lo, hi) for lo, hi in pairwise(bounds) if lo < hi] or [(0, 0)]
         parts = [[np.zeros(shape) for shape in sums] for _ in ranges]
@@ -341,13 +335,11 @@ class Passes:
         return [sum(each[1:], start=each[0]) for each in zip(*parts, strict=True)]
 
 
-def kernel_package(engine: str | Engine) -> str:
-    """Return the package of the engine's kernels; raise if it does not run this model."""
+def runs_twins(engine: str | Engine) -> bool:
+    """Return whether the engine runs NumPy twins; raise if it does not run this model."""
     found = get_engine(engine)
-    if isinstance(found, ReferenceEngine):
-        return "annotruth.kernels.reference.pairs"
     if isinstance(found, MemoryEngine):
-        return "annotruth.kernels.pairs"
+        return isinstance(found, ReferenceEngine)
     raise InputError(
         f"pair-gpm runs on this machine's processor only, not on the engine {found.name}: pass "
         "`--engine memory`, or `--model bradley-terry`"

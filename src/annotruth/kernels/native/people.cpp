@@ -1,0 +1,299 @@
+// What the labels of other people say about the labels of each annotator.
+//
+// A label of annotator s on item e is assessed by the posterior of the item's latent state without
+// that label, the cavity. With the log-probabilities log p[e, s](r | z) of labels r in `item_states`,
+// where the item is taken out of the counts, and m labels of the item,
+//
+//     w[e, s](z) ~ prior[z] exp(sum over t != s of log p[e, t](r[e, t] | z) / (1 + (m - 2) rho)).
+//
+// Items with one label say nothing about the annotator. `counts` and `pseudo_counts` are annotators
+// x labels x states, with an annotator's totals after the last label; `log_share` is the logarithm
+// of the share of each label, before the item is taken out; `weight` is how much an annotator's
+// labels count; `correlation` is rho. Each kernel processes items `lo:hi` of a block.
+#include <algorithm>
+
+#include "arrays.hpp"
+#include "states.hpp"
+#include "vectors.hpp"
+
+namespace annotruth::people {
+namespace {
+
+constexpr double LEAST_LABEL_PROBABILITY = 1e-12;
+constexpr int64_t PROBABILITIES_PER_LOG = 16;  // products of so many are far from underflow
+
+// What is known of the items' states, and annotators' tables.
+struct Tables {
+    Floats<> prior;
+    Floats<2> known_truth;
+    Floats<3> counts, pseudo_counts, log_share;
+    double correlation;
+    Floats<> weight;
+};
+
+// The labels of one item at a time, and what they say about its state.
+struct Item {
+    const Tables& a;
+    const int64_t n_states;
+    const double* known = nullptr;
+    int64_t n_labels = 0;
+    std::vector<int64_t> annotator, label;
+    std::vector<double> logs, total, without, weights;
+
+    Item(const Block& block, int64_t lo, int64_t hi, const Tables& tables)
+        : a(tables),
+          n_states(tables.prior.size()),
+          annotator(most_labels(block, lo, hi)),
+          label(annotator.size()),
+          logs(annotator.size() * n_states),
+          total(n_states),
+          without(n_states),
+          weights(n_states) {}
+
+    ALWAYS_INLINE void temper_by(const double* sum, double tempering) {
+        temper(a.prior.data, known, sum, tempering, n_states, weights.data());
+    }
+
+    // Write the log-likelihood of each label in each state, and their total; the item is taken out
+    // of the counts.
+    ALWAYS_INLINE void read(const Block& block, int64_t e) {
+        known = known_row(block, e, a.known_truth);
+        n_labels = 0;
+        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
+            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
+                annotator[n_labels] = block.annotator[j];
+                label[n_labels++] = block.cell_category[c];
+            }
+        double *const sum = total.data(), *const own = weights.data();
+        std::fill(total.begin(), total.end(), 0.0);
+        for (int64_t i = 0; i < n_labels; ++i) {
+            const double weight = a.weight[annotator[i]];
+            const double* log_share = a.log_share[annotator[i]][label[i]].data;
+#pragma omp simd
+            for (int64_t z = 0; z < n_states; ++z) sum[z] += weight * log_share[z];
+        }
+        temper_by(sum, 1.0);
+        std::fill(total.begin(), total.end(), 0.0);
+        for (int64_t i = 0; i < n_labels; ++i) {
+            const int64_t s = annotator[i], n = label[i], every = a.counts.shape[1] - 1;
+            const double weight = a.weight[s];
+            const double *count = a.counts[s][n].data, *pseudo = a.pseudo_counts[s][n].data;
+            const double *counts = a.counts[s][every].data,
+                         *pseudos = a.pseudo_counts[s][every].data;
+            const double* log_share = a.log_share[s][n].data;
+            double* const log = logs.data() + i * n_states;
+#pragma omp simd
+            for (int64_t z = 0; z < n_states; ++z) {
+                const double mass = std::max(count[z] - own[z], 0.0) + pseudo[z];
+                const double all = std::max(counts[z] - own[z], 0.0) + pseudos[z];
+                const double share = fast_log(std::max(mass / all, LEAST_LABEL_PROBABILITY));
+                // Without counts there is nothing to take out.
+                log[z] = weight * (counts[z] > 0.0 ? share : log_share[z]);
+                sum[z] += log[z];
+            }
+        }
+    }
+
+    // Write the posterior given all labels, or the cavity of one of several labels, into `weights`.
+    ALWAYS_INLINE void find_posterior() {
+        temper_by(total.data(), 1.0 / (1.0 + (n_labels - 1) * a.correlation));
+    }
+    ALWAYS_INLINE void leave_out(int64_t i) {
+        const double* const log = logs.data() + i * n_states;
+        for (int64_t z = 0; z < n_states; ++z) without[z] = total[z] - log[z];
+        temper_by(without.data(), 1.0 / (1.0 + (n_labels - 2) * a.correlation));
+    }
+};
+
+// Add to an annotator's moments what one label says, given what others say about the item.
+//
+// With c(n) in `cavity` and the annotator's shares p, these are 1, c(r), sum p[n] c(n)^2 and (sum
+// p[n] c(n))^2.
+ALWAYS_INLINE void add_moments(Sums<> moments, Floats<> shares, int64_t label,
+                               const double* cavity) {
+    double mean = 0.0, square = 0.0;
+    for (int64_t k = 0; k < shares.size(); ++k) {
+        mean += shares[k] * cavity[k];
+        square += shares[k] * cavity[k] * cavity[k];
+    }
+    moments[0] += 1.0;
+    moments[1] += cavity[label];
+    moments[2] += square;
+    moments[3] += mean * mean;
+}
+
+}  // namespace
+
+// Add up each annotator's cavities, and how far their labels agree with them.
+//
+// `agreement` and `right_labels` are states x categories, `shares` are the annotators' own shares of
+// labels. The columns of `moments` are sums over labels of the four numbers of `add_moments`, with
+// c(n) = sum over z of w(z) agreement[z, n]; over all labels, those of items with one label
+// included, of the probability a that the label is right given all labels of the item, and of
+// a (1 - a); and over labels with a cavity, of the probability that the label is right given the
+// others.
+VECTORIZED void moments(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
+                        Floats<2> known_truth, Floats<3> counts, Floats<3> pseudo_counts,
+                        Floats<3> log_share, double correlation, Floats<> weight,
+                        Floats<2> agreement, Floats<2> right_labels, Floats<2> shares,
+                        Sums<2> states, Sums<2> moments) {
+    const Tables tables{prior, known_truth, counts, pseudo_counts, log_share, correlation, weight};
+    Item item(block, lo, hi, tables);
+    std::vector<double> cavity(agreement.shape[1]);
+    const double* const w = item.weights.data();
+    const auto right = [&](int64_t n) INLINED {
+        double p = 0.0;
+        for (int64_t z = 0; z < item.n_states; ++z) p += w[z] * right_labels(z, n);
+        return p;
+    };
+    for (int64_t e = lo; e < hi; ++e) {
+        item.read(block, e);
+        item.find_posterior();
+        for (int64_t i = 0; i < item.n_labels; ++i) {
+            const double p = right(item.label[i]);
+            const Sums<> own = moments[item.annotator[i]];
+            own[4] += p;
+            own[5] += p * (1.0 - p);
+        }
+        if (item.n_labels < 2) continue;
+        for (int64_t i = 0; i < item.n_labels; ++i) {
+            const int64_t s = item.annotator[i], n = item.label[i];
+            item.leave_out(i);
+            std::fill(cavity.begin(), cavity.end(), 0.0);
+            for (int64_t z = 0; z < item.n_states; ++z) {
+                states(s, z) += w[z];
+                for (int64_t k = 0; k < agreement.shape[1]; ++k)
+                    cavity[k] += w[z] * agreement(z, k);
+            }
+            add_moments(moments[s], shares[s], n, cavity.data());
+            moments(s, 6) += right(n);
+        }
+    }
+}
+
+// Add up each annotator's log-likelihood in every response strategy, given the cavities.
+//
+// Variant v of serious labels has the distribution serious[v, n, z] factor[s, v, n] normaliser[s, v,
+// z]; the last variant is serious[0] with the labels exchanged as `confused` says, annotators x
+// categories. `careless` is annotators x behaviors x categories. Strategy g has the variant
+// variant[g], the behavior behavior[g] and the reliability reliability[g].
+VECTORIZED void log_likelihood(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
+                               Floats<2> known_truth, Floats<3> counts, Floats<3> pseudo_counts,
+                               Floats<3> log_share, double correlation, Floats<> weight,
+                               Floats<3> serious, Floats<3> factor, Floats<3> normaliser,
+                               Array<const int64_t, 2> confused, Floats<3> careless,
+                               Array<const int64_t> variant, Array<const int64_t> behavior,
+                               Floats<> reliability, Sums<2> log_likelihood) {
+    const Tables tables{prior, known_truth, counts, pseudo_counts, log_share, correlation, weight};
+    Item item(block, lo, hi, tables);
+    const int64_t n_states = item.n_states, n_variants = serious.size(),
+                  n_strategies = variant.size(), n_annotators = log_likelihood.size();
+    const double* const w = item.weights.data();
+    std::vector<double> p_serious(n_variants + 1), products(log_likelihood.count(), 1.0);
+    std::vector<int64_t> pending(n_annotators);
+    const auto take_logs = [&](int64_t s) INLINED {
+        double *const product = products.data() + s * n_strategies, *const sum =
+                                                                        log_likelihood[s].data;
+#pragma omp simd
+        for (int64_t g = 0; g < n_strategies; ++g) {
+            sum[g] += fast_log(product[g]);
+            product[g] = 1.0;
+        }
+        pending[s] = 0;
+    };
+    for (int64_t e = lo; e < hi; ++e) {
+        if (block.first_label(e + 1) - block.first_label(e) < 2) continue;
+        item.read(block, e);
+        for (int64_t i = 0; i < item.n_labels; ++i) {
+            const int64_t s = item.annotator[i], n = item.label[i];
+            item.leave_out(i);
+            for (int64_t v = 0; v < n_variants; ++v) {
+                const double *of_label = serious[v][n].data, *of_state = normaliser[s][v].data;
+                double p = 0.0;
+#pragma omp simd reduction(+ : p)
+                for (int64_t z = 0; z < n_states; ++z) p += w[z] * of_label[z] * of_state[z];
+                p_serious[v] = p * factor(s, v, n);
+            }
+            const double* exchanged = serious[0][confused(s, n)].data;
+            double p_exchanged = 0.0;
+#pragma omp simd reduction(+ : p_exchanged)
+            for (int64_t z = 0; z < n_states; ++z) p_exchanged += w[z] * exchanged[z];
+            p_serious[n_variants] = p_exchanged;
+            double* const product = products.data() + s * n_strategies;
+            for (int64_t g = 0; g < n_strategies; ++g) {
+                const double p = reliability[g] * p_serious[variant[g]] +
+                                 (1.0 - reliability[g]) * careless(s, behavior[g], n);
+                product[g] *= std::max(p, LEAST_LABEL_PROBABILITY);
+            }
+            if (++pending[s] == PROBABILITIES_PER_LOG) take_logs(s);
+        }
+    }
+    for (int64_t s = 0; s < n_annotators; ++s)
+        if (pending[s]) take_logs(s);
+}
+
+// Count annotators' labels of items with two or more labels, annotators x categories.
+void count_compared(const Block& block, int64_t lo, int64_t hi, Sums<2> counts) {
+    for (int64_t e = lo; e < hi; ++e) {
+        if (block.first_label(e + 1) - block.first_label(e) < 2) continue;
+        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
+            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j)
+                counts(block.annotator[j], block.cell_category[c]) += 1.0;
+    }
+}
+
+// Add up how far annotators' labels agree with those of other members, without a model.
+//
+// With k over the other members' labels of an item, c(n) is the mean of table[k, n]. `sums` are
+// annotators x categories, of c(n); the columns of `moments` are those of `add_moments`.
+VECTORIZED void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> member,
+                          Floats<2> table, Floats<2> shares, Sums<2> sums, Sums<2> moments) {
+    const int64_t n_categories = table.size();
+    std::vector<double> counts(n_categories), cavity(n_categories);
+    for (int64_t e = lo; e < hi; ++e) {
+        const int64_t first = block.item_ptr[e], last = block.item_ptr[e + 1];
+        double total = 0.0;
+        for (int64_t c = first; c < last; ++c) {
+            double& count = counts[block.cell_category[c]] = 0.0;
+            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j)
+                count += member[block.annotator[j]];
+            total += count;
+        }
+        for (int64_t c = first; c < last; ++c) {
+            const int64_t n = block.cell_category[c];
+            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
+                const int64_t s = block.annotator[j];
+                const double others = total - member[s];
+                if (others <= 0.0) continue;
+                std::fill(cavity.begin(), cavity.end(), 0.0);
+                counts[n] -= member[s];
+                for (int64_t d = first; d < last; ++d) {
+                    const int64_t m = block.cell_category[d];
+                    for (int64_t k = 0; k < n_categories; ++k) cavity[k] += counts[m] * table(m, k);
+                }
+                counts[n] += member[s];
+                for (int64_t k = 0; k < n_categories; ++k) {
+                    cavity[k] /= others;
+                    sums(s, k) += cavity[k];
+                }
+                add_moments(moments[s], shares[s], n, cavity.data());
+            }
+        }
+    }
+}
+
+}  // namespace annotruth::people
+
+void annotruth::bind_people(nb::module_& m) {
+    using namespace people;
+    kernel(m, "moments", moments, "block", "lo", "hi", "prior", "known_truth", "counts",
+           "pseudo_counts", "log_share", "correlation", "weight", "agreement", "right_labels",
+           "shares", "states", "moments");
+    kernel(m, "log_likelihood", log_likelihood, "block", "lo", "hi", "prior", "known_truth",
+           "counts", "pseudo_counts", "log_share", "correlation", "weight", "serious", "factor",
+           "normaliser", "confused", "careless", "variant", "behavior", "reliability",
+           "log_likelihood");
+    kernel(m, "count_compared", count_compared, "block", "lo", "hi", "counts");
+    kernel(m, "agreement", agreement, "block", "lo", "hi", "member", "table", "shares", "sums",
+           "moments");
+}

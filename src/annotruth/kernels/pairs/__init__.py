@@ -1,1 +1,0 @@
-"""Compiled passes over pair comparisons, one file per model family."""

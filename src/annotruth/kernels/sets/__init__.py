@@ -1,1 +1,0 @@
-"""Compiled passes over answers that are sets of labels."""
