@@ -313,7 +313,26 @@ def over_time(rng, labels):
     }
 
 
-FAMILIES = {"robust_gpm": latent_classes}
+def presence(rng, labels):
+    """Sets of three labels as categories, and two types of items."""
+    members = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=float)
+    return {
+        "posterior": np.full((ITEMS, 3), 7.0),
+        "evidence": np.full((ITEMS, 3), 7.0),
+        "members": members,
+        "present": rng.normal(1.0, 2.0, (S, 3)),
+        "absent": rng.normal(-1.0, 2.0, (S, 3)),
+        "theta": rng.uniform(0.1, 0.9, (2, 3)),
+        "types": np.array([0.3, 0.7]),
+        "hits": np.zeros((S, 3)),
+        "positives": np.zeros((S, 3)),
+        "type_items": np.zeros(2),
+        "type_labels": np.zeros((2, 3)),
+        "log_likelihood": np.zeros(1),
+    }
+
+
+FAMILIES = {"robust_gpm": latent_classes, "sets": presence}
 UNIFORM = {"pi": EMPTY, "irregular": EMPTY}
 PROFILE = {"log_likelihood": np.zeros(S)}
 ONE = {"log_likelihood": np.zeros(1)}
@@ -322,6 +341,8 @@ DRAWN = {**DRAWS, "counts": np.zeros((S, K - 1, 3))}
 SUBTYPES = {"counts": np.zeros((S, K, 2 * K)), "classes": np.zeros(2 * K)}
 BY_GROUP = {"proposed": np.ones((2, G)), "log_likelihood": np.zeros((2, G))}
 ONE_LEVEL = {"levels": np.zeros(1), "log_prior": np.zeros(1), "log_hyper": np.zeros((2, 1))}
+
+ONE_TYPE = {"type_items": np.zeros(1), "type_labels": np.zeros((1, 3))}
 
 CASES = [
     ("gpm.start", [{}]),
@@ -374,6 +395,8 @@ CASES = [
     ("glad.step", [{"n_steps": n, "K": k} for n, k in ((0, 2), (1, 4), (3, 5))]),
     ("glad.sum_correct", [{}]),
     ("over_time.label_evidence", [{}]),
+    ("sets.presence.start", [{}]),
+    ("sets.presence.step", [{}, {"theta": np.full((1, 3), 0.2), "types": np.ones(1), **ONE_TYPE}]),
 ]
 
 

@@ -1,7 +1,5 @@
 """Kernels beside their NumPy twins, called alike."""
 
-import importlib
-import inspect
 import re
 from functools import partial
 
@@ -13,14 +11,7 @@ from annotruth.observations import Labels, Scale
 
 def argument_names(name):
     """Return the names of the arguments of a compiled kernel ``family.function``."""
-    found = importlib.import_module("annotruth.kernels._native")
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not None:
-        return re.findall(r"(\w+): ", found.__nb_signature__[0][0])
-    family, function = name.rsplit(".", 1)
-    kernel = getattr(importlib.import_module(f"annotruth.kernels.{family}"), function)
-    return list(inspect.signature(kernel).parameters)
+    return re.findall(r"(\w+): ", find_kernel(name).__nb_signature__[0][0])
 
 
 class Kernels:

@@ -11,9 +11,11 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
+
+from annotruth.errors import AnnotruthWarning
 
 Kernel: TypeAlias = Callable[..., Any]
 """A function of what it is to process, such as a block and items ``lo, hi``, and of arrays by name."""
@@ -27,24 +29,20 @@ def find_kernel(name: str, *, reference: bool = False) -> Kernel:
     """
     native = None if reference else _load_native()
     if native is not None:
-        found: Any = native
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+        return reduce(getattr, name.split("."), native)  # type: ignore[return-value]
     family, function = name.rsplit(".", 1)
-    package = "annotruth.kernels" if native is not None else "annotruth.kernels.reference"
-    kernel: Kernel = getattr(importlib.import_module(f"{package}.{family}"), function)
-    return _called_by_name(kernel)
+    return _called_by_name(
+        getattr(importlib.import_module(f"annotruth.kernels.reference.{family}"), function)
+    )
 
 
-def _called_by_name(kernel: Kernel) -> Kernel:
-    names = list(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
+def _called_by_name(twin: Kernel) -> Kernel:
+    names = list(inspect.signature(twin).parameters)
 
     def call(*place: Any, **arrays: Any) -> Any:
         if names[-1] == "a":
-            return kernel(*place, SimpleNamespace(**arrays))
-        return kernel(*place, *(arrays[name] for name in names[len(place) :]))
+            return twin(*place, SimpleNamespace(**arrays))
+        return twin(*place, **arrays)
 
     return call
 
@@ -57,7 +55,7 @@ def _load_native() -> ModuleType | None:
         warnings.warn(
             "annotruth was installed without its compiled kernels and computes slowly, with NumPy: "
             "install a C++ compiler, then `pip install --force-reinstall --no-deps annotruth`",
-            RuntimeWarning,
+            AnnotruthWarning,
             stacklevel=2,
         )
         return None
