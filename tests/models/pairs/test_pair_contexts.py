@@ -72,7 +72,7 @@ def test_sites_match_the_moments_that_votes_give_their_differences(weight: float
     context = np.arange(90, dtype=np.int32)
     context[30:36] = np.arange(6)  # enough that two annotators share
     votes = make_votes(replace(data, contexts=pa.array(range(90)), context=context))
-    now = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    now = start_estimate(votes, Passes(votes))
     now.prior = Prior(1e12, 2.0)
     now.states.p_class[:, 0] = weight
     now.iterate(1)
