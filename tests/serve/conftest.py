@@ -10,9 +10,16 @@ pytest.importorskip("alembic")
 pytest.importorskip("fastapi")
 
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.events import last_seq
+from annotruth.serve.store.projects import (
+    add_snapshot,
+    create_project,
+    folder_name,
+    next_version,
+    snapshots_folder,
+)
 from annotruth.serve.store.rows import add, metadata
-from annotruth.serve.store.tables import PlatformConnection, Webhook
+from annotruth.serve.store.tables import PlatformConnection, Snapshot, Webhook
 
 
 def add_connection(connection, project, kind, settings, secret) -> PlatformConnection:
@@ -25,6 +32,26 @@ def add_webhook(connection, project, url, kinds, secret) -> Webhook:
     """Send alerts of a project, given by its number, to an address."""
     values = {"project": project, "url": url, "kinds": kinds, "secret": secret}
     return add(connection, Webhook, **values)
+
+
+def publish_fit(connection, project, data_dir, fit, now, **changes) -> Snapshot:
+    """Save a fit as the next snapshot of a project, as the worker does."""
+    version = next_version(connection, project.id)
+    folder = folder_name(project.id, version)
+    fit.save(snapshots_folder(data_dir) / folder)
+    row = Snapshot(
+        project=project.id,
+        version=version,
+        created=now,
+        last_seq=last_seq(connection, project.id),
+        n_labels=fit.data.n_labels,
+        model=fit.model,
+        kind="refit",
+        summary={},
+        folder=folder,
+    )._replace(**changes)
+    assert add_snapshot(connection, row, project)
+    return row
 
 
 @pytest.fixture(scope="session")

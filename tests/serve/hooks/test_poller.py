@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import httpx2
 import pytest
-from tests.serve.conftest import add_connection
+from tests.serve.conftest import add_connection, publish_fit
 from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 
 import annotruth as at
@@ -17,9 +17,9 @@ from annotruth.serve.hooks.polling import (
     poll_due,
 )
 from annotruth.serve.store.events import append_events, current_labels
-from annotruth.serve.store.projects import add_snapshot, folder_name, keep_contact, snapshots_folder
+from annotruth.serve.store.projects import keep_contact
 from annotruth.serve.store.rows import find_one, remove
-from annotruth.serve.store.tables import PlatformConnection, Snapshot
+from annotruth.serve.store.tables import PlatformConnection
 
 
 @pytest.fixture
@@ -162,13 +162,9 @@ def test_connections_without_an_address_are_not_polled(database, project, poll, 
 def snapshot(database, project, tmp_path, now):
     """A function that publishes a fit of labels."""
 
-    def publish(version, rows):
-        folder = folder_name(project.id, version)
-        fit = at.fit(rows, "majority")
-        fit.save(snapshots_folder(tmp_path) / folder)
-        added = Snapshot(project.id, version, now, 1, len(rows), "majority", "refit", {}, folder)
+    def publish(rows):
         with database.begin() as connection:
-            add_snapshot(connection, added, project)
+            publish_fit(connection, project, tmp_path, at.fit(rows, "majority"), now)
 
     return publish
 
@@ -176,11 +172,11 @@ def snapshot(database, project, tmp_path, now):
 def test_predictions_of_new_snapshots_go_back(database, linked, poll, twin, snapshot, now):
     poll(now)
     assert twin.tasks[1]["predictions"] == []
-    snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "Negative")])
+    snapshot([("1", "ann", "Positive"), ("2", "ann", "Negative")])
     poll(now + timedelta(seconds=1))
     assert [len(task["predictions"]) for task in twin.tasks.values()] == [1, 1, 0]
     assert state(database, linked).cursor["predicted"] == 1
-    snapshot(2, [("1", "ann", "Negative"), ("2", "ann", "Negative")])
+    snapshot([("1", "ann", "Negative"), ("2", "ann", "Negative")])
     poll(now + timedelta(seconds=2))  # too early
     value = twin.tasks[1]["predictions"][0]["result"][0]["value"]
     assert value == {"choices": ["Positive"]}
@@ -195,9 +191,9 @@ def test_slow_predictions_are_written_back_less_often(
     database, linked, poll, twin, snapshot, now, monkeypatch
 ):
     monkeypatch.setattr("annotruth.serve.hooks.polling._REST", 10**9)
-    snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "Negative")])
+    snapshot([("1", "ann", "Positive"), ("2", "ann", "Negative")])
     poll(now)
-    snapshot(2, [("1", "ann", "Negative"), ("2", "ann", "Negative")])
+    snapshot([("1", "ann", "Negative"), ("2", "ann", "Negative")])
     poll(now + PREDICT_EVERY)
     assert state(database, linked).cursor["predicted"] == 1
 
@@ -206,7 +202,7 @@ def test_predictions_that_fail_are_reported_and_tried_again(
     database, linked, poll, twin, snapshot, now
 ):
     poll(now)
-    snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "unknown there")])
+    snapshot([("1", "ann", "Positive"), ("2", "ann", "unknown there")])
     poll(now, httpx2.MockTransport(lambda _: httpx2.Response(403)))
     assert "predictions: Label Studio refuses the token" in state(database, linked).last_error
     poll(now + PREDICT_EVERY)

@@ -6,29 +6,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fastapi import FastAPI
+from tests.serve.conftest import publish_fit
 from tests.serve.web_server import start_in_thread
 
 import annotruth as at
 from annotruth.serve.administration import create_token
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import (
-    add_alert,
-    add_snapshot,
-    create_project,
-    folder_name,
-    next_version,
-    set_content,
-    snapshots_folder,
-)
+from annotruth.serve.store.events import append_events
+from annotruth.serve.store.projects import add_alert, create_project, set_content
 from annotruth.serve.store.rows import add_all, put
 from annotruth.serve.store.tables import (
     AnnotatorHistory,
     HourlyCount,
     LabelEvent,
     Project,
-    Snapshot,
 )
 from annotruth.serve.web.app import make_app
 
@@ -85,7 +77,6 @@ class Service:
     def publish(self, project, fit, **summary) -> None:
         """Save a fit as the next snapshot, as the worker does."""
         now, is_ranking = datetime.now(UTC), project.kind == "comparisons"
-        n_labels = fit.data.n_labels
         figures = {
             "n_items": fit.data.n_items,
             "n_annotators": fit.data.n_annotators,
@@ -96,25 +87,18 @@ class Service:
             **summary,
         }
         with self.database.begin() as connection:
-            version = next_version(connection, project.id)
-            folder = folder_name(project.id, version)
-            fit.save(snapshots_folder(self.config.data_dir) / folder)
-            seq = last_seq(connection, project.id)
-            row = Snapshot(
-                *(project.id, version, now, seq, n_labels, fit.model, "refit", figures, folder)
-            )
-            add_snapshot(connection, row, project)
+            row = publish_fit(connection, project, self.config.data_dir, fit, now, summary=figures)
             verdicts = fit.verdict_table().to_pylist()
             history = [
                 AnnotatorHistory(
-                    *(project.id, str(each["annotator"]), version, now, 5, 0.8, 0.6, 0.9),
+                    *(project.id, str(each["annotator"]), row.version, now, 5, 0.8, 0.6, 0.9),
                     *("serious", each["verdict"]),
                 )
                 for each in verdicts
             ]
             add_all(connection, history)
             hour = now.replace(minute=0, second=0, microsecond=0)
-            put(connection, [HourlyCount(project.id, hour, n_labels)])
+            put(connection, [HourlyCount(project.id, hour, row.n_labels)])
 
     def add_alert(self, project, text, subject="") -> None:
         with self.database.begin() as connection:

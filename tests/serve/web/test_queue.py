@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.serve.conftest import publish_fit
 
 import annotruth as at
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.events import append_events, last_seq
-from annotruth.serve.store.projects import add_snapshot, create_project, set_content
-from annotruth.serve.store.tables import LabelEvent, Snapshot
+from annotruth.serve.store.events import append_events
+from annotruth.serve.store.projects import create_project, set_content
+from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.web.results import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue
 
@@ -37,13 +38,9 @@ def give(database, project, item, annotator, label="good", **more):
         )
 
 
-def add_fit(database, project, tmp_path, fit, version=1):
-    folder = f"{project.id}/{version}"
-    fit.save(tmp_path / "snapshots" / folder)
+def add_fit(database, project, tmp_path, fit):
     with database.begin() as connection:
-        last = last_seq(connection, project.id)
-        row = Snapshot(project.id, version, NOW, last, 0, fit.model, "refit", {}, folder)
-        assert add_snapshot(connection, row, project)
+        publish_fit(connection, project, tmp_path, fit, NOW)
 
 
 def test_a_deleted_label_is_asked_for_again(sqlite_database, tmp_path):

@@ -6,13 +6,14 @@ import threading
 import time
 
 import pytest
+from tests.serve.conftest import publish_fit
 from tests.serve.web.conftest import start_server
 from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
-from annotruth.serve.store.projects import add_snapshot, get_project, snapshots_folder
+from annotruth.serve.store.projects import get_project
 from annotruth.serve.store.rows import add_all, utc_now
-from annotruth.serve.store.tables import AnnotatorHistory, Snapshot
+from annotruth.serve.store.tables import AnnotatorHistory
 
 
 @pytest.fixture
@@ -24,22 +25,17 @@ def fitted(sqlite_server):
         {name: str(row[name]) for name in ("item", "annotator", "label")}
         for row in fit.label_table().to_pylist()
     ]
-    last = sqlite_server.call("POST", "/projects/birds/labels", labels).body["last_seq"]
-    add_version(sqlite_server, fit, 1, last)
+    sqlite_server.call("POST", "/projects/birds/labels", labels)
+    add_version(sqlite_server, fit, 1)
     return sqlite_server
 
 
-def add_version(server, fit, version, last_seq):
-    context = server.context
+def add_version(server, fit, version):
+    context, now = server.context, utc_now()
     with context.database.begin() as connection:
         project = get_project(connection, "birds")
-        folder = f"{project.id}/{version}"
-        fit.save(snapshots_folder(context.config.data_dir) / folder)
-        now = utc_now()
-        row = Snapshot(
-            project.id, version, now, last_seq, 75, "majority", "refit", {"n_items": 25}, folder
-        )
-        assert add_snapshot(connection, row, project)
+        figures = {"version": version, "summary": {"n_items": 25}}
+        publish_fit(connection, project, context.config.data_dir, fit, now, **figures)
         history = AnnotatorHistory(project.id, "1", version, now, 9, 0.9, 0.8, 0.95, "", "keep")
         add_all(connection, [history])
 
@@ -91,12 +87,12 @@ def test_changes_since_a_version(fitted, monkeypatch):
     assert (len(everything["items"]), everything["version"]) == (25, 1)
     assert fitted.call("GET", "/projects/birds/changes?since=1").body["items"] == []
     label = {"item": "7", "annotator": "new", "label": "1"}
-    last = fitted.call("POST", "/projects/birds/labels", label).body["last_seq"]
+    fitted.call("POST", "/projects/birds/labels", label)
     rows = fitted.context.snapshots.get(1).fit.label_table().to_pylist()
     later = at.fit(
         [*((r["item"], r["annotator"], r["label"]) for r in rows), (7, 99, 1)], "majority"
     )
-    add_version(fitted, later, 2, last)
+    add_version(fitted, later, 2)
 
     def changes_since(version):
         return fitted.call("GET", f"/projects/birds/changes?since={version}").body
@@ -118,7 +114,7 @@ def test_a_version_is_announced_when_its_results_are_served(fitted):
     connection.request("GET", "/api/v1/projects/birds/events", headers=token)
     response = connection.getresponse()
     assert next_event(response)["version"] == 1
-    add_version(fitted, fitted.context.snapshots.get(1).fit, 2, last_seq=75)
+    add_version(fitted, fitted.context.snapshots.get(1).fit, 2)
     assert next_event(response) == {"version": 2}
     assert served() == 2
     connection.close()
