@@ -53,6 +53,7 @@ KNOWN_NAMES: KnownNames = {
     ),
     "truth": (("label", "truth", "answer", "rating"), ("grade", "score")),
 }
+NAMES_OF = {role: {*chain(*groups)} for role, groups in KNOWN_NAMES.items()}
 LABEL_ROLES = ("item", "annotator", "label")
 TIME_ROLES = ("time", "order", "seconds")
 # Column names of times of labels that need no option; the first that a table has is taken.
@@ -233,7 +234,7 @@ def check_annotator_column(
 
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name needs no option."""
-    return any(name.strip().lower() in group for groups in KNOWN_NAMES.values() for group in groups)
+    return any(name.strip().lower() in names for names in NAMES_OF.values())
 
 
 def check_further_columns(

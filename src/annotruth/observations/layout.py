@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, mix_bits
 
-if TYPE_CHECKING:
-    from annotruth.observations.options import DuplicatePolicy
+DuplicatePolicy = Literal["refuse", "keep", "last"]
+"""What to do with rows in which an annotator labels the same item again."""
 
 MANY_ROWS = 100_000
 """From so many rows on, threads save more time than they take to start."""

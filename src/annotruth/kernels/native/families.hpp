@@ -13,7 +13,6 @@
     of(glad) \
     of(gpm) \
     of(held_out) \
-    of(ids) \
     of(item_states) \
     of(layout) \
     of(ordinal_binary) \

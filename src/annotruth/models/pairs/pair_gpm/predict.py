@@ -100,7 +100,7 @@ def check_parameters(fit: RankFit) -> None:
         shapes |= {"coefficient": (g, n_covariates), "covariate_scale": (n_covariates,)}
     if "cell" in found:
         n_cells = max(found["cell"].size, 1)
-        shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,), "cell_tie_variance": (1,)}
+        shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,), "cell_tie_sd": (1,)}
     if "context_code" in found:
         ptr = found.get("context_ptr", np.zeros(1, dtype=np.int64))
         sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
@@ -241,7 +241,7 @@ def _pair_ties(fit: RankFit, new: NewVotes) -> tuple[Floats, Floats]:
         return ties, np.zeros(len(ties))
     cell = np.where(new.context < 0, -1, new.context * n**2 + pair)
     of_cell, is_known = _values_at(cell, found["cell"], found["cell_tie"])
-    return ties + of_cell, np.where(is_known, 0.0, np.sqrt(found["cell_tie_variance"]))
+    return ties + of_cell, np.where(is_known, 0.0, found["cell_tie_sd"])
 
 
 def _values_at(wanted: Codes, codes: Codes, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -327,5 +327,6 @@ def _cell_ties(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
     return {
         "cell": code[order],
         "cell_tie": value[order],
-        "cell_tie_variance": np.array([estimate.cell_tie_variance]),
+        # As votes had it while habits were fitted: by those of others in their contexts.
+        "cell_tie_sd": np.array([np.sqrt(np.mean(np.square(estimate.cell_tie)))]),
     }
