@@ -16,7 +16,7 @@ from annotruth.engines.protocol import EngineCapabilities, Extent, Pass, PassDat
 from annotruth.engines.selection import SelectedItems
 from annotruth.errors import InputError
 from annotruth.kernels import Kernel, find_kernel
-from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
+from annotruth.kernels.arrays import Floats, aligned_empty, contiguous, usable_cores
 
 if TYPE_CHECKING:
     from annotruth.observations import Labels
@@ -105,7 +105,7 @@ class MemorySession:
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         one.ordered(inputs)  # checks their names
-        inputs = {name: _contiguous(value) for name, value in inputs.items()}
+        inputs = {name: contiguous(value) for name, value in inputs.items()}
         kernel = self._find_kernel(one.kernel)
         arrays = {**one.named_state(self._state), **inputs}
         layout = _SumLayout(one)
@@ -299,7 +299,3 @@ class _OrderedTotal:
                 self._next += 1
                 added.append(sums)
         return added
-
-
-def _contiguous(value: Any) -> Any:
-    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -25,11 +25,14 @@ Kernel: TypeAlias = Callable[..., Any]
 def find_kernel(name: str, *, reference: bool = False) -> Kernel:
     """Return the kernel ``family.function``, compiled unless its NumPy twin is asked for.
 
-    Where the compiled kernels could not be built, the twin takes the place of each.
+    Where the compiled kernels could not be built, the twin takes the place of each, as it does of a
+    kernel that is still to be written.
     """
-    native = None if reference else _load_native()
-    if native is not None:
-        return reduce(getattr, name.split("."), native)  # type: ignore[return-value]
+    found: Any = None if reference else _load_native()
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not None:
+        return found  # type: ignore[no-any-return]
     family, function = name.rsplit(".", 1)
     return _called_by_name(
         getattr(importlib.import_module(f"annotruth.kernels.reference.{family}"), function)

@@ -122,6 +122,11 @@ def aligned_empty(n: int) -> Floats:
     return array
 
 
+def contiguous(value: Any) -> Any:
+    """Return an array as kernels take it, with its last axis varying fastest; other values as they are."""
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value
+
+
 def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a hash of each number (the finalizer of SplitMix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

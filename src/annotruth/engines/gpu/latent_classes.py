@@ -24,6 +24,7 @@ from annotruth.engines.gpu.label_arrays import (
 )
 from annotruth.engines.protocol import Pass
 from annotruth.kernels import find_kernel
+from annotruth.kernels.arrays import contiguous
 from annotruth.kernels.shared import AGREEMENT_BINS
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _run_in_memory(one: LatentPass) -> dict[str, Any]:
     session = one.session
     on_card = session.device.xp.ndarray
     inputs = {
-        name: session.to_host(value) if isinstance(value, on_card) else value
+        name: contiguous(session.to_host(value) if isinstance(value, on_card) else value)
         for name, value in one.inputs.items()
     }
     sums = {each.name: np.zeros(each.shape) for each in one.one.sums}
