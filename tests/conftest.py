@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from annotruth.app import cli
 from annotruth.engines.memory import MemorySession
+from annotruth.io.readers import read_labels
 from annotruth.observations import Labels, Scale
 
 # `--hypothesis-profile thorough`, which `make fuzz` passes, takes ten times as many random problems.
@@ -103,6 +104,16 @@ def write(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def read(write):
+    """Write a file of labels, and read them."""
+
+    def read(text, name="labels.csv", **options):
+        return read_labels(write(name, text), **options)
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -127,4 +127,6 @@ def test_long_names_are_shortened_in_messages():
     with pytest.raises(at.InputError) as caught:
         at.fit(pd.DataFrame({name: [1], "annotator": [2]}))
     assert len(str(caught.value)) <= 2_001
-    assert str(at.InputError(f"{'x' * 5_000}: rename it")).endswith("x: rename it")
+    for text in (f"{'x' * 5_000}: rename it", "x " * 5_000 + "x: rename it"):
+        assert len(str(at.InputError(text))) <= 2_001
+        assert str(at.InputError(text)).endswith("x: rename it")

@@ -11,7 +11,6 @@ from benchmarks import machine
 from benchmarks.honesty.options import PartTable
 from benchmarks.panel.__main__ import positive
 from benchmarks.serve.crashes import crashes
-from benchmarks.serve.hostile import hostile
 from benchmarks.serve.ingestion import ingestion, outage
 from benchmarks.serve.latency import latency
 from benchmarks.serve.load import load
@@ -26,7 +25,6 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
     "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
     "crashes": lambda given: crashes(kills=given.kills, seed=given.seed),
     "pages": lambda given: pages(n_labels=given.labels, seed=given.seed),
-    "hostile": lambda given: hostile(requests=given.requests, seed=given.seed),
 }
 PACKAGES = ("annotruth", "fastapi", "uvicorn", "sqlalchemy", "psycopg")
 
@@ -41,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--labels", type=positive, default=1_000_000, help="of the project of `store` and `latency`"
     )
     parser.add_argument("--kills", type=positive, default=100, help="of processes under load")
-    parser.add_argument("--requests", type=positive, default=2_000, help="hostile requests")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
     given = parser.parse_args(arguments)
     print(machine.describe(PACKAGES))

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,15 @@ def ingestion(*, seconds: float = 15.0) -> list[PartTable]:
     for kind in DATABASES:
         with installation(kind) as made, ExitStack() as processes:
             web = processes.enter_context(running(made.config, "web"))
-            fits = find_spec("annotruth.serve.worker") is not None
-            if fits:
-                processes.enter_context(running(made.config, "worker"))
+            processes.enter_context(running(made.config, "worker"))
             post(made, _WARM_UP_SECONDS, BATCH, "warm")  # gives the worker labels to fit
             for batch, paced in product((BATCH, 1), (False, True)):
                 before = _processor_seconds(web)
                 rate = LEAST[batch] if paced else 0.0
                 log = post(made, seconds, batch, f"b{batch}-{paced}", rate=rate)
                 busy = (_processor_seconds(web) - before) / log["seconds"]
-                heads = (kind, str(batch), f"{rate:,.0f}" if paced else "any", _yes(fits))
-                rows.append((heads, [*_figures(made, log, batch, paced), _percent(busy)]))
+                heads = (kind, str(batch), f"{rate:,.0f}" if paced else "any")
+                rows.append((heads, [*figures(made, log, batch, paced=paced), f"{busy:.0%}"]))
     return [
         PartTable(
             "Ingestion",
@@ -54,19 +51,11 @@ def ingestion(*, seconds: float = 15.0) -> list[PartTable]:
             "a rate, and as fast as it is answered. Times at a rate count from when a request was "
             "due. Lost: acknowledged labels that are not in the database, or twice. The last column "
             "is the share of one core that the web server used.",
-            ("database", "labels per request", "labels/s asked for", "worker fits"),
+            ("database", "labels per request", "labels/s asked for"),
             ("labels/s", "median ms", "p99 ms", "errors", "lost", "web server"),
             rows,
         )
     ]
-
-
-def _yes(true: bool) -> str:
-    return "yes" if true else "no"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"
 
 
 def _processor_seconds(process: subprocess.Popen[bytes]) -> float:
@@ -75,9 +64,10 @@ def _processor_seconds(process: subprocess.Popen[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _figures(
-    made: Installation, log: dict[str, Any], batch: int, paced: bool
+def figures(
+    made: Installation, log: dict[str, Any], batch: int, *, paced: bool
 ) -> list[TargetFigure]:
+    """Return how fast labels were taken, by what a client saw, and how many were lost."""
     times = np.array(log["milliseconds"])
     # At a rate, the last requests are answered after the time is over.
     least = LEAST[batch] * (0.98 if paced else 1.0)

@@ -30,8 +30,7 @@ def latency(*, n_labels: int = 1_000_000, posts: int = 10, seed: int = 0) -> lis
     with installation("SQLite") as installed:
         database, project = installed.database, installed.project.id
         started = time.perf_counter()
-        for start in range(0, n_labels, _ROWS_AT_ONCE):
-            post(database, project, make_events(start, min(start + _ROWS_AT_ONCE, n_labels), seed))
+        fill(installed, n_labels, seed)
         filled = time.perf_counter() - started
         with running(installed.config, "worker"):
             started = time.perf_counter()
@@ -91,6 +90,15 @@ def make_events(start: int, stop: int, seed: int) -> list[LabelEvent]:
     label = np.where(right, truth, rng.integers(N_CATEGORIES, size=len(item)))
     columns = zip(item.tolist(), annotator.tolist(), label.tolist(), strict=True)
     return [LabelEvent(f"item {i}", f"annotator {a}", f"class {c}") for i, a, c in columns]
+
+
+def fill(installed: Installation, n_labels: int, seed: int) -> int:
+    """Append labels of a simulated project; return the number of the last one."""
+    last = 0
+    for start in range(0, n_labels, _ROWS_AT_ONCE):
+        events = make_events(start, min(start + _ROWS_AT_ONCE, n_labels), seed)
+        last = post(installed.database, installed.project.id, events)
+    return last
 
 
 def post(database: Database, project: int, events: list[LabelEvent]) -> int:

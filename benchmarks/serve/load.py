@@ -9,16 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from annotruth.serve.store.projects import create_project
 from annotruth.serve.store.rows import utc_now
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
-from benchmarks.serve import latency
-from benchmarks.serve.ingestion import BATCH, LEAST, MOST_MILLISECONDS, n_lost, post
+from benchmarks.serve.ingestion import BATCH, LEAST, figures, post
+from benchmarks.serve.latency import fill
 from benchmarks.serve.processes import DATABASES, PROJECT, Installation, installation, running
 
-_ROWS_AT_ONCE = 50_000
 _PROJECTS, _FOLLOWERS = 50, 200
 _SAMPLE_SECONDS = 10.0
 
@@ -35,37 +32,13 @@ def load(*, seconds: float = 15.0, n_labels: int = 1_000_000, seed: int = 0) -> 
                     post(made, 4.0, BATCH, f"warm-{n}", projects=names)
                     with _followers(made) as heard, _memory(web.pid, worker.pid) as memory:
                         for batch in (BATCH, 1):
+                            name = f"{n}-{batch}"
                             log = post(
-                                made,
-                                seconds,
-                                batch,
-                                f"{n}-{batch}",
-                                rate=LEAST[batch],
-                                projects=names,
+                                made, seconds, batch, name, rate=LEAST[batch], projects=names
                             )
-                            times = np.array(log["milliseconds"])
-                            n_errors = sum(k for s, k in log["statuses"].items() if s != "200")
-                            rows.append(
-                                (
-                                    (kind, f"{n:,}", str(batch)),
-                                    [
-                                        TargetFigure(
-                                            log["n_labels"] / log["seconds"],
-                                            Target(low=0.98 * LEAST[batch]),
-                                            0,
-                                        ),
-                                        TargetFigure(float(np.median(times)), digits=1),
-                                        TargetFigure(
-                                            float(np.quantile(times, 0.99)),
-                                            Target(high=MOST_MILLISECONDS),
-                                            1,
-                                        ),
-                                        TargetFigure(n_errors, Target(high=0), 0),
-                                        TargetFigure(n_lost(made, log, batch), Target(high=0), 0),
-                                        TargetFigure(len(heard), Target(low=_FOLLOWERS), 0),
-                                    ],
-                                )
-                            )
+                            followers = TargetFigure(len(heard), Target(low=_FOLLOWERS), 0)
+                            shown = [*figures(made, log, batch, paced=True), followers]
+                            rows.append(((kind, f"{n:,}", str(batch)), shown))
                     curves.append(f"{kind}, {n:,} labels before: {_curve(memory)}")
     described = (
         f"Labels are posted at a rate to {_PROJECTS} projects in turn while the worker fits and "
@@ -90,9 +63,7 @@ def _fill(made: Installation, n_labels: int, seed: int) -> list[str]:
     with made.database.begin() as connection:
         for name in names[1:]:
             create_project(connection, name, "labels", {}, utc_now())
-    for start in range(0, n_labels, _ROWS_AT_ONCE):
-        events = latency.make_events(start, min(start + _ROWS_AT_ONCE, n_labels), seed)
-        latency.post(made.database, made.project.id, events)
+    fill(made, n_labels, seed)
     return names
 
 

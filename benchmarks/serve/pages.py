@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.honesty.options import PartTable, Target, TargetFigure
-from benchmarks.serve.latency import make_events, post, wait_for
+from benchmarks.serve.latency import fill, make_events, wait_for
 from benchmarks.serve.processes import PROJECT, Installation, installation, running
 
-_ROWS_AT_ONCE = 50_000
 _REPEATS = 5
 _MOST_SECONDS = 1.0  # for the overview
 _PAGES = {
@@ -68,16 +67,12 @@ def pages(*, n_labels: int = 1_000_000, seed: int = 0) -> list[PartTable]:
 
 def _fill(made: Installation, n_labels: int, seed: int) -> dict[str, str]:
     """Append labels and wait for a snapshot of them; return an item and an annotator."""
-    last = 0
-    first: dict[str, str] = {}
-    for start in range(0, n_labels, _ROWS_AT_ONCE):
-        events = make_events(start, min(start + _ROWS_AT_ONCE, n_labels), seed)
-        first = first or {"item": quote(events[0].item), "annotator": quote(events[0].annotator)}
-        last = post(made.database, made.project.id, events)
+    last = fill(made, n_labels, seed)
     with running(made.config, "worker"):
         wait_for(made.database, made.project.id, last)
         time.sleep(2.0)  # it removes what it no longer needs
-    return first
+    (first,) = make_events(0, 1, seed)
+    return {"item": quote(first.item), "annotator": quote(first.annotator)}
 
 
 @contextmanager

@@ -1,19 +1,13 @@
 """The command line as ``annotruth`` and as ``python -m annotruth``."""
 
-from __future__ import annotations
+try:
+    from annotruth.app.cli import main
+except KeyboardInterrupt:  # while it is imported, Ctrl-C ends it as any command
+    from annotruth.app import console
 
+    console.exit_interrupted()
 
-def main() -> None:
-    """Run the command line; Ctrl-C while it is imported ends it as any command."""
-    try:
-        from annotruth.app import cli
-
-        cli.main()
-    except KeyboardInterrupt:
-        from annotruth.app import console
-
-        console.exit_interrupted()
-
+__all__ = ["main"]
 
 if __name__ == "__main__":
     main()

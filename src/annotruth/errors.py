@@ -165,10 +165,22 @@ def shorten(name: str, max_length: int = 60) -> str:
     return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
 
 
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_NOT_A_FOLDER = {errno.ENOTDIR, errno.EEXIST}
-_IN_USE = {errno.EBUSY, errno.ETIMEDOUT}
+_NEXT_STEPS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space or write to another disk"
+    ),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "choose a place that you may write to"
+    ),
+    **dict.fromkeys(
+        (errno.ENOTDIR, errno.EEXIST),
+        "a file is in the place of a folder, so choose another path",
+    ),
+    **dict.fromkeys((errno.EBUSY, errno.ETIMEDOUT), "try again when that has ended"),
+    errno.EISDIR: "a folder of that name exists, so choose another name",
+    errno.ELOOP: "the link leads to itself, so choose another path",
+    errno.ENAMETOOLONG: "choose a shorter path",
+}
 
 
 @contextmanager
@@ -180,27 +192,8 @@ def system_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
-        raise OutputError(
-            f"cannot write {os.fspath(path)}: {reason}; {_next_step(error.errno)}"
-        ) from error
-
-
-def _next_step(code: int | None) -> str:
-    if code in _DISK_FULL:
-        return "free some space or write to another disk"
-    if code in _NOT_ALLOWED:
-        return "choose a place that you may write to"
-    if code in _NOT_A_FOLDER:
-        return "a file is in the place of a folder, so choose another path"
-    if code == errno.EISDIR:
-        return "a folder of that name exists, so choose another name"
-    if code == errno.ELOOP:
-        return "the link leads to itself, so choose another path"
-    if code == errno.ENAMETOOLONG:
-        return "choose a shorter path"
-    if code in _IN_USE:
-        return "try again when that has ended"
-    return "choose another path"
+        step = _NEXT_STEPS.get(error.errno or 0, "choose another path")
+        raise OutputError(f"cannot write {os.fspath(path)}: {reason}; {step}") from error
 
 
 def describe_exhaustion(error: MemoryError | RecursionError) -> str:

@@ -194,7 +194,7 @@ def fit(
         read=read,
         options=options,
     )
-    if isinstance(read.question, str) and read.question == ALL_QUESTIONS:
+    if read.question == ALL_QUESTIONS:
         from annotruth.questions.fitting import fit_questions
 
         return fit_questions(request, fit_labels, warn_of_scale)
@@ -205,42 +205,45 @@ def fit(
 
 def fit_labels(request: FitRequest) -> Fit:
     """Return the fit of labels; if the file turns out to hold sets of labels, that of sets."""
-    request, previous = _continued_request(request)
-    special = request.special
+    previous, special = None, request.special
+    if "warm_start" in special:
+        previous = _loaded(special["warm_start"])
+        request = _as_before(request, previous)
+    data, read, progress = request.data, request.read, request.progress
     estimator = _named_estimator(request)
-    if request.read.memory is not None:
-        _check_memory(estimator)
-    data = request.data
     if is_fit(data):
         data = _labels_of_fit(request, estimator)
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
     if special:
         _check_special(request, estimator, engine)
-    start_stage(request.progress, reading_stage(data))
+    start_stage(progress, reading_stage(data))
     labels: Any = engine.read(
-        data, request.read, gold=request.gold, annotator_prior=request.annotator_prior
+        data, read, gold=request.gold, annotator_prior=request.annotator_prior
     )
     if labels.scale.has_sets:
         return _fit_sets(request, labels)
     if "classifier" in special:
         with file_named_in_errors(special["classifier"]):
-            table = load_table(special["classifier"], max_size=request.read.max_size)
+            table = load_table(special["classifier"], max_size=read.max_size)
             labels = labels.with_classifier(table)
-    estimator, chosen = _estimator_for(request, estimator, labels)
-    start_stage(request.progress, f"fitting {estimator.name}")
+    chosen = None
+    if estimator is None or (request.model is None and not special):
+        estimator, chosen = _chosen_estimator(request, estimator, labels)
+    start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    found = replace(_run(request, estimator, labels, previous), chosen=chosen)
+    if _LOGGER.isEnabledFor(logging.DEBUG):
+        progress = _log_iterations(progress)
+    found = fit_with_analysis(special, estimator, labels, read, progress) if special else None
+    if found is None:
+        estimator.fit(labels, warm_start=previous, progress=progress)
+        found = with_over_time(estimator.result_, estimator)
+    found = replace(found, chosen=chosen)
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     if not isinstance(labels, DistributedLabels):
         found = continued(found, previous)
-    if not _are_labels(data):
-        warn_of_scale(found, request.read)
+    if not isinstance(data, Labels):  # labels that were read already
+        warn_of_scale(found, read)
     return found
-
-
-def _are_labels(data: Any) -> bool:
-    """Whether data are labels that were read already."""
-    return isinstance(data, Labels)
 
 
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
@@ -249,7 +252,7 @@ def _fit_sets(request: FitRequest, data: Any) -> Fit:
 
     refused = dict(request.special)
     # Of answers that were read already, it was refused then.
-    if not _are_labels(data):
+    if not isinstance(data, Labels):
         refused["annotator_prior"] = request.annotator_prior
     for name, value in refused.items():
         if value is not None:
@@ -259,12 +262,9 @@ def _fit_sets(request: FitRequest, data: Any) -> Fit:
     return found
 
 
-def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
-    """Return the request with the model, options and scale of ``warm_start``, and that fit."""
-    if "warm_start" not in request.special:
-        return request, None
-    previous = _loaded(request.special["warm_start"])
-    on_scale = _are_labels(request.data) or is_fit(request.data)  # these have a scale
+def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
+    """Return the request with the model, options and scale of a fit, unless others are given."""
+    on_scale = isinstance(request.data, Labels) or is_fit(request.data)  # these have a scale
     if not on_scale and not request.read.changed().keys() & {"scale", "categories", "bins"}:
         scale = previous.data.scale
         if scale.edges is not None:
@@ -276,7 +276,7 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     if request.model is None:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
-    return request, previous
+    return request
 
 
 def _loaded(fit: Any) -> Fit:
@@ -287,7 +287,7 @@ def _loaded(fit: Any) -> Fit:
 
 def _named_estimator(request: FitRequest) -> Estimator | None:
     """Return the estimator that was asked for; None for the one that predicts best."""
-    model, options = request.model, dict(request.options)
+    model, options, memory = request.model, dict(request.options), request.read.memory
     home = native_engine(request.data)
     if isinstance(model, str) and model == AUTO:
         if home is not None:
@@ -296,17 +296,15 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
             raise InputError(
                 f"{AUTO} chooses the model and sets no options: name a model to set its own"
             )
+        if memory is not None:
+            raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
         return None
     if home is not None and (model is None or isinstance(model, str)):
         options = {"engine": home, **options}
-    return make_estimator(DEFAULT_MODEL if model is None else model, options)
-
-
-def _check_memory(estimator: Estimator | None) -> None:
-    """Raise if ``memory`` is given and the model is not out-of-core."""
-    if estimator is None:
-        raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
-    check_out_of_core(estimator)
+    estimator = make_estimator(DEFAULT_MODEL if model is None else model, options)
+    if memory is not None:
+        check_out_of_core(estimator)
+    return estimator
 
 
 def _labels_of_fit(request: FitRequest, estimator: Estimator | None) -> Labels:
@@ -335,20 +333,18 @@ def _check_special(request: FitRequest, estimator: Estimator | None, engine: Eng
     check_analyses(special, estimator, engine, read)
 
 
-def _estimator_for(
+def _chosen_estimator(
     request: FitRequest, estimator: Estimator | None, labels: Any
 ) -> tuple[Estimator, dict[str, Any] | None]:
-    """Return the estimator to fit, and why it was chosen if that was left open."""
+    """Return the estimator to fit where none was named, and why, unless it is the default one."""
     if estimator is None:
         from annotruth.selection.choose import choose
 
         choice = choose(labels, progress=request.progress)
         return make_estimator(choice.model, {}), choice.to_dict()
-    if request.model is not None or request.special or not request.options.keys() <= {"engine"}:
-        return estimator, None
     from annotruth.models.robust_gpm.pooling import has_room  # loaded only if no model is named
 
-    if has_room(labels):
+    if not request.options.keys() <= {"engine"} or has_room(labels):
         return estimator, None
     too_many = (
         f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too many"
@@ -362,21 +358,8 @@ def _estimator_for(
     return other, {"model": other.name, "why": too_many, "instead_of": DEFAULT_MODEL}
 
 
-def _run(request: FitRequest, estimator: Any, labels: Any, previous: Fit | None) -> Fit:
-    """Return the fit of labels by an estimator, with what was asked for beside it."""
-    special, progress = request.special, _log_iterations(request.progress)
-    if special:
-        found = fit_with_analysis(special, estimator, labels, request.read, progress)
-        if found is not None:
-            return found
-    result: Fit = estimator.fit(labels, warm_start=previous, progress=progress).result_
-    return with_over_time(result, estimator)
-
-
-def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:
-    """Return a callback that also logs every iteration, if that level is enabled."""
-    if not _LOGGER.isEnabledFor(logging.DEBUG):
-        return progress
+def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback:
+    """Return a callback that also logs every iteration."""
 
     def log(step: Progress) -> None:
         _LOGGER.debug("iteration %d: log-likelihood %.9g", step.n_iter, step.log_likelihood)
@@ -410,22 +393,19 @@ def warn_of_scale(found: Fit, read: ReadOptions, where: str = "") -> None:
     """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
     if read.categories is not None:
         return
-    messages = [_many_numbers(found)]
-    messages += input_warnings(found.data.scale) if read.scale == "auto" else []
-    for message in filter(None, messages):
-        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=_CALLER)
-
-
-def _many_numbers(found: Fit) -> str:
-    """Return the warning for a model of categories and the numbers of a continuous scale."""
     scale = found.data.scale
-    if found.distribution is None and found.kind == "labels":
-        return ""
-    if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
-        return ""
-    if parse_numbers(scale.categories) is None or scale.edges is not None:
-        return ""
-    return (
-        f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-        "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
-    )
+    messages = input_warnings(scale) if read.scale == "auto" else []
+    if (
+        len(scale) > MANY_NUMBERS
+        and scale.is_ordinal
+        and scale.edges is None
+        and parse_numbers(scale.categories) is not None
+        and (found.distribution is not None or found.kind != "labels")  # a model of categories
+    ):
+        many = (
+            f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
+            "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
+        )
+        messages = [many, *messages]
+    for message in messages:
+        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=_CALLER)

@@ -174,29 +174,6 @@ def test_predictions_are_written_by_fit_update_and_next(run, labels, tmp_path):
     assert len(json.loads((tmp_path / "3.json").read_text())) == 30
 
 
-BAD = {
-    "unknown ending": (("--assign", "a.txt"), "ends in .csv, .parquet, .json, .jsonl"),
-    "unknown format": (("--assign", "a.csv", "--assign-format", "x"), "unknown format 'x'"),
-    "format alone": (("--assign-format", "mturk"), "--assign-format needs --assign FILE"),
-    "predictions as a table": (("--predictions", "p.csv"), "ends in .json"),
-    "names alone": (("--label-studio", "name=x"), "--label-studio needs --predictions FILE"),
-    "unknown name": (
-        ("--predictions", "p.json", "--label-studio", "tag=x"),
-        "--label-studio has no 'tag': pass name, to_name, type",
-    ),
-    "one path twice": (("--assign", "a.json", "--predictions", "a.json"), "choose another path"),
-    "in the folder of tables": (("--out", "o", "--assign", "o/items.csv"), "choose another path"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_options_are_one_line_and_nothing_is_written(refused, labels, monkeypatch, case):
-    monkeypatch.chdir(labels.parent)
-    words, text = BAD[case]
-    assert text in refused("next", labels, *words)
-    assert [path.name for path in labels.parent.iterdir()] == ["labels.csv"]
-
-
 @pytest.mark.parametrize("option", ["--assign", "--predictions", "--keep", "--out"])
 def test_existing_files_are_replaced_only_with_force(run, refused, labels, tmp_path, option):
     path = tmp_path / "mine.json"

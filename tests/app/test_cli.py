@@ -8,17 +8,11 @@ import pytest
 
 import annotruth as at
 from annotruth import ranking
-from annotruth.app.options import READ_FLAGS
-from annotruth.app.values import FUNCTION_ARGUMENTS, READING
+from annotruth.app.values import FUNCTION_ARGUMENTS
+from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.registry import MODELS
 
 GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
-
-
-def test_fit_prints_a_summary(run, crowd):
-    code, out, err = run("fit", crowd / "labels.csv")
-    assert (code, err) == (0, "")
-    assert "480 labels of 40 items by 12 annotators" in out
 
 
 def test_fit_json_is_one_object_and_nothing_else(run, crowd):
@@ -97,11 +91,6 @@ def test_a_report_that_cannot_be_written_is_one_line(run, crowd):
     assert err.count("\n") == 1
 
 
-def test_demo_writes_a_report(run, tmp_path):
-    assert run("demo", "--report", tmp_path / "demo.html")[0] == 0
-    assert "A simulated crowd" in (tmp_path / "demo.html").read_text()
-
-
 def test_out_does_not_change_other_files(run, crowd, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
@@ -128,16 +117,6 @@ def test_options_of_the_model_can_be_set(run, crowd):
     assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
 
 
-@pytest.mark.parametrize("name", ["model", "read", "progress", "scale", "data", "gold"])
-@pytest.mark.parametrize("command", ["fit", "next", "report"])
-def test_set_takes_options_of_the_model_alone(run, crowd, tmp_path, command, name):
-    out = ("--out", tmp_path / "page.html") if command == "report" else ()
-    code, _, err = run(command, crowd / "labels.csv", *out, "--set", f"{name}=gpm")
-    assert code == 2
-    text = f"annotruth: --set is for options of the model, such as tol=1e-6, and '{name}' is none"
-    assert err.startswith(text)
-
-
 def test_set_knows_the_arguments_of_all_functions_that_fit():
     functions = (
         *(at.fit, at.next_labels, at.plan_labels, at.rank),
@@ -150,7 +129,6 @@ def test_set_knows_the_arguments_of_all_functions_that_fit():
         if each.kind is not inspect.Parameter.VAR_KEYWORD
     }
     assert names - {"seed"} == FUNCTION_ARGUMENTS  # models have seeds too
-    assert {*READ_FLAGS, "memory"} == READING
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):
@@ -221,5 +199,5 @@ def test_demo_prints_the_truth_beside_the_result(run, tmp_path, monkeypatch):
 def test_help_shows_examples_and_models_and_version_the_version(run):
     text = run("fit", "--help")[1]
     assert "annotruth fit labels.csv --out result" in text
-    assert all(name in text for name in MODELS)
+    assert all(name in text for name in (*MODELS, *INPUT_FORMATS))
     assert run("--version")[1].startswith("annotruth 0.")

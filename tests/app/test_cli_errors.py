@@ -13,46 +13,6 @@ import annotruth as at
 ROOT = Path(__file__).parents[2]
 GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
 
-BAD_INPUT = {
-    "missing file": (None, (), "no such file"),
-    "empty file": ("", (), "empty"),
-    "header only": ("item,annotator,label\n", (), "no rows"),
-    "missing column": ("item,annotator\na,x\n", (), "no column for the label"),
-    "unknown model": (GOOD, ("--model", "oracle"), "unknown model 'oracle'"),
-    "label column all empty": ("item,annotator,label\na,x,\nb,y,\n", (), "empty label"),
-    "ragged": ("item,annotator,label\na,x,1\nb,y\n", (), "row 2"),
-    "not utf-8": (b"item,annotator,label\na,x,\xff\xfe\n", (), "UTF-8"),
-    "options of no model": (GOOD, ("--model", "auto", "--set", "tol=1"), "auto chooses the model"),
-    "too little to choose by": (
-        "item,annotator,label\na,x,1\n",
-        ("--model", "auto"),
-        "add labels, or choose a model by name",
-    ),
-    "unknown option of the model": (GOOD, ("--set", "speed=9"), "no option 'speed'"),
-    "setting without a value": (GOOD, ("--set", "tol"), "such as `--set tol=1e-6`, not 'tol'"),
-    "column without a name": (GOOD, ("--columns", "item"), "--columns takes NAME=VALUE, such as"),
-    "a word for a number": (GOOD, ("--set", "tol=small"), "tol is 'small': give a number"),
-    "a truth value for a number": (GOOD, ("--set", "tol=true"), "tol is True: give a number"),
-    "part of an iteration": (GOOD, ("--set", "max_iter=1.5"), "max_iter is 1.5: give a whole"),
-    "neither true nor false": (GOOD, ("--set", "acceleration=so"), "give true or false"),
-    "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),
-    "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
-    "a role named twice": (GOOD, ("--columns", "item=item,item=label"), "names 'item' twice"),
-    "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be parsed (field larger"),
-    "unknown role": (GOOD, ("--columns", "thing=item"), "unknown role 'thing'"),
-    "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
-    "label outside the categories": (GOOD, ("--categories", "1,2"), "not among the categories"),
-    "no such option": (GOOD, ("--speed", "9"), "--speed"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_INPUT)
-def test_bad_input_is_one_line_and_exit_2(refused, write, tmp_path, case):
-    content, words, text = BAD_INPUT[case]
-    path = tmp_path / "absent.csv" if content is None else write("bad.csv", content)
-    assert text in refused("fit", path, *words, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
 
 @pytest.mark.parametrize("option", ["--gold", "--truth"])
 @pytest.mark.parametrize(
@@ -86,10 +46,6 @@ def test_truth_and_gold_of_other_items_are_left_out_with_one_warning(run, write,
         "annotruth: warning: 2 of 3 gold truths are of items without labels and were left out",
         "annotruth: warning: 1 of 2 truths is of an item without labels and was left out",
     ]
-
-
-def test_an_invalid_parquet_file_is_one_line_and_exit_2(refused, write, tmp_path):
-    assert "Parquet" in refused("fit", write("l.parquet", GOOD), "--out", tmp_path / "out")
 
 
 def test_a_path_that_cannot_be_written_is_one_line_and_exit_2(refused, write, tmp_path):
@@ -284,14 +240,6 @@ def test_an_empty_value_of_an_option_is_refused(run, write, tmp_path, monkeypatc
         "Try 'annotruth fit --help'.\n"
     )
     assert not list((tmp_path / "empty").iterdir())
-
-
-def test_an_unknown_value_is_named_with_those_to_choose(run):
-    code, _, err = run("fit", "l.csv", "--scale", "interval")
-    assert code == 2
-    assert err.startswith(
-        "annotruth: Invalid value for '--scale': 'interval' is not one of 'auto', "
-    )
 
 
 def test_without_a_command_the_help_is_printed(run):

@@ -70,12 +70,6 @@ def test_the_reports_of_models_are_written_beside_the_page(run, tmp_path):
     assert f"reports of models written to {folder}" in out
 
 
-def test_a_folder_is_no_page(run):
-    code, out, err = run(GOOD, "--models", "majority", "--report", "/")
-    assert (code, out) == (2, "")
-    assert err == "annotruth: --report /: this is a folder: name a file in it\n"
-
-
 def test_the_reports_of_models_can_be_left_out(run, tmp_path):
     page = tmp_path / "page.html"
     _, out, _ = run(GOOD, "--models", "majority", "--report", page, "--no-model-reports")
@@ -106,19 +100,6 @@ def test_a_single_label_can_be_compared(run):
     assert (code, err) == (0, "")
     assert "no label can be predicted from the others" in out
     assert "held_out" not in out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--models", "gmp"), "unknown model 'gmp'"),
-        (("--models", ","), "no model to compare"),
-        (("--models", "mean", "--truth", "nowhere.csv"), "nowhere.csv"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(refused, options, message, tmp_path):
-    assert message in refused(GOOD, *options, "--report", tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_files_that_annotruth_did_not_write_are_kept(run, refused, tmp_path):

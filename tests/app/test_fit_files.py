@@ -37,11 +37,6 @@ def test_the_input_format_can_be_given(run, wide):
     assert all(name in err for name in INPUT_FORMATS)
 
 
-def test_help_lists_the_formats(run):
-    out = run("fit", "--help")[1]
-    assert all(name in out for name in INPUT_FORMATS)
-
-
 def test_one_of_several_questions_is_chosen(run, tmp_path):
     path = tmp_path / "batch.csv"
     path.write_text("HITId,WorkerId,Answer.a,Answer.b\n1,x,1,9\n1,y,2,9\n")
@@ -128,30 +123,6 @@ def test_tables_are_written_as_json(run, wide, tmp_path):
     assert run("fit", wide, "--out", tmp_path / "out", "--format", "json", "--quiet")[0] == 0
     rows = json.loads((tmp_path / "out" / "items.json").read_text())
     assert [row["item"] for row in rows] == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("--soft", "soft.txt"), "soft labels are written to a name that ends in"),
-        (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
-        (("--soft-readout", "right"), "--soft-readout needs --soft FILE"),
-    ],
-)
-def test_names_that_cannot_be_written_are_refused_before_anything_is_written(
-    refused, wide, tmp_path, monkeypatch, words, text
-):
-    monkeypatch.chdir(tmp_path)
-    assert text in refused("fit", wide, "--out", "out", *words)
-    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
-
-
-def test_bad_files_are_one_line_and_exit_2(refused, tmp_path):
-    path = tmp_path / "export.json"
-    for content in ('[{"id": 1, "data": {}, "annotations": [{"resu', "[" * 10**5, "[]", '{"a": 1}'):
-        path.write_text(content)
-        assert "Traceback" not in refused("fit", path, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 SAVE_SLOWLY = """

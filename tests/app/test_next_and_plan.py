@@ -11,7 +11,6 @@ import pytest
 from annotruth import simulate
 
 COLUMNS = ["item", "n_labels", "status", "add", "why", "uncertainty", "gain"]
-GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
 
 
 @pytest.fixture
@@ -98,18 +97,6 @@ def test_a_model_can_be_chosen(run, labels, model):
     assert (code, json.loads(out)["next"]["model"]) == (0, model)
 
 
-@pytest.mark.parametrize("words", [("--scale", "nominal"), ("--model", "gpm"), ("--set", "tol=1")])
-def test_a_saved_fit_takes_no_options_for_labels(refused, saved, words):
-    for command in (("next",), ("plan", "--target", "accuracy=0.9")):
-        assert "only for labels, and this is a fit" in refused(
-            command[0], saved, *command[1:], *words
-        )
-
-
-def test_a_folder_without_a_fit_is_refused(refused, tmp_path):
-    assert "no saved fit in it" in refused("next", tmp_path)
-
-
 def read_json(path):
     return pa.Table.from_pylist(json.loads(path.read_text()))
 
@@ -126,13 +113,6 @@ def test_out_writes_one_row_per_item(run, labels, tmp_path, name, read):
     assert table.column_names == COLUMNS
     assert table.num_rows == 40
     assert sum(table["add"].to_pylist()) == 30
-
-
-def test_a_file_name_without_a_known_ending_is_refused(refused, labels, tmp_path):
-    assert "must end in .csv, .parquet, .json" in refused(
-        "next", labels, "--keep", tmp_path / "next.txt"
-    )
-    assert not (tmp_path / "next.txt").exists()
 
 
 def test_labels_are_read_as_fit_reads_them(run, tmp_path):
@@ -186,56 +166,3 @@ def test_plan_json_is_one_object_and_nothing_else(run, labels):
     assert printed["evenly"]["total_labels"] > printed["n_labels"]
     out = run("plan", labels, "--target", "accuracy=0.999", "--json")[1]
     assert json.loads(out)["evenly"]["total_labels"] is None
-
-
-def test_help_teaches(run):
-    assert "annotruth next labels.csv --budget 500 --out next.csv" in run("next", "--help")[1]
-    assert "annotruth plan labels.csv --target accuracy=0.9" in run("plan", "--help")[1]
-
-
-BAD = {
-    "no budget": ("next", ("--budget", "0"), "budget is 0: give a whole number of labels from 1"),
-    "negative budget": ("next", ("--budget", "-5"), "budget is -5"),
-    "half a label": ("next", ("--budget", "2.5"), "--budget"),
-    "unknown option of the model": ("next", ("--set", "speed=9"), "no option 'speed'"),
-    "unknown target": ("plan", ("--target", "speed=9"), "unknown target 'speed'"),
-    "target out of range": ("plan", ("--target", "accuracy=1.5"), "target accuracy is 1.5"),
-    "target without a value": ("plan", ("--target", "accuracy"), "as `--target accuracy=0.9`"),
-    "target without a number": ("plan", ("--target", "accuracy=high"), "one NAME=NUMBER"),
-    "two targets": ("plan", ("--target", "accuracy=0.9,score=1"), "one NAME=NUMBER"),
-    "no target": ("plan", (), "--target"),
-    "negative seed": (
-        "plan",
-        ("--target", "accuracy=0.9", "--seed", "-1"),
-        "seed is -1: give a whole number from 0",
-    ),
-    "score of classes": (
-        "plan",
-        ("--target", "score=0.5", "--scale", "nominal"),
-        "the target score needs an ordinal scale",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_line_and_exit_2(refused, tmp_path, case):
-    command, words, text = BAD[case]
-    path = tmp_path / "l.csv"
-    path.write_text(GOOD)
-    place = ("--out", tmp_path / "out.csv") if command == "next" else ()
-    assert text in refused(command, path, *words, *place)
-    assert not (tmp_path / "out.csv").exists()
-
-
-@pytest.mark.parametrize("command", [("next",), ("plan", "--target", "accuracy=0.9")])
-def test_a_file_that_is_not_there(refused, tmp_path, command):
-    assert "no such file" in refused(*command, tmp_path / "absent.csv")
-
-
-def test_a_missing_target_is_asked_for_with_an_example(run, crowd):
-    code, out, err = run("plan", crowd / "labels.csv")
-    assert (code, out) == (2, "")
-    assert err == (
-        "annotruth: Missing option --target, such as `--target accuracy=0.9`. "
-        "Try 'annotruth plan --help'.\n"
-    )

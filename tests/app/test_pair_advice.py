@@ -61,42 +61,6 @@ def test_plan_of_a_ranking(run):
     assert json.loads(out)["evenly"]["per_item"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["next", "votes.csv", *BRADLEY_TERRY, "--gold", "votes.csv"],
-            "--gold is for labels, and these are comparisons: leave it out",
-        ),
-        (["next", "ranking", "--assign", "tasks.json"], "name a .csv or .parquet file"),
-        (["next", "ranking", *BRADLEY_TERRY], "model: only for comparisons, and this is a fit"),
-        (["next", "ranking", "--budget", 0], "give a whole number of"),
-        (["plan", "ranking", "--target", "tau=2"], "above 0 and below 1"),
-        (
-            ["plan", "votes.csv", *BRADLEY_TERRY, "--target", "accuracy=0.9"],
-            "for comparisons, choose one of tau, score",
-        ),
-    ],
-)
-def test_what_does_not_fit_comparisons_is_refused_in_one_line(run, arguments, message):
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    (line,) = err.strip().splitlines()
-    assert message in line
-
-
-def test_tau_of_labels_is_refused(run, tmp_path):
-    (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\nb,x,2\na,y,1\n")
-    code, _, err = run("plan", "labels.csv", "--target", "tau=0.9")
-    assert code == 2
-    assert err == (
-        "annotruth: the target tau is for comparisons: for labels, choose accuracy, hellinger, score\n"
-    )
-    code, _, err = run("compare", "labels.csv", "--models", "pair-gpm")
-    assert code == 2
-    assert err == "annotruth: pair-gpm ranks comparisons, and these are labels: leave it out\n"
-
-
 def test_the_commands_in_the_report_of_a_ranking_run(run):
     assert run("rank", "votes.csv", *BRADLEY_TERRY, "--report", "r.html")[0] == 0
     page = Path("r.html").read_text("utf-8")

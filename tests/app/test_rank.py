@@ -118,34 +118,6 @@ def test_a_saved_ranking_is_updated_reported_and_ranked_again(run, files):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("rank votes.csv --groups none", "--groups takes a number of groups or auto"),
-        ("rank votes.csv --model nonsense", "unknown model 'nonsense': choose one of"),
-        ("rank votes.csv --set nonsense=1", "has no option 'nonsense'"),
-        ("rank missing.csv", "missing.csv"),
-        ("rank votes.csv --out votes.csv", "is also the input VOTES"),
-        ("rank votes.csv --truth votes.csv", "votes.csv"),
-        (
-            "update fit votes.csv --gold grades.csv",
-            "--gold is for labels, and these are comparisons",
-        ),
-        ("fit fit", "a fit of comparisons, not of labels"),
-        ("compare fit --report page.html", "--report"),
-    ],
-)
-def test_bad_input_is_one_line(refused, files, words, said):
-    at.rank("votes.csv", "bradley-terry").save("fit")
-    assert said in refused(*words.split())
-    assert {path.name for path in files.iterdir()} == {
-        "votes.csv",
-        "first.csv",
-        "grades.csv",
-        "fit",
-    }
-
-
-@pytest.mark.parametrize(
     "flags", [(), ("--models", "thurstone"), ("--columns", "left=left,right=right")]
 )
 def test_models_are_compared_on_a_file_of_votes(run, files, flags, monkeypatch):

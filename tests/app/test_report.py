@@ -32,13 +32,6 @@ def test_a_saved_fit_has_the_report_of_the_fit(run, labels, tmp_path, model):
     assert 'id="since"' not in pages[0]
 
 
-def test_a_folder_without_a_fit_is_refused(refused, tmp_path):
-    assert "this is a folder with no saved fit in it" in refused(
-        "report", tmp_path, "--report", tmp_path / "report.html"
-    )
-    assert not (tmp_path / "report.html").exists()
-
-
 def test_the_folder_names_the_report(run, labels, tmp_path, monkeypatch):
     assert run("fit", labels, "--save", tmp_path / "my fit", "--quiet")[0] == 0
     monkeypatch.chdir(tmp_path)
@@ -51,14 +44,6 @@ def test_labels_are_fitted_first_and_the_old_option_still_works(run, labels, tmp
     assert (code, out, err) == (0, f"report written to {tmp_path / 'r.html'}\n", "")
     assert "<h1>labels.csv</h1>" in (tmp_path / "r.html").read_text()
     assert "--out" not in run("report", "--help")[1]
-
-
-def test_options_of_labels_are_refused_for_a_fit(run, refused, labels, tmp_path):
-    assert run("fit", labels, "--model", "gpm", "--save", tmp_path / "fit", "--quiet")[0] == 0
-    words = ("--model", "gpm", "--report", tmp_path / "r.html")
-    assert "model: only for labels, and this is a fit" in refused(
-        "report", tmp_path / "fit", *words
-    )
 
 
 def test_truth_and_the_command_reach_the_report(run, labels, tmp_path):

@@ -1,4 +1,4 @@
-"""Every endpoint with every token: who has not the right is refused, and nobody else."""
+"""Every endpoint with every token: who has not the right is refused, and learns nothing, and nobody else."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.waiting import MAX_SECONDS
 from annotruth.serve.web.api_admin import OPEN_PATHS
 
 SCOPES = ("read", "write", "admin")
+SECRET = "snowy-owl"  # an item, an annotator and a label
 # Pages ask for a login instead; platforms' messages are signed; scripts and styles show no data.
 WITHOUT_TOKEN = ("/login", "/hooks/", "/static/")
 
@@ -33,14 +34,15 @@ class Answer(NamedTuple):
     token: str
     status: int
     expected: str
+    leaks: bool = False  # whether a refusal says what is stored, or whether a project exists
 
     @property
     def is_right(self) -> bool:
-        """Whether both are the same."""
+        """Whether both are the same, and a refusal says nothing."""
         if self.status == 303:  # a page: to the login, or after a change
             return self.expected != "403"
         found = {401: "401", 403: "403"}.get(self.status, "allowed")
-        return self.status < 500 and found == self.expected
+        return self.status < 500 and found == self.expected and not self.leaks
 
 
 def all_routes(routes: Any) -> Iterator[Any]:
@@ -62,8 +64,9 @@ def endpoints(server: Server) -> Iterator[Endpoint]:
         needs = [each.call for each in route.dependant.dependencies if hasattr(each.call, "scope")]
         if len(needs) != 1:
             raise AssertionError(f"{route.path} needs no scope, or several")
-        names = dict.fromkeys(("item", "annotator", "token_id", "name", "version"), "x")
+        names = dict.fromkeys(("item", "annotator", "token_id", "name", "version"), SECRET)
         path = route.path.replace(":path}", "}").format(project="birds", number=1, **names)
+        path += "?annotator=ann&since=0" if path.endswith(("/next", "/changes")) else ""
         for method in sorted(route.methods - {"HEAD"}):
             is_of_all = needs[0].__closure__ is not None and _closed(needs[0])["all_projects"]
             yield Endpoint(method, path, needs[0].scope, "{project}" in route.path, is_of_all)
@@ -77,6 +80,10 @@ def _closed(function: Any) -> dict[str, Any]:
 def attack_matrix(server: Server) -> Iterator[Answer]:
     """Request every endpoint with every token, without one and with wrong ones."""
     good = server.tokens["admin"]
+    label = {"item": SECRET, "annotator": SECRET, "label": SECRET}
+    for path, sent in (("labels", label), ("items", {"item": SECRET, "content": {}})):
+        if server.call("POST", f"/projects/birds/{path}", sent).status != 200:
+            raise AssertionError("the secret is not stored")
     wrong = {
         "none": None,
         "empty": "",
@@ -85,10 +92,20 @@ def attack_matrix(server: Server) -> Iterator[Answer]:
     }
     for endpoint in endpoints(server):
         for name, text in wrong.items():
-            yield Answer(endpoint, name, _status(server, endpoint, text), "401")
+            yield _ask(server, endpoint, name, text, "401")
         # Those that would be allowed to remove something come last.
         for name, text in sorted(server.tokens.items(), key=lambda each: each[0] == "admin"):
-            yield Answer(endpoint, name, _status(server, endpoint, text), _expected(endpoint, name))
+            yield _ask(server, endpoint, name, text, _expected(endpoint, name))
+
+
+def _ask(server: Server, endpoint: Endpoint, name: str, token: str | None, expected: str) -> Answer:
+    """Request an endpoint; a token of another project also for one that does not exist."""
+    status, said = _reply(server, endpoint.method, endpoint.path, token)
+    leaks = SECRET.encode() in said
+    if expected == "403" and not name.startswith("birds"):
+        absent = endpoint.path.replace("/birds", "/geese")
+        leaks |= _reply(server, endpoint.method, absent, token) != (status, said)
+    return Answer(endpoint, name, status, expected, leaks)
 
 
 def _expected(endpoint: Endpoint, name: str) -> str:
@@ -100,13 +117,15 @@ def _expected(endpoint: Endpoint, name: str) -> str:
     return "allowed" if SCOPES.index(scope) >= SCOPES.index(endpoint.scope) else "403"
 
 
-def _status(server: Server, endpoint: Endpoint, token: str | None) -> int:
+def _reply(server: Server, method: str, path: str, token: str | None) -> tuple[int, bytes]:
+    """Return the status, and what a refusal says; a stream of events does not end."""
     headers = {"Content-Type": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=MAX_SECONDS)
     try:
-        connection.request(endpoint.method, endpoint.path, b"{}", headers)
-        return connection.getresponse().status  # a stream of events does not end
+        connection.request(method, path, b"{}", headers)
+        response = connection.getresponse()
+        return response.status, response.read() if response.status in (401, 403) else b""
     finally:
         connection.close()

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from tests.attack.hostile import HostileRequest, hostile_request
 from tests.serve.web.conftest import Server
-from tests.serve.web.hostile import HostileRequest, hostile_request
 from tests.waiting import MAX_SECONDS
 
 BYTES_EVERY = 10

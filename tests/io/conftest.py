@@ -7,6 +7,7 @@ import json
 import lzma
 import zipfile
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.feather
@@ -76,7 +77,7 @@ def _arrow_compressor(codec: str) -> Callable[[bytes], bytes]:
     return compress
 
 
-def _zipped(content: bytes, names: tuple[str, ...] = ("labels",)) -> bytes:
+def zipped_content(content: bytes, names: tuple[str, ...] = ("labels",)) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.mkdir("folder")
@@ -92,7 +93,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.compress,
     ".zst": _arrow_compressor("zstd"),
     ".lz4": _arrow_compressor("lz4"),
-    ".zip": _zipped,
+    ".zip": zipped_content,
 }
 
 
@@ -120,21 +121,31 @@ def compressions():
 
 @pytest.fixture
 def zipped():
-    return _zipped
+    return zipped_content
+
+
+def refused_source(source, **options) -> str:
+    """Read labels, and return the one line that refuses them; nothing in it is secret."""
+    with pytest.raises(InputError) as caught:
+        read_labels(source, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert "5ecret" not in text
+    assert caught.value.__cause__ is None or caught.value.__suppress_context__
+    return text
 
 
 @pytest.fixture
 def refused(tmp_path):
     """Write a file, read it as labels, and return the one line that refuses it."""
 
-    def read(content: bytes, name: str = "labels.csv", **options) -> str:
+    def read(content: Any, name: str = "labels.csv", **options) -> str:
         path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(InputError) as caught:
-            read_labels(path, **options)
-        text = str(caught.value)
+        if not isinstance(content, str | bytes):
+            content = json.dumps(content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        text = refused_source(path, **options)
         assert text.startswith(f"{path}: ")
-        assert "\n" not in text
         assert len(text) < len(str(path)) + 400
         return text.removeprefix(f"{path}: ")
 

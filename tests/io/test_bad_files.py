@@ -1,7 +1,6 @@
 """Files that cannot be used give one line: what, where, and what to do."""
 
 import gzip
-import re
 import subprocess
 import sys
 import tarfile
@@ -11,12 +10,15 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from tests.io.conftest import COMPRESSIONS, FORMATS, zipped_content
 
 from annotruth.errors import InputError
 from annotruth.io import json_lines, parse
 from annotruth.io.readers import read_labels
 
 HEADER = b"item,annotator,label\n"
+COLUMNAR = ("parquet", "feather", "arrow", "arrows")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 
 
 BAD_CSV_FILES = {
@@ -57,13 +59,6 @@ BAD_CSV_FILES = {
         ["row 2 repeats the names of the columns (1 in all)", "name each"],
     ),
 }
-
-
-@pytest.mark.parametrize(("content", "facts"), BAD_CSV_FILES.values(), ids=BAD_CSV_FILES)
-def test_bad_csv_files_are_refused(refused, content, facts):
-    text = refused(content)
-    for fact in facts:
-        assert fact in text
 
 
 LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
@@ -109,9 +104,64 @@ BAD_JSON_LINES = {
 }
 
 
-@pytest.mark.parametrize(("content", "facts"), BAD_JSON_LINES.values(), ids=BAD_JSON_LINES)
-def test_bad_json_lines_are_refused(refused, content, facts):
-    text = refused(content, "labels.jsonl")
+ROW = HEADER + b"1,ann,2\n"
+CORRUPT = bytearray(gzip.compress(HEADER + b"1,ann,2\n" * 99))
+CORRUPT[-6] ^= 1  # the checksum
+LOCKED = bytearray(zipped_content(HEADER))
+for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+    LOCKED[LOCKED.rfind(mark) + flags] |= 1
+TWICE = pa.table([pa.array([1])] * 4, names=["item", "annotator", "label", "label"])
+OTHER_BAD_FILES = [
+    *((f"x.{kind}", ROW, ["the name says", "b'item,annotat'"]) for kind in COLUMNAR),
+    *((f"x.csv{kind}", ROW, ["the name says", "b'item,annotat'"]) for kind in COMPRESSED),
+    *(
+        (f"x.csv{kind}", COMPRESSIONS[kind](b""), ["is empty once it is decompressed"])
+        for kind in (".gz", ".bz2", ".xz", ".zip")
+    ),
+    *(
+        (f"x.csv{kind}", COMPRESSIONS[kind](gzip.compress(HEADER)), ["file (gzip): decompress it"])
+        for kind in (".gz", ".zip")
+    ),
+    ("x.csv.gz", bytes(CORRUPT), ["gzip", "damaged"]),
+    ("x.parquet.gz", gzip.compress(ROW), ["the name says a Parquet file"]),
+    ("x.zip", zipped_content(HEADER, ("a.csv", "b.csv")), ["the zip holds 2 files"]),
+    ("x.zip", zipped_content(HEADER, ()), ["the zip holds no files: create it again"]),
+    ("x.zip", bytes(LOCKED), ["unzip it"]),
+    (
+        "x.xlsx",
+        zipped_content(b"<", ("[Content_Types].xml", "a")),
+        ["save the labels as .xlsx or CSV"],
+    ),
+    ("x.csv", HEADER + b"x" * 500_000 + b",ann,1\n1,2\n", ["row 2 (line 3) has 2"]),
+    ("x.arrow", FORMATS["arrow"](TWICE), ["two columns are named 'label'"]),
+    *(
+        (
+            "x.parquet",
+            FORMATS["parquet"](
+                pa.table({"item": values, "annotator": ["a", "b"], "label": [1, 2]})
+            ),
+            ["'item'"],
+        )
+        for values in ([[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"\xfe"])
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "facts"),
+    [
+        *(("labels.csv", *bad) for bad in BAD_CSV_FILES.values()),
+        *(("labels.jsonl", *bad) for bad in BAD_JSON_LINES.values()),
+        *OTHER_BAD_FILES,
+    ],
+    ids=[
+        *BAD_CSV_FILES,
+        *(f"json {name}" for name in BAD_JSON_LINES),
+        *range(len(OTHER_BAD_FILES)),
+    ],
+)
+def test_bad_files_are_refused(refused, name, content, facts):
+    text = refused(content, name)
     for fact in facts:
         assert fact in text
 
@@ -143,10 +193,14 @@ def test_many_different_keys_are_read_slowly(tmp_path):
         assert read_labels(path).n_items == n
 
 
-def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(tmp_path):
-    path = tmp_path / "labels.jsonl"
-    path.write_bytes(LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '))
-    assert read_labels(path).n_labels == 2
+def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(read):
+    assert (
+        read(
+            LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '),
+            "labels.jsonl",
+        ).n_labels
+        == 2
+    )
 
 
 @pytest.mark.parametrize("names", [("labels",), ("ann.jsonl", "bob.jsonl")])
@@ -176,9 +230,7 @@ def test_a_mark_in_the_first_row_is_part_of_the_id(tmp_path):
         assert read_labels(path).items.to_pylist() == ["\ufeffa", "a"]
 
 
-def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"1,ann,2\n")
+def test_memory_that_is_not_enough_is_reported(read, monkeypatch):
     for error, amount in (
         (MemoryError(), ""),
         (pa.lib.ArrowMemoryError("malloc of size 8000 failed"), "8,000 bytes"),
@@ -190,34 +242,29 @@ def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
 
         monkeypatch.setattr(parse, "read_columns", fail)
         with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
-            read_labels(path)
+            read(HEADER + b"1,ann,2\n")
 
 
-def test_missing_files_are_reported(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.csv: no such file: check the path$"):
-        read_labels(tmp_path / "nowhere.csv")
-
-
-def test_a_link_to_itself_is_reported(tmp_path):
-    (tmp_path / "labels.csv").symlink_to("labels.csv")
-    with pytest.raises(InputError, match=r"labels\.csv: this is a link that leads to itself: name"):
-        read_labels(tmp_path / "labels.csv")
-
-
-def test_a_path_below_a_file_is_reported(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere.csv", r"nowhere\.csv: no such file: check the path$"),
+        ("link.csv", r"link\.csv: this is a link that leads to itself: name"),
+        ("file/labels.csv", r"labels\.csv: no such file: check the path"),
+        ("", ": this is a folder"),
+    ],
+)
+def test_paths_at_fault_are_reported(tmp_path, name, message):
+    (tmp_path / "link.csv").symlink_to("link.csv")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match=r"labels\.csv: no such file: check the path"):
-        read_labels(tmp_path / "file" / "labels.csv")
+    if not name:
+        tmp_path = tmp_path / "folder"
+        tmp_path.mkdir()
+    with pytest.raises(InputError, match=message):
+        read_labels(tmp_path / name)
 
 
-def test_folders_are_refused(tmp_path):
-    with pytest.raises(InputError, match=re.escape(f"{tmp_path}: this is a folder")):
-        read_labels(tmp_path)
-
-
-def test_files_without_permission_are_reported(tmp_path, monkeypatch):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER)
+def test_files_without_permission_are_reported(read, monkeypatch):
 
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
@@ -225,30 +272,21 @@ def test_files_without_permission_are_reported(tmp_path, monkeypatch):
     # Removing the permission does not stop a superuser, who may run the tests.
     monkeypatch.setattr(pa, "memory_map", forbidden)
     with pytest.raises(InputError, match="may not be read: check its permissions"):
-        read_labels(path)
+        read(HEADER)
 
 
-def test_names_with_a_line_break_stay_on_one_line(tmp_path):
-    path = tmp_path / "two\nlines.csv"
-    path.write_bytes(b"")
+def test_names_with_a_line_break_stay_on_one_line(read):
     with pytest.raises(InputError, match=r"two lines\.csv: the file is empty$"):
-        read_labels(path)
+        read(b"", "two\nlines.csv")
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow", "arrows"])
+@pytest.mark.parametrize("suffix", COLUMNAR)
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_truncated_columnar_files_are_refused(refused, table, formats, suffix, share):
     content = formats[suffix](table)
     text = refused(content[: int(len(content) * share)], f"labels.{suffix}")
     assert "damaged or truncated" in text
     assert "again" in text
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow", "arrows"])
-def test_text_with_a_columnar_suffix_is_refused(refused, suffix):
-    text = refused(HEADER + b"1,ann,2\n", f"labels.{suffix}")
-    assert "the name says" in text
-    assert "b'item,annotat'" in text
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
@@ -311,47 +349,11 @@ def _zigzag(n: int) -> bytes:
     return bytes([*encoded, n])
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
+@pytest.mark.parametrize("suffix", COMPRESSED)
 def test_truncated_compressed_files_are_refused(refused, compressions, suffix):
     content = compressions[suffix](HEADER + b"".join(b"%d,ann,%d\n" % (i, i) for i in range(999)))
     text = refused(content[: len(content) // 2], f"labels.csv{suffix}")
     assert "damaged or truncated" in text
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
-def test_text_with_a_suffix_of_a_compression_is_refused(refused, suffix):
-    text = refused(HEADER + b"1,ann,2\n", f"labels.csv{suffix}")
-    assert "the name says" in text
-    assert "b'item,annotat'" in text
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
-def test_empty_compressed_files_are_refused(refused, compressions, suffix):
-    assert "is empty once it is decompressed" in refused(
-        compressions[suffix](b""), f"labels.csv{suffix}"
-    )
-
-
-def test_corrupt_gzip_is_refused(refused):
-    content = bytearray(gzip.compress(HEADER + b"1,ann,2\n" * 99))
-    content[-6] ^= 1  # the checksum
-    text = refused(bytes(content), "labels.csv.gz")
-    assert "gzip" in text
-    assert "damaged" in text
-
-
-def test_zips_without_exactly_one_table_are_refused(refused, zipped):
-    assert "the zip holds 2 files" in refused(zipped(HEADER, ("a.csv", "b.csv")), "x.zip")
-    assert "the zip holds no files: create it again" in refused(zipped(HEADER, ()), "x.zip")
-    assert "save the labels as .xlsx or CSV" in refused(
-        zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx"
-    )
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".zip"])
-def test_files_that_are_compressed_twice_are_refused(refused, compressions, suffix):
-    text = refused(compressions[suffix](gzip.compress(HEADER)), f"labels.csv{suffix}")
-    assert "holds a compressed file (gzip): decompress it once" in text
 
 
 def test_tar_archives_are_refused(refused, tmp_path):
@@ -363,39 +365,24 @@ def test_tar_archives_are_refused(refused, tmp_path):
         assert "this is a tar archive: unpack it, and name a file of it" in refused(data, name)
 
 
-def test_names_of_columns_may_be_ids_and_labels(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"item,annotator,cat\nitem,ann,label\n1,annotator,label\n")
-    assert read_labels(path).n_labels == 3
+def test_names_of_columns_may_be_ids_and_labels(read):
+    assert read(HEADER + b"item,annotator,cat\nitem,ann,label\n1,annotator,label\n").n_labels == 3
 
 
-def test_what_macos_adds_to_a_zip_is_left_out(tmp_path, zipped):
-    path = tmp_path / "labels.zip"
-    path.write_bytes(zipped(HEADER + b"1,ann,2\n", ("labels.csv", "__MACOSX/._labels.csv", ".x")))
-    assert read_labels(path).n_labels == 1
-
-
-def test_zips_with_a_password_are_refused(refused, zipped):
-    content = bytearray(zipped(HEADER))
-    for mark in (b"PK\x03\x04", b"PK\x01\x02"):
-        place = content.rfind(mark)
-        content[place + (6 if mark == b"PK\x03\x04" else 8)] |= 1
-    assert "unzip it" in refused(bytes(content), "x.zip")
-
-
-def test_compressed_content_is_compared_with_the_name(refused):
-    text = refused(gzip.compress(HEADER + b"1,ann,2\n"), "labels.parquet.gz")
-    assert "the name says a Parquet file" in text
+def test_what_macos_adds_to_a_zip_is_left_out(read, zipped):
+    assert (
+        read(
+            zipped(HEADER + b"1,ann,2\n", ("labels.csv", "__MACOSX/._labels.csv", ".x")),
+            "labels.zip",
+        ).n_labels
+        == 1
+    )
 
 
 def test_bad_rows_are_numbered_across_blocks(refused, monkeypatch):
     monkeypatch.setattr("annotruth.io.batches._BLOCK", 256)
     rows = b"".join(b"%d,ann,1\n" % i for i in range(500))
     assert "row 501 (line 502) has 2 fields" in refused(HEADER + rows + b"1,2\n" + rows)
-
-
-def test_bad_rows_are_found_after_huge_cells(refused):
-    assert "row 2 (line 3) has 2" in refused(HEADER + b"x" * 500_000 + b",ann,1\n1,2\n")
 
 
 def test_bad_bytes_are_located_across_partitions(refused, monkeypatch):
@@ -411,17 +398,6 @@ def test_bad_bytes_are_located_across_partitions(refused, monkeypatch):
     assert "byte 36 is NUL" in refused(good + b"1,\0,a\n")
 
 
-def test_nested_and_unsuitable_columns_are_refused(refused, formats):
-    for values in ([[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"\xfe"]):
-        table = pa.table({"item": values, "annotator": ["a", "b"], "label": [1, 2]})
-        assert "'item'" in refused(formats["parquet"](table), "labels.parquet")
-
-
-def test_two_columns_of_one_name_in_arrow_are_refused(refused, formats):
-    table = pa.table([pa.array([1])] * 4, names=["item", "annotator", "label", "label"])
-    assert "two columns are named 'label'" in refused(formats["arrow"](table), "labels.arrow")
-
-
 def test_the_field_size_limit_of_csv_is_restored(refused):
     import csv
 
@@ -430,8 +406,6 @@ def test_the_field_size_limit_of_csv_is_restored(refused):
     assert csv.field_size_limit() == before
 
 
-def test_a_question_is_refused_for_a_long_table(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"1,ann,2\n1,bob,3\n")
+def test_a_question_is_refused_for_a_long_table(read):
     with pytest.raises(InputError, match="has no questions: leave out question"):
-        read_labels(path, question="colour")
+        read(HEADER + b"1,ann,2\n1,bob,3\n", question="colour")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.io.conftest import refused_source as refused
 from tests.postgresql import PASSWORD
 
 import annotruth as at
@@ -15,14 +16,6 @@ from annotruth.io.readers import read_labels
 
 ROWS = [(1, "ann", "x"), (1, "bob", "y"), (2, "ann", "x"), (2, "bob", "x")]
 COLUMNS = "item integer, annotator text, label text"
-
-
-def refused(source, **options) -> str:
-    with pytest.raises(at.InputError) as caught:
-        read_labels(source, **options)
-    assert "\n" not in str(caught.value)
-    assert caught.value.__cause__ is None or caught.value.__suppress_context__
-    return str(caught.value)
 
 
 def make_sqlite(path: Path, *statements: str) -> Path:
@@ -125,10 +118,9 @@ def test_a_locked_database_is_reported(tmp_path, monkeypatch):
         assert "the database is locked by another program" in refused(path)
 
 
-def test_databases_only_where_they_are_read(tmp_path):
+def test_databases_only_where_they_are_read(tmp_path, write):
     path = make_sqlite(tmp_path / "labels.db")
-    csv = tmp_path / "labels.csv"
-    csv.write_text("item,annotator,label\n1,ann,x\n")
+    csv = write("labels.csv", "item,annotator,label\n1,ann,x\n")
     assert "this is not a database or workbook: leave out query" in refused(csv, query="select 1")
     assert "save the table as CSV" in refused(path, memory="100MB")
     with pytest.raises(at.InputError, match="query is for files"):

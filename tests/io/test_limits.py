@@ -120,19 +120,15 @@ def test_a_bomb_as_gold_truth_or_prior_is_refused(tmp_path):
         at.evaluate(fit, bomb, max_size="1GB")
 
 
-def test_labels_that_compress_well_are_read(tmp_path):
+def test_labels_that_compress_well_are_read(read):
     rows = "".join(
         f"item {e},annotator {s},{(e * s) % 5}\n" for e in range(2000) for s in range(10)
     )
-    path = tmp_path / "labels.csv.xz"
-    path.write_bytes(lzma.compress(HEADER + rows.encode(), preset=9))
-    assert read_labels(path).n_labels == 20_000
+    assert read(lzma.compress(HEADER + rows.encode(), preset=9), "labels.csv.xz").n_labels == 20_000
 
 
-def test_a_plain_file_may_be_large(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"a,b,1\n" * 200_000)
-    assert read_labels(path, duplicates="keep").n_labels == 200_000
+def test_a_plain_file_may_be_large(read):
+    assert read(HEADER + b"a,b,1\n" * 200_000, duplicates="keep").n_labels == 200_000
 
 
 def test_one_long_text_in_a_dictionary_is_not_repeated(tmp_path):
@@ -202,11 +198,9 @@ def test_devices_are_refused(device):
 
 
 @pytest.mark.parametrize("size", ["", "much", "-1GB", 0])
-def test_a_limit_that_is_no_size_is_refused(tmp_path, size):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(HEADER + b"a,b,1\n")
+def test_a_limit_that_is_no_size_is_refused(read, size):
     with pytest.raises(InputError, match=r"max_size .* is not a size"):
-        read_labels(path, max_size=size)
+        read(HEADER + b"a,b,1\n", max_size=size)
 
 
 def test_the_size_of_arrow_files_is_that_of_their_buffers():

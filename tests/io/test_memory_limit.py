@@ -181,7 +181,7 @@ def in_file_order(monkeypatch):
 
     Sums of few labels have the same terms in another order.
     """
-    monkeypatch.setattr("annotruth.models.base.MAX_CANONICAL_LABELS", 0)
+    monkeypatch.setattr("annotruth.models.fits.make_fit.MAX_CANONICAL_LABELS", 0)
 
 
 def fits(path, **options):

@@ -18,47 +18,47 @@ SAID = "2 cells of NA or the like mean no label; if it is a category, name it am
 
 
 @pytest.fixture(params=SHAPES)
-def write(request, tmp_path):
-    def write(na: str):
+def shaped(request, tmp_path):
+    def shaped(na: str):
         path = tmp_path / "labels.csv"
         path.write_text(SHAPES[request.param].format(na=na))
         return path
 
-    return write
+    return shaped
 
 
 @pytest.mark.parametrize("na", ["NA", "n/a", "#N/A", "<NA>", "null", "NaT", " NA "])
-def test_it_is_no_label_and_said(write, na):
-    labels = at.read_labels(write(na))
+def test_it_is_no_label_and_said(shaped, na):
+    labels = at.read_labels(shaped(na))
     assert labels.scale.names == ["cat", "dog"]
     assert labels.n_labels == 16
     assert SAID in labels.read_as
 
 
-def test_numbers_beside_it_stay_numbers(write):
-    path = write("NA")
+def test_numbers_beside_it_stay_numbers(shaped):
+    path = shaped("NA")
     path.write_text(path.read_text().replace("cat", "1").replace("dog", "2"))
     labels = at.read_labels(path, scale="ordinal")
     assert labels.scale.categories.to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("empty", ["", "nan"])
-def test_an_empty_cell_is_no_label_and_not_called_otherwise(write, empty):
-    labels = at.read_labels(write(empty))
+def test_an_empty_cell_is_no_label_and_not_called_otherwise(shaped, empty):
+    labels = at.read_labels(shaped(empty))
     assert labels.n_labels == 16
     assert "NA or the like" not in labels.read_as
 
 
-def test_it_is_a_category_if_the_caller_lists_it(write):
-    labels = at.read_labels(write("NA"), categories=["cat", "dog", "NA"])
+def test_it_is_a_category_if_the_caller_lists_it(shaped):
+    labels = at.read_labels(shaped("NA"), categories=["cat", "dog", "NA"])
     assert labels.n_labels == 18
     assert labels.scale.names == ["cat", "dog", "NA"]
     assert "NA or the like" not in labels.read_as
 
 
 @pytest.mark.parametrize("name", ["none", "None", "n.a.", "NAN0", "Nauru"])
-def test_other_words_are_categories(write, name):
-    labels = at.read_labels(write(name))
+def test_other_words_are_categories(shaped, name):
+    labels = at.read_labels(shaped(name))
     assert labels.n_labels == 18
     assert name in labels.scale.names
 
@@ -76,10 +76,8 @@ def test_labels_on_disk_and_in_several_files(tmp_path):
     assert both.read_as.startswith("2 files, 3 cells of NA or the like mean no label")
 
 
-def test_sets_of_labels(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text(LONG.format(na="NA").replace("dog", "cat|dog"))
-    labels = at.read_labels(path, separator="|")
+def test_sets_of_labels(read):
+    labels = read(LONG.format(na="NA").replace("dog", "cat|dog"), separator="|")
     assert labels.n_labels == 16
     assert SAID in labels.read_as
 

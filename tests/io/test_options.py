@@ -63,12 +63,11 @@ def test_whatever_reads_labels_takes_the_same_options(reader, path):
         reader(path, columns=COLUMNS, colour="red")
 
 
-def test_plans_and_updates_take_read_options(path, tmp_path):
+def test_plans_and_updates_take_read_options(path, write):
     read = ReadOptions(columns=COLUMNS)
     assert at.plan_labels(path, "accuracy", 0.5, read=read).target == "accuracy"
     fit = at.fit(path, "gpm", read=read)
-    more = tmp_path / "more.csv"
-    more.write_text("film,user,stars\n1,1,3\n")
+    more = write("more.csv", "film,user,stars\n1,1,3\n")
     assert at.update(fit, more, columns=COLUMNS, duplicates="last").data.n_labels == 40
     for option in ({"scale": "nominal"}, {"categories": [1, 2]}, {"bins": 2}, {"memory": "1GB"}):
         (name,) = option

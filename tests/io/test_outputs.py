@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.io.parse import read_table
 from annotruth.io.writers import write_soft_labels, write_table
 
 
@@ -49,35 +48,24 @@ def test_an_unknown_suffix_is_refused(tmp_path, fit):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_tables_read_back(tmp_path):
-    table = pa.table({"item": ["ü", 'q"', None], "n": [1, None, 3], "p": [0.1, 1 / 3, None]})
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ({"item": ["ü", 'q"', None], "n": [1, None, 3], "p": [0.1, 1 / 3, None]}, None),
+        ({"p": [float("nan"), float("inf"), 1.0]}, [{"p": None}, {"p": None}, {"p": 1.0}]),
+        ({"p": pa.array([], pa.float64())}, []),
+        ({"n": list(range(20))}, None),
+    ],
+    ids=["text and gaps", "not finite", "empty", "many"],
+)
+def test_json_tables_read_back(tmp_path, monkeypatch, columns, rows):
+    monkeypatch.setattr("annotruth.io.writers._OBJECTS_AT_ONCE", 7)
+    table = pa.table(columns)
     write_table(table, tmp_path / "t.json", "json")
-    assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8")) == table.to_pylist()
-
-
-def test_numbers_that_are_not_finite_are_null_in_json(tmp_path):
-    table = pa.table({"p": [float("nan"), float("inf"), 1.0]})
-    write_table(table, tmp_path / "t.json", "json")
-    assert json.loads((tmp_path / "t.json").read_text()) == [{"p": None}, {"p": None}, {"p": 1.0}]
-
-
-def test_an_empty_table_is_an_empty_list(tmp_path):
-    write_table(pa.table({"p": pa.array([], pa.float64())}), tmp_path / "t.json", "json")
-    assert json.loads((tmp_path / "t.json").read_text()) == []
+    found = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert found == (table.to_pylist() if rows is None else rows)
 
 
 def test_labels_written_as_json_can_be_read(tmp_path, fit):
     write_table(fit.label_table(), tmp_path / "labels.json", "json")
     assert at.fit(tmp_path / "labels.json").labels().equals(fit.labels())
-
-
-def test_many_rows_are_written_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("annotruth.io.writers._OBJECTS_AT_ONCE", 7)
-    table = pa.table({"n": list(range(20))})
-    write_table(table, tmp_path / "t.json", "json")
-    assert json.loads((tmp_path / "t.json").read_text()) == table.to_pylist()
-
-
-def test_read_table_reads_any_table(tmp_path):
-    (tmp_path / "gold.csv").write_text("item,label\n1,2\n")
-    assert read_table(tmp_path / "gold.csv").column_names == ["item", "label"]

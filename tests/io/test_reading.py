@@ -23,17 +23,14 @@ def assert_same(found: Labels, expected: Labels) -> None:
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
 
 
-def test_every_format_and_compression_gives_the_same_labels(tmp_path, table, written, compression):
+def test_every_format_and_compression_gives_the_same_labels(read, table, written, compression):
     suffix, content = written
     packed_suffix, pack = compression
-    path = tmp_path / f"labels.{suffix}{packed_suffix}"
-    path.write_bytes(pack(content))
-    assert_same(read_labels(path), Labels.of(table))
+    assert_same(read(pack(content), f"labels.{suffix}{packed_suffix}"), Labels.of(table))
 
 
-def test_content_is_recognised_without_a_suffix(tmp_path, table, written, compression):
-    path = tmp_path / "labels"
-    path.write_bytes(compression[1](written[1]))
+def test_content_is_recognised_without_a_suffix(write, table, written, compression):
+    path = write("labels", compression[1](written[1]))
     assert_same(read_labels(str(path)), Labels.of(table))
 
 
@@ -49,11 +46,9 @@ def test_read_table_gives_all_columns_and_those_of_a_csv_as_text(tmp_path, table
             assert found.equals(table)
 
 
-def test_options_reach_the_labels(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("x,y,z\n1,ann,bad\n1,ann,good\n2,bob,\n")
-    labels = read_labels(
-        path,
+def test_options_reach_the_labels(read):
+    labels = read(
+        "x,y,z\n1,ann,bad\n1,ann,good\n2,bob,\n",
         columns={"item": "x", "annotator": "y", "label": "z"},
         scale="ordinal",
         categories=["bad", "fair", "good"],
@@ -65,102 +60,69 @@ def test_options_reach_the_labels(tmp_path):
     assert labels.n_dropped == 1
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_line_endings_blank_lines_and_a_missing_last_newline(tmp_path, ending):
-    path = tmp_path / "labels.csv"
-    lines = ["", " item , annotator,label ", "1,ann,x", "", "2,bob,y"]
-    path.write_bytes(ending.join(lines).encode())
-    labels = read_labels(path)
-    assert labels.items.to_pylist() == [1, 2]
-    assert labels.scale.names == ["x", "y"]
-
-
-def test_only_an_empty_cell_is_null_in_csv(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text('item,annotator,label\nNA,null,None\n#N/A,NULL,""\nx,y,z\n')
-    labels = read_labels(path)
-    assert labels.items.to_pylist() == ["NA", "x"]
-    assert labels.annotators.to_pylist() == ["null", "y"]
-    assert labels.scale.names == ["None", "z"]
-    assert labels.n_dropped == 1
-
-
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_huge_ids_are_kept(tmp_path, form):
-    text, number = "x" * (1 << 20), 123456789012345678901234567890
-    path = tmp_path / f"labels.{form}"
-    if form == "csv":
-        path.write_text(f"item,annotator,label\n{text},{number},1\n{text},{number + 1},2\n")
-        annotators = [str(number), str(number + 1)]
-    else:
-        line = '{"item": "%s", "annotator": %d, "label": %d}\n'
-        path.write_text(line % (text, number, 1) + line % (text, number + 1, 2))
-        annotators = [str(number), str(number + 1)]
-    labels = read_labels(path)
-    assert labels.items.to_pylist() == [text]
-    assert labels.annotators.to_pylist() == annotators
-
-
-def test_ids_of_a_csv_become_integers_only_without_loss(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label\n007,1,4.0\n8,22,3\n")
-    labels = read_labels(path)
-    assert labels.items.to_pylist() == ["007", "8"]
-    assert labels.annotators.to_pylist() == [1, 22]
-    assert labels.scale.categories.to_pylist() == [3, 4]
-
-
-def test_json_keeps_its_types(tmp_path):
-    path = tmp_path / "labels.jsonl"
-    path.write_text(
+HEADER = "item,annotator,label\n"
+HUGE, BIG = "x" * (1 << 20), 123456789012345678901234567890
+LINE = '{"item": "%s", "annotator": %d, "label": %d}\n'
+FILES = {  # content, and the items, annotators and categories in it
+    **{
+        f"lines end in {end!r}": (
+            end.join(["", " item , annotator,label ", "1,ann,x", "", "2,bob,y"]),
+            ([1, 2], ["ann", "bob"], ["x", "y"]),
+        )
+        for end in ("\n", "\r\n", "\r")
+    },
+    "only an empty cell is null": (
+        HEADER + 'NA,null,None\n#N/A,NULL,""\nx,y,z\n',
+        (["NA", "x"], ["null", "y"], ["None", "z"]),
+    ),
+    "integers without loss": (HEADER + "007,1,4.0\n8,22,3\n", (["007", "8"], [1, 22], [3, 4])),
+    "a quote in a cell is a character": (HEADER + '5" disk,ann,1\n', (['5" disk'], ["ann"], [1])),
+    "separators in quotes": (
+        'item;annotator;label;"a, b, c, d, e"\n1;ann;2;x\n',
+        ([1], ["ann"], [2]),
+    ),
+    "columns that are not read": (
+        b"item,annotator,label,note,\n1,ann,2,caf\xe9,\n",
+        ([1], ["ann"], [2]),
+    ),
+    "huge ids": (
+        HEADER + f"{HUGE},{BIG},1\n{HUGE},{BIG + 1},2\n",
+        ([HUGE], [str(BIG), str(BIG + 1)], [1, 2]),
+    ),
+    "huge ids in JSON": (
+        LINE % (HUGE, BIG, 1) + LINE % (HUGE, BIG + 1, 2),
+        ([HUGE], [str(BIG), str(BIG + 1)], [1, 2]),
+    ),
+    "types of JSON": (
         '{"item": "7", "annotator": 1, "label": "2024-01-01", "more": [1]}\n\n'
-        '{"annotator": 9007199254740993, "item": "8", "label": "2024-01-02"}\n'
-    )
-    labels = read_labels(path)
-    assert labels.items.to_pylist() == ["7", "8"]
-    assert labels.annotators.to_pylist() == [1, 9007199254740993]
-    assert labels.scale.categories.to_pylist() == ["2024-01-01", "2024-01-02"]
+        + '{"annotator": 9007199254740993, "item": "8", "label": "2024-01-02"}\n',
+        (["7", "8"], [1, 9007199254740993], ["2024-01-01", "2024-01-02"]),
+    ),
+    "large integers beside fractions": (
+        f'{{"item": {2**64 + 1}, "annotator": 1.5, "label": 1}}\n',
+        ([str(2**64 + 1)], [1.5], [1]),
+    ),
+}
 
 
-def test_large_integers_among_fractions_in_json_are_exact(tmp_path):
-    path = tmp_path / "labels.jsonl"
-    big = 2**64 + 1
-    path.write_text(f'{{"item": {big}, "annotator": 1.5, "label": 1}}\n' * 1)
-    assert read_labels(path).items.to_pylist() == [str(big)]
+@pytest.mark.parametrize(("content", "found"), FILES.values(), ids=FILES)
+def test_ids_and_categories_are_those_of_the_file(read, content, found):
+    labels = read(content, "labels")
+    arrays = (labels.items, labels.annotators, labels.scale.categories)
+    assert tuple(each.to_pylist() for each in arrays) == found
 
 
-def test_other_columns_may_hold_anything(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_bytes(b"item,annotator,label,note,\n1,ann,2,caf\xe9,\n")
-    assert read_labels(path).n_labels == 1
-
-
-def test_columns_without_a_name_are_allowed(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text(",item,annotator,label,,\n0,1,ann,2,,\n")
+def test_columns_without_a_name_are_allowed(write):
+    path = write("labels.csv", ",item,annotator,label,,\n0,1,ann,2,,\n")
     assert read_labels(path).n_labels == 1
     assert read_table(path).column_names == [
         "column 1", "item", "annotator", "label", "column 5", "column 6",
     ]  # fmt: skip
 
 
-def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text('item,annotator,label\n5" disk,ann,1\n')
-    assert read_labels(path).items.to_pylist() == ['5" disk']
-
-
-def test_the_separator_is_looked_for_outside_quotes(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text('item;annotator;label;"a, b, c, d, e"\n1;ann;2;x\n')
-    assert read_labels(path).n_labels == 1
-
-
-def test_several_blocks_make_one_table(tmp_path, monkeypatch):
+def test_several_blocks_make_one_table(read, monkeypatch):
     monkeypatch.setattr("annotruth.io.batches._BLOCK", 64)
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label\n" + "".join(f'{i},"a\nb",{i % 3}\n' for i in range(99)))
-    labels = read_labels(path)
+    labels = read("item,annotator,label\n" + "".join(f'{i},"a\nb",{i % 3}\n' for i in range(99)))
     assert labels.items.to_pylist() == list(range(99))
     assert labels.annotators.to_pylist() == ["a\nb"]
 
@@ -224,9 +186,8 @@ def test_a_table_stays_after_its_file_is_removed(tmp_path, table):
     assert found.equals(table)
 
 
-def test_read_table_reads_json_lists_as_they_are_written(tmp_path):
-    path = tmp_path / "truth.json"
-    path.write_text('[\n{"item": 1, "label": "a"},\n{"item": 2, "note": "x"}\n]\n')
+def test_read_table_reads_json_lists_as_they_are_written(write):
+    path = write("truth.json", '[\n{"item": 1, "label": "a"},\n{"item": 2, "note": "x"}\n]\n')
     assert read_table(path).to_pydict() == {
         "item": [1, 2],
         "label": ["a", None],

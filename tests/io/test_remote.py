@@ -13,6 +13,7 @@ from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from tests.io.conftest import refused_source as refused
 
 import annotruth as at
 from annotruth.io import remote
@@ -95,14 +96,6 @@ def copies(tmp_path, monkeypatch):
 def base(request, store) -> str:
     """The URL of a folder."""
     return {"http": store.url, "s3": "s3://bucket", "gs": "gs://anonymous@bucket"}[request.param]
-
-
-def refused(source, **options) -> str:
-    with pytest.raises(at.InputError) as caught:
-        read_labels(source, **options)
-    assert "\n" not in str(caught.value)
-    assert "5ecret" not in str(caught.value)
-    return str(caught.value)
 
 
 def test_labels_truth_and_gold(base, store, tmp_path):

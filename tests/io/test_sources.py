@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from tests.io.conftest import refused_source as refused
 
 import annotruth as at
 from annotruth.io.readers import read_labels
@@ -27,13 +28,6 @@ def days(tmp_path, monkeypatch) -> list[str]:
     for name, rows in zip(names, DAYS, strict=True):
         Path(name).write_text(HEADER + rows)
     return names
-
-
-def refused(source, **options) -> str:
-    with pytest.raises(at.InputError) as caught:
-        read_labels(source, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("memory", [None, "100MB"])

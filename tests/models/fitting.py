@@ -1,4 +1,4 @@
-"""Fits that may end before they converge."""
+"""Fits that may end before they converge, and labels that are few enough to fit by hand."""
 
 import warnings
 
@@ -16,3 +16,18 @@ def estimator(name, data, gold=None, **options):
 def fitted(name, data, gold=None, **options):
     """Return the fit of such a model."""
     return estimator(name, data, gold, **options).result_
+
+
+NUMBERS = [
+    *(("a", "ann", 1), ("a", "bob", 1), ("a", "cy", 2)),
+    *(("b", "ann", 2), ("b", "bob", 2), ("b", "cy", 1)),
+    *(("c", "ann", 3), ("c", "bob", 1)),
+]
+"""Labels that are few enough to fit by hand."""
+
+WORDS = [
+    *(("a", "x", "cat"), ("a", "y", "cat"), ("a", "z", "dog")),
+    *(("b", "x", "dog"), ("b", "y", "owl")),
+    *(("c", "x", "owl"), ("c", "z", "owl")),
+]
+CLASSES = ("cat", "dog", "owl")

@@ -4,21 +4,12 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from tests.models.fitting import CLASSES
+from tests.models.fitting import WORDS as TABLE
 
 import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.observations import Labels
-
-TABLE = [
-    ("a", "x", "cat"),
-    ("a", "y", "cat"),
-    ("a", "z", "dog"),
-    ("b", "x", "dog"),
-    ("b", "y", "owl"),
-    ("c", "x", "owl"),
-    ("c", "z", "owl"),
-]
-CLASSES = ("cat", "dog", "owl")
 
 
 def scores(weight, mean):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import digamma
-from tests.models.fitting import estimator
+from tests.models.fitting import CLASSES, estimator
+from tests.models.fitting import WORDS as TABLE
 
 import annotruth as at
 from annotruth.engines import get_engine
@@ -21,17 +22,6 @@ from annotruth.models.confusion.estimator import (
 from annotruth.models.em import run_em
 from annotruth.models.registry import get_model
 from annotruth.observations import Labels, Scale
-
-TABLE = [
-    ("a", "x", "cat"),
-    ("a", "y", "cat"),
-    ("a", "z", "dog"),
-    ("b", "x", "dog"),
-    ("b", "y", "owl"),
-    ("c", "x", "owl"),
-    ("c", "z", "owl"),
-]
-CLASSES = ("cat", "dog", "owl")
 
 
 def observed_shares():

@@ -7,22 +7,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from tests.models.fitting import NUMBERS as TABLE
 from tests.models.fitting import estimator
 
 import annotruth as at
 from annotruth.models.confusion.dawid_skene import DawidSkene
 from annotruth.observations import Labels, Scale
 
-TABLE = [
-    ("a", "ann", 1),
-    ("a", "bob", 1),
-    ("a", "cy", 2),
-    ("b", "ann", 2),
-    ("b", "bob", 2),
-    ("b", "cy", 1),
-    ("c", "ann", 3),
-    ("c", "bob", 1),
-]
 CLASSES = (1, 2, 3)
 
 
@@ -126,12 +117,6 @@ def test_the_labels_of_a_single_annotator_are_the_result(engine):
     np.testing.assert_allclose(model.prevalence_, [1 / 3, 2 / 3])
     np.testing.assert_allclose(model.confusion_[0], np.eye(2))
     assert model.result_.log_likelihood == pytest.approx(math.log(1 / 3) + 2 * math.log(2 / 3))
-
-
-def test_one_category_is_certain():
-    fit = DawidSkene().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)]).result_
-    assert fit.log_likelihood == 0.0
-    assert fit.reliability.tolist() == [1.0, 1.0]
 
 
 def test_the_tolerance_does_not_depend_on_the_number_of_labels():

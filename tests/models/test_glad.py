@@ -177,18 +177,6 @@ def test_the_scale_is_kept_if_its_search_ends_at_a_lower_prior():
     assert _best_log_scale(alpha, alpha @ alpha - alpha.sum() + slope, 3) == 0.0
 
 
-def test_it_makes_fewer_errors_than_the_majority():
-    errors = np.zeros(2)
-    for seed in range(4):
-        labels, truth, *_ = simulated(
-            n_items=1000, n_annotators=40, n_categories=3, per_item=5, seed=seed
-        )
-        majority = labels.observed_shares().argmax(axis=1)
-        label = GLAD().fit(labels).result_.label
-        errors += (label != truth).mean(), (majority != truth).mean()
-    assert errors[0] < 0.75 * errors[1]
-
-
 def test_confidence_is_calibrated_on_simulated_labels():
     labels, truth, *_ = simulated(n_items=4000, n_annotators=50, n_categories=3, per_item=4, seed=3)
     fit = GLAD().fit(labels).result_

@@ -12,14 +12,9 @@ from annotruth.models.scales.ordinal_binary import OrdinalBinary
 from annotruth.observations import Labels, Scale
 
 TABLE = [
-    ("a", "ann", 1),
-    ("a", "bob", 1),
-    ("a", "cy", 2),
-    ("b", "ann", 2),
-    ("b", "bob", 3),
-    ("b", "cy", 1),
-    ("c", "ann", 3),
-    ("c", "bob", 1),
+    *(("a", "ann", 1), ("a", "bob", 1), ("a", "cy", 2)),
+    *(("b", "ann", 2), ("b", "bob", 3), ("b", "cy", 1)),
+    *(("c", "ann", 3), ("c", "bob", 1)),
 ]
 
 

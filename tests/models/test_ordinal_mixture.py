@@ -15,14 +15,9 @@ from annotruth.models.scales.ordinal_steps import make_lattice
 from annotruth.observations import Labels, Scale
 
 TABLE = [
-    ("a", "ann", 1),
-    ("a", "bob", 1),
-    ("a", "cy", 2),
-    ("b", "ann", 2),
-    ("b", "bob", 2),
-    ("b", "cy", 4),
-    ("c", "ann", 4),
-    ("c", "bob", 1),
+    *(("a", "ann", 1), ("a", "bob", 1), ("a", "cy", 2)),
+    *(("b", "ann", 2), ("b", "bob", 2), ("b", "cy", 4)),
+    *(("c", "ann", 4), ("c", "bob", 1)),
 ]
 
 

@@ -211,6 +211,7 @@ def test_deeply_nested_entries_are_refused(saved):
         ("cells", "category", [0, 2, 0, 1], r"category has a code outside 0\.\.1"),
         ("items", "known", [1, 2], r"known has a code outside -1\.\.1"),
         ("items", "known", [1, -2], r"known has a code outside -1\.\.1"),
+        ("distribution", "category", [5, 5, 5], r"category has a code outside 0\.\.1"),
         ("items", "cells_from", [1, 2], "cells_from does not ascend"),
         ("items", "cells_from", [0, 4], "cells_from does not ascend"),
         ("items", "cells_from", [0, 0], "cells_from does not ascend"),

@@ -14,14 +14,9 @@ from annotruth import simulate
 from annotruth.observations import Labels, Scale
 
 TABLE = [
-    ("a", "ann", 1),
-    ("a", "bob", 1),
-    ("a", "cy", 2),
-    ("b", "ann", 2),
-    ("b", "bob", 4),
-    ("b", "cy", 1),
-    ("c", "ann", 3),
-    ("c", "bob", 5),
+    *(("a", "ann", 1), ("a", "bob", 1), ("a", "cy", 2)),
+    *(("b", "ann", 2), ("b", "bob", 4), ("b", "cy", 1)),
+    *(("c", "ann", 3), ("c", "bob", 5)),
 ]
 
 

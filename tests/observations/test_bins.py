@@ -37,10 +37,8 @@ def test_a_number_on_an_edge_is_in_the_upper_bin_except_the_last_edge():
     assert labels.scale.categories.to_pylist() == [10.0, 35.0, 75.0]
 
 
-def test_numbers_in_text_and_integer_centres(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label\n1,a,0\n2,a,5\n3,a,39.5\n")
-    labels = at.read_labels(path, bins=2)
+def test_numbers_in_text_and_integer_centres(read):
+    labels = read("item,annotator,label\n1,a,0\n2,a,5\n3,a,39.5\n", bins=2)
     assert labels.scale.categories.to_pylist() == [10, 30]
     assert labels.cell_category.tolist() == [0, 0, 1]
 
@@ -52,31 +50,31 @@ def test_ordered_categoricals_of_numbers_are_binned():
 
 
 @pytest.mark.parametrize(
-    ("bins", "text"),
+    ("values", "bins", "text"),
     [
-        (1, "choose from 2 to 1000"),
-        (10**9, "choose from 2 to 1000"),
-        (True, "ascending edges"),
-        ([0, 100], "at least three ascending edges"),
-        ([0, 50, 50], "ascending edges"),
-        ([0, 50, float("nan")], "ascending edges"),
-        ([0, 50, float("inf")], "infinite"),
-        ("many", "ascending edges"),
-        ([[1, 2, 3]], "ascending edges"),
-        ([0, 50, 60], "label 100 is outside the bins 0 to 60: give wider edges"),
-        ([1, 50, 160], "label 0 is outside the bins 1 to 160"),
+        (["1", "good"], 3, "label 'good' is not a number"),
+        ([-1.7e308, 1.7e308], 3, "too far apart"),
+        *(
+            ([0, 50, 100], *case)
+            for case in (
+                (1, "choose from 2 to 1000"),
+                (10**9, "choose from 2 to 1000"),
+                (True, "ascending edges"),
+                ([0, 100], "at least three ascending edges"),
+                ([0, 50, 50], "ascending edges"),
+                ([0, 50, float("nan")], "ascending edges"),
+                ([0, 50, float("inf")], "infinite"),
+                ("many", "ascending edges"),
+                ([[1, 2, 3]], "ascending edges"),
+                ([0, 50, 60], "label 100 is outside the bins 0 to 60: give wider edges"),
+                ([1, 50, 160], "label 0 is outside the bins 1 to 160"),
+            )
+        ),
     ],
 )
-def test_bad_bins_are_refused(bins, text):
+def test_bad_bins_are_refused(values, bins, text):
     with pytest.raises(at.InputError, match=text):
-        Labels.of(votes([0, 50, 100]), bins=bins)
-
-
-def test_bins_of_text_are_refused():
-    with pytest.raises(at.InputError, match="label 'good' is not a number"):
-        Labels.of(votes(["1", "good"]), bins=3)
-    with pytest.raises(at.InputError, match="too far apart"):
-        Labels.of(votes([-1.7e308, 1.7e308]), bins=3)
+        Labels.of(votes(values), bins=bins)
 
 
 @pytest.mark.parametrize("other", [{"scale": "nominal"}, {"categories": [1, 2]}])

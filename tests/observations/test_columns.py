@@ -17,11 +17,6 @@ def test_numbered_columns_of_pandas_can_be_named():
     assert labels.annotators.to_pylist() == ["a", "b"]
 
 
-def test_columns_must_be_a_mapping():
-    with pytest.raises(InputError, match="give a mapping from role to column name"):
-        Labels.of(pa.table({"x": [1]}), columns=["x", "y", "z"])
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -170,26 +165,31 @@ def test_other_columns_may_hold_anything():
     assert Labels.of(pl.DataFrame({**columns, "meta": things})).n_labels == 2
 
 
+NO_TRIPLE = r"row 2 is .*each must be \(item, annotator, label\)"
+NO_LABELS = r"cannot read labels from .*read_labels"
+NO_INDEX = "a Series of labels needs an index of two levels"
+
+
 @pytest.mark.parametrize(
-    "data",
-    [5, None, "labels.csv", b"x", object()],
-    ids=lambda data: type(data).__name__,
+    ("data", "options", "message"),
+    [
+        *((data, {}, NO_LABELS) for data in (5, None, "labels.csv", b"x", object())),
+        *(
+            ([(1, "a", "x"), row], {}, NO_TRIPLE)
+            for row in ((1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4))
+        ),
+        (pd.Series([1, 2]), {}, NO_INDEX),
+        (pl.Series([1, 2]), {}, NO_INDEX),
+        ([], {}, "no rows"),
+        (pd.DataFrame({"item": [], "annotator": [], "label": []}), {}, "no rows"),
+        ([(1, "a", None), (2, "a", None)], {}, "every row has an empty label"),
+        ([], {"columns": ["x", "y", "z"]}, "give a mapping from role to column name"),
+    ],
+    ids=repr,
 )
-def test_data_other_than_frames_and_tuples_are_refused(data):
-    with pytest.raises(InputError, match=r"cannot read labels from .*read_labels"):
-        Labels.of(data)
-
-
-@pytest.mark.parametrize("row", [(1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4)], ids=repr)
-def test_rows_other_than_triples_are_refused(row):
-    with pytest.raises(InputError, match=r"row 2 is .*each must be \(item, annotator, label\)"):
-        Labels.of([(1, "a", "x"), row])
-
-
-@pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2])], ids=["pandas", "polars"])
-def test_a_single_column_is_refused(data):
-    with pytest.raises(InputError, match="a Series of labels needs an index of two levels"):
-        Labels.of(data)
+def test_other_data_are_refused(data, options, message):
+    with pytest.raises(InputError, match=message):
+        Labels.of(data, **options)
 
 
 def test_labels_are_returned_as_they_are_and_options_are_refused():
@@ -203,6 +203,9 @@ def test_labels_are_returned_as_they_are_and_options_are_refused():
 @pytest.mark.parametrize(
     "column",
     [
+        [1, np.nan, None, 2],
+        pd.array([1, None, None, 2], dtype="Int64"),
+        pl.Series([1.0, float("nan"), None, 2.0]),
         ["x", None, "", "y", " ", "nan", "NaN"],
         pd.Series(["x", pd.NA, "", "y", None, float("nan"), "nan"], dtype=object),
         pd.Categorical(["x", None, "", "y", None, "nan", " "]),
@@ -210,35 +213,20 @@ def test_labels_are_returned_as_they_are_and_options_are_refused():
         pl.Series(["x", None, "", "y", " ", "nan", "NaN"]),
         pl.Series(["x", None, "", "y", " ", "nan", "NaN"], dtype=pl.Categorical),
     ],
-    ids=["list", "object", "categorical", "string", "polars", "polars categorical"],
-)
-def test_missing_text_labels_are_dropped_and_counted(column, rows_of):
-    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
-    labels = Labels.of(make({"item": range(7), "annotator": ["a"] * 7, "label": column}))
-    assert rows_of(labels) == [(0, "a", "x"), (3, "a", "y")]
-    assert labels.n_dropped == 5
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        [1, np.nan, None, 2],
-        pd.array([1, None, None, 2], dtype="Int64"),
-        pl.Series([1.0, float("nan"), None, 2.0]),
+    ids=[
+        *("numpy", "nullable", "polars numbers", "list", "object", "categorical", "string"),
+        *("polars", "polars categorical"),
     ],
-    ids=["numpy", "nullable", "polars"],
 )
-def test_missing_numeric_labels_are_dropped_and_counted(column, rows_of):
-    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
-    labels = Labels.of(make({"item": range(4), "annotator": ["a"] * 4, "label": column}))
-    assert rows_of(labels) == [(0, "a", 1), (3, "a", 2)]
-    assert labels.n_dropped == 2
-
-
-def test_items_and_annotators_without_a_label_are_left_out():
-    labels = Labels.of([(1, "a", "x"), (2, "b", None)])
-    assert labels.items.to_pylist() == [1]
-    assert labels.annotators.to_pylist() == ["a"]
+def test_missing_labels_are_dropped_and_counted(column, rows_of):
+    make, n = (pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame), len(column)
+    labels = Labels.of(
+        make({"item": range(n), "annotator": ["a", *"b" * (n - 1)], "label": column})
+    )
+    first, last = (1, 2) if n == 4 else ("x", "y")
+    assert rows_of(labels) == [(0, "a", first), (3, "b", last)]
+    assert labels.n_dropped == n - 2
+    assert labels.items.to_pylist() == [0, 3]
 
 
 @pytest.mark.parametrize("missing", [None, "", "nan", " "], ids=repr)
@@ -250,15 +238,6 @@ def test_a_label_without_an_id_is_refused_by_row(role, missing):
     rows[3]["item"] = "j"
     with pytest.raises(InputError, match=rf"row 3 has a label but no {role} \(1 in all\)"):
         Labels.of(pd.DataFrame(rows), duplicates="keep")
-
-
-def test_tables_without_rows_or_labels_are_refused():
-    with pytest.raises(InputError, match="no rows"):
-        Labels.of([])
-    with pytest.raises(InputError, match="no rows"):
-        Labels.of(pd.DataFrame({"item": [], "annotator": [], "label": []}))
-    with pytest.raises(InputError, match="every row has an empty label"):
-        Labels.of([(1, "a", None), (2, "a", None)])
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,10 @@ def test_values_that_are_no_text_are_refused():
         at.Labels.of(table, content=["nested"])
 
 
-def test_marked_formulas_are_restored(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label,text\na,x,1,'=1+1\n")
-    assert content(at.read_labels(path, content=["text"])) == {"a": "=1+1"}
+def test_marked_formulas_are_restored(read):
+    assert content(read("item,annotator,label,text\na,x,1,'=1+1\n", content=["text"])) == {
+        "a": "=1+1"
+    }
 
 
 def test_content_is_saved_and_survives_updates(tmp_path):
@@ -115,7 +115,7 @@ def test_content_is_saved_and_survives_updates(tmp_path):
     assert content(at.update(fit, new.drop_columns("text")).data)["a"] == "first"
 
 
-def test_data_of_label_studio_tasks(tmp_path):
+def test_data_of_label_studio_tasks(write):
     tasks = [
         {
             "id": number,
@@ -130,8 +130,7 @@ def test_data_of_label_studio_tasks(tmp_path):
         }
         for number in (7, 8)
     ]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
+    path = write("export.json", json.dumps(tasks))
     labels = at.read_labels(path, content=["text", "image"])
     assert content(labels) == {7: "text 7", 8: "text 8"}
     assert content(labels, "image")[7] == "7.png"
@@ -141,12 +140,12 @@ def test_data_of_label_studio_tasks(tmp_path):
         at.read_labels(path, content=["audio"])
 
 
-def test_inputs_of_mturk_batches(tmp_path):
-    path = tmp_path / "batch.csv"
-    path.write_text(
-        "HITId,WorkerId,Input.url,Answer.label\nh,w,http://x/a.png,cat\nh,v,http://x/a.png,dog\n"
+def test_inputs_of_mturk_batches(read):
+    labels = read(
+        "HITId,WorkerId,Input.url,Answer.label\nh,w,http://x/a.png,cat\nh,v,http://x/a.png,dog\n",
+        "batch.csv",
+        content=["Input.url"],
     )
-    labels = at.read_labels(path, content=["Input.url"])
     assert content(labels, "Input.url") == {"h": "http://x/a.png"}
 
 

@@ -75,23 +75,18 @@ def test_dropped_and_superseded_rows_are_left_out():
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "jsonl"])
 def test_files_keep_the_named_columns(tmp_path, ending):
     path = tmp_path / f"labels.{ending}"
-    if ending == "csv":
-        pl.from_arrow(TABLE).write_csv(path)
-    elif ending == "parquet":
-        pl.from_arrow(TABLE).write_parquet(path)
-    elif ending == "arrow":
-        pl.from_arrow(TABLE).write_ipc(path)
-    else:
-        pl.from_arrow(TABLE).write_ndjson(path)
+    writer = {"arrow": "write_ipc", "jsonl": "write_ndjson"}.get(ending, f"write_{ending}")
+    getattr(pl.from_arrow(TABLE), writer)(path)
     labels = at.read_labels(path, covariates=["seconds"])
     assert by_label(labels) == EXPECTED
     assert labels.covariates.labels["seconds"].type == pa.float64()
 
 
-def test_text_of_a_csv_stays_text_unless_all_of_it_is_numbers(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label,when,order\na,x,1,monday,007\nb,x,2,8,8\n")
-    covariates = at.read_labels(path, covariates=["when", "order"]).covariates.labels
+def test_text_of_a_csv_stays_text_unless_all_of_it_is_numbers(read):
+    covariates = read(
+        "item,annotator,label,when,order\na,x,1,monday,007\nb,x,2,8,8\n",
+        covariates=["when", "order"],
+    ).covariates.labels
     assert covariates["when"].to_pylist() == ["monday", "8"]
     assert covariates["order"].to_pylist() == [7, 8]
 
@@ -119,6 +114,9 @@ def test_annotators_and_items_are_matched_by_id(labels):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        ({"item": ["z"], "text": ["x"]}, "names item 'z', which has no labels"),
+        ({"item": ["a", "a"], "text": ["x", "y"]}, "names item 'a' twice"),
+        ({"item": ["a"]}, "no column besides 'item'"),
         ({"annotator": ["zoe"], "age": [3]}, "none of the annotators of these labels"),
         ({"annotator": ["ann", "bob", "ann"], "age": [1, 2, 3]}, "name annotator 'ann' twice"),
         ({"who": ["ann"], "age": [3]}, "no column for the annotator"),
@@ -126,22 +124,22 @@ def test_annotators_and_items_are_matched_by_id(labels):
         ({"annotator": ["ann", None], "age": [1, 2]}, "a row without an annotator"),
     ],
 )
-def test_bad_annotator_covariates_are_refused(labels, data, message):
+def test_bad_covariates_are_refused(labels, data, message):
+    attach = labels.with_item_covariates if "item" in data else labels.with_annotator_covariates
     with pytest.raises(InputError, match=message):
-        labels.with_annotator_covariates(pd.DataFrame(data))
+        attach(pd.DataFrame(data))
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("content", "options", "message"),
     [
-        ({"item": ["z"], "text": ["x"]}, "names item 'z', which has no labels"),
-        ({"item": ["a", "a"], "text": ["x", "y"]}, "names item 'a' twice"),
-        ({"item": ["a"]}, "no column besides 'item'"),
+        ("item,annotator,label,seconds\na,x,1,2\n", {"memory": "1GB"}, "do not carry covariates"),
+        ("item,ann,bob\na,1,2\nb,2,1\n", {}, "covariates are columns of a long table"),
     ],
 )
-def test_bad_item_covariates_are_refused(labels, data, message):
+def test_labels_on_disk_and_formats_refuse_them(read, content, options, message):
     with pytest.raises(InputError, match=message):
-        labels.with_item_covariates(pd.DataFrame(data))
+        read(content, covariates=["seconds"], **options)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +227,3 @@ def test_a_saved_fit_keeps_them(labels, tmp_path):
 def test_they_do_not_change_a_fit(labels):
     with_them, without = at.fit(described(labels), "gpm"), at.fit(at.Labels.of(TABLE), "gpm")
     np.testing.assert_array_equal(with_them.reliability, without.reliability)
-
-
-def test_labels_on_disk_and_formats_refuse_them(tmp_path):
-    path = tmp_path / "labels.csv"
-    pl.from_arrow(TABLE).write_csv(path)
-    with pytest.raises(InputError, match="labels on disk do not carry covariates"):
-        at.read_labels(path, covariates=["seconds"], memory="1GB")
-    wide = tmp_path / "wide.csv"
-    wide.write_text("item,ann,bob\na,1,2\nb,2,1\n")
-    with pytest.raises(InputError, match="covariates are columns of a long table"):
-        at.read_labels(wide, covariates=["seconds"])

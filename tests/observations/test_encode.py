@@ -9,8 +9,8 @@ from pyarrow import parquet
 
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
-from annotruth.observations import Labels, Scale, encode, layout
-from annotruth.observations.encode import BatchEncoder, encode_column
+from annotruth.observations import Labels, Scale, layout
+from annotruth.observations.encode import BatchEncoder, Memory, encode_column
 
 CHECKED = settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -45,32 +45,20 @@ def test_every_arrow_type_gives_the_same_codes(chunks, arrow_type):
     assert levels is None
 
 
-@pytest.mark.parametrize("arrow_type", ["string", "large_string", "string_view"])
-def test_the_hash_table_gives_the_same_codes_as_arrow(monkeypatch, arrow_type):
-    words = [f"item-{e}" * (e % 3) for e in np.random.default_rng(0).integers(4_000, size=900)]
-    kind = getattr(pa, arrow_type)()
-    chunks = [words[:1], [], words[1:500], words[500:]]
-    column = pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)[1:]
-    few = encode_column(column)
-    monkeypatch.setattr(layout, "MANY_ROWS", 1)
-    monkeypatch.setattr(encode, "_ROWS_AT_ONCE", 64)
-    encoded = []
-    monkeypatch.setattr(
-        encode,
-        "_encode_text",
-        lambda given, kept=encode._encode_text: encoded.append(given) or kept(given),
-    )
-    many = encode_column(column)
-    assert encoded
-    np.testing.assert_array_equal(many.codes, few.codes)
-    assert many.values.equals(few.values)
-
-
-@pytest.mark.parametrize("rows", [["a", None, "b", "c"], [1, 2, 3, 4]])
-def test_nulls_and_numbers_are_encoded_by_arrow(monkeypatch, rows):
-    monkeypatch.setattr(layout, "MANY_ROWS", 1)
-    monkeypatch.setattr(encode, "_encode_text", None)
-    assert encode_column(pa.chunked_array([rows])).values.to_pylist() == list(dict.fromkeys(rows))
+@pytest.mark.parametrize("pending", [0, 1 << 26])
+def test_batches_have_the_codes_of_one_column(monkeypatch, pending):
+    monkeypatch.setattr(Memory, "pending_bytes", pending)
+    words = [f"item-{e}" * (e % 3) for e in np.random.default_rng(0).integers(400, size=900)]
+    kinds = [pa.string(), pa.large_string(), pa.string(), pa.string_view()]
+    bounds = [(0, 1), (1, 500), (500, 500), (500, 900)]
+    chunks = [pa.array(words[slice(*at)], kind) for at, kind in zip(bounds, kinds, strict=True)]
+    encoder = BatchEncoder("item", Memory())
+    parts = [encoder.add(encode_column(pa.chunked_array([chunk]))) for chunk in chunks]
+    codes = np.concatenate(parts)
+    encoder.renumber(codes)
+    one = encode_column(pa.chunked_array([words]))
+    np.testing.assert_array_equal(codes, one.codes)
+    assert encoder.values().to_pylist() == one.values.to_pylist()
 
 
 def test_a_null_in_a_dictionary_is_a_missing_value():
@@ -166,7 +154,7 @@ def test_files_whose_ids_have_different_types(tmp_path, memory, first, second, i
     ("first", "second"), [([1], ["1"]), (["1"], [1]), ([True], [1]), ([2**53 + 1], [0.5])]
 )
 def test_batches_of_types_that_have_none_in_common_are_refused(first, second):
-    encoder = BatchEncoder("item")
+    encoder = BatchEncoder("item", Memory())
     encoder.add(encode_column(pa.chunked_array([first])))
     with pytest.raises(
         InputError, match=r"the items are \w+, and those before are \w+: convert one"

@@ -178,22 +178,16 @@ def test_one_fit_and_several_do_not_share_a_folder(tmp_path, fits):
         ({"questions": [{"question": "a", "folder": "q7"}]}, "no saved fit in"),
         ({"sharing": {}}, "cannot be read"),
         ({"sharing": None}, "cannot be read"),
+        (None, "cannot be read"),  # truncated
         (
             {"sharing": {"strength": "x", "why": "", "gain": 0, "error": 0, "scores": {}}},
             "no number",
         ),
     ],
 )
-def test_a_tampered_manifest_is_refused(tmp_path, fits, change, text):
+def test_a_tampered_manifest_is_refused(tmp_path, write, fits, change, text):
     fits.save(tmp_path)
-    path = tmp_path / "questions.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    manifest = json.loads((tmp_path / "questions.json").read_text())
+    write("questions.json", "{" if change is None else json.dumps(manifest | change))
     with pytest.raises(at.InputError, match=text):
-        at.load(tmp_path)
-
-
-def test_a_truncated_manifest_is_refused(tmp_path, fits):
-    fits.save(tmp_path)
-    (tmp_path / "questions.json").write_text("{")
-    with pytest.raises(at.InputError, match="cannot be read"):
         at.load(tmp_path)

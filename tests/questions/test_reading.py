@@ -151,7 +151,7 @@ def result(name, choice):
     return {"from_name": name, "to_name": "x", "type": "choices", "value": {"choices": [choice]}}
 
 
-def test_label_studio_has_one_question_per_tag(tmp_path):
+def test_label_studio_has_one_question_per_tag(write):
     tasks = [
         {
             "id": task,
@@ -163,8 +163,7 @@ def test_label_studio_has_one_question_per_tag(tmp_path):
         }
         for task in (1, 2)
     ]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
+    path = write("export.json", json.dumps(tasks))
     labels = read(path)
     assert {name: each.n_labels for name, each in labels.items()} == {"tone": 4, "topic": 4}
     assert labels["topic"].scale.names == ["art"]
@@ -252,11 +251,13 @@ def test_gold_is_of_a_question(tmp_path):
             read_questions(TABLE, ReadOptions(question="all"), gold=wrong)
 
 
-def test_annotators_of_one_question_can_be_left_out_and_have_a_prior():
+def test_annotators_of_one_question_can_be_left_out_and_have_a_prior(tmp_path):
     rows = [*ROWS, {"question": "tone", "item": "a", "annotator": "eve", "label": "bad"}]
     table = pa.Table.from_pylist(rows)
-    left = read(table, drop=["eve"])
-    assert [each.n_annotators for each in left.values()] == [2, 2]
+    pa.csv.write_csv(table, tmp_path / "l.csv")
+    for source in (table, tmp_path / "l.csv"):
+        left = read(source, drop=["eve"])
+        assert [each.n_annotators for each in left.values()] == [2, 2]
     with pytest.raises(at.InputError, match="no annotator to leave out has a label"):
         read(table, drop=["nobody"])
     prior = {"eve": 0.2}

@@ -1,6 +1,7 @@
 """The page of a comparison in a browser: all models readable, links, no requests."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -26,17 +27,16 @@ def page(tmp_path_factory):
         for one, other in combinations(MODELS, 2)
     ]
     folder = tmp_path_factory.mktemp("comparison")
-    write_comparison(
-        folder / "page.html",
-        pa.Table.from_pylist(models),
-        pa.Table.from_pylist(pairs),
+    compared = SimpleNamespace(
+        model_table=lambda: pa.Table.from_pylist(models),
+        agreement_table=lambda: pa.Table.from_pylist(pairs),
         finding="majority predicts held-out labels best",
         recommended="majority",
-        chosen="robust-gpm",
+        choice=SimpleNamespace(model="robust-gpm"),
         why="robust-gpm is the default",
-        labels="100 labels",
-        reports="page-reports",
+        data=SimpleNamespace(describe=lambda: "100 labels"),
     )
+    write_comparison(compared, folder / "page.html", reports="page-reports")
     (folder / "page-reports").mkdir()
     (folder / "page-reports" / "gpm.html").write_text("the report of gpm")
     return folder / "page.html"

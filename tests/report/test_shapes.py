@@ -59,7 +59,7 @@ def test_dots_and_intervals_are_at_their_values():
 
 def test_bars_of_a_histogram_have_the_heights_of_counts():
     edges, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([3, 6, 1])
-    drawing = shapes.histogram(edges, counts, 400.0, title="labels", unit="items")
+    drawing = shapes.histogram_chart("", "", "", edges, counts, "labels", "items").draw(400.0)
     bars = drawn(drawing, "rect", "at-mark")
     assert [bar["height"] / bars[1]["height"] for bar in bars] == pytest.approx(
         [3 / 6, 1.0, 1 / 6], abs=0.01
@@ -82,7 +82,9 @@ def test_lines_go_through_their_points():
 
 def test_shares_of_the_confusion_matrix_are_of_its_rows():
     counts = np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])
-    drawing = matrices.confusion_matrix(list("abc"), counts, 400.0, ["tip"] * 9)
+    keys = "true", "recovered", "items"
+    chart = matrices.matrix_chart("", "", "", list("abc"), counts, keys, ("true", "recovered"))
+    drawing = chart.draw(400.0)
     squares = drawn(drawing, "rect", "at-heat")
     opacity = [square["fill-opacity"] for square in squares]
     expected = [0.75, 0.25, 0, 0, 1.0, 0, 0, 0, 0]

@@ -7,7 +7,7 @@ import pytest
 from annotruth.errors import InputError
 from annotruth.serve.administration import Administration
 from annotruth.serve.store.rows import latest
-from annotruth.serve.store.tables import AuditEntry
+from annotruth.serve.store.tables import AuditEntry, PlatformConnection, Webhook
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def test_every_change_is_in_the_audit_log(admin, project):
     token, _ = admin.create_token(project.id, "ci", "write", expires=None)
     assert admin.revoke_token(project.id, token.id)
     webhook = admin.add_webhook(project, "https://example.org", ["verdict"])
-    assert admin.remove_webhook(project, webhook.id)
+    assert admin.remove(project, Webhook, webhook.id)
     connected = admin.add_connection(project, "generic", {}, secret=None)
-    assert admin.remove_connection(project, connected.id)
+    assert admin.remove(project, PlatformConnection, connected.id)
     assert actions(admin) == [
         *("project created", "settings changed", "token created", "token revoked"),
         *("webhook added", "webhook removed", "connection added", "connection removed"),
@@ -41,8 +41,8 @@ def test_what_changes_nothing_is_not_in_the_audit_log(admin, project):
     before = actions(admin)
     assert admin.change_settings(project, dict(project.settings)) == project
     assert not admin.revoke_token(project.id, token.id)  # of another project
-    assert not admin.remove_webhook(project, 7)
-    assert not admin.remove_connection(project, 7)
+    assert not admin.remove(project, Webhook, 7)
+    assert not admin.remove(project, PlatformConnection, 7)
     with pytest.raises(InputError, match="time in the future"):
         admin.create_token(project.id, "late", "read", admin.now - timedelta(days=1))
     assert actions(admin) == before

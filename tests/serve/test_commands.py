@@ -67,7 +67,7 @@ def test_sub_commands_have_help_and_examples(run, monkeypatch, words, command):
     assert f"annotruth {' '.join(words)}" in out[out.rindex("╰─") :]
     for option in visible_options(command):
         assert option.help, option.name
-        assert option.rich_help_panel in OPTION_GROUPS, option.name
+        assert option.rich_help_panel in OPTION_GROUPS.values(), option.name
 
 
 def test_tokens_are_created_listed_and_revoked(serve, database, now):
@@ -259,7 +259,7 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
     ],
 )
 def test_mistakes_are_one_line(serve, words, message, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.store.database._SECONDS_TO_CONNECT", 0.1)
+    monkeypatch.setitem(Database.open.__kwdefaults__, "wait", 0.1)
     code, out, err = serve(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err

@@ -158,13 +158,12 @@ def test_command_line(run, folder, tmp_path, made):
     assert "Doubtful answers" in (tmp_path / "again.html").read_text()
 
 
-def test_command_line_summary_and_long_rows(run, tmp_path):
+def test_command_line_summary_and_long_rows(run, write):
     rows = [
         (e, s, label) for e in range(6) for s in range(3) for label in ("x", "y")[: 1 + (e + s) % 2]
     ]
-    path = tmp_path / "rows.csv"
-    path.write_text(
-        "item,annotator,label\n" + "\n".join(f"{e},{s},{label}" for e, s, label in rows)
+    path = write(
+        "rows.csv", "item,annotator,label\n" + "\n".join(f"{e},{s},{label}" for e, s, label in rows)
     )
     code, out, _ = run("fit", path, "--sets")
     assert code == 0
@@ -195,12 +194,11 @@ def test_command_line_refuses_in_one_line(
     assert "Traceback" not in err
 
 
-def test_plain_labels_do_not_load_the_room(tmp_path):
+def test_plain_labels_do_not_load_the_room(write):
     import subprocess
     import sys
 
-    path = tmp_path / "labels.csv"
-    path.write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
+    path = write("labels.csv", "item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
     script = (
         "import sys, annotruth as at; at.fit(sys.argv[1], 'gpm'); "
         "assert not [m for m in sys.modules if m.startswith('annotruth.sets')], 'loaded'"

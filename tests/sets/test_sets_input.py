@@ -30,24 +30,28 @@ def frame(labels) -> dict[str, list]:
     return {"item": [r[0] for r in ROWS], "annotator": [r[1] for r in ROWS], "label": labels}
 
 
-@pytest.mark.parametrize("kind", [list, tuple, set, frozenset])
-def test_tuples_of_python_collections(kind):
-    assert keys([(item, who, kind(labels)) for item, who, labels in ROWS]) == KEYS
-
-
 @pytest.mark.parametrize(
-    "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
+    "data",
+    [
+        *(
+            [(item, who, kind(labels)) for item, who, labels in ROWS]
+            for kind in (list, tuple, set, frozenset)
+        ),
+        *(make(frame([r[2] for r in ROWS])) for make in (pd.DataFrame, pl.DataFrame, pa.table)),
+        pd.DataFrame(frame([set(r[2]) for r in ROWS])),
+        {"a": {"ann": {"cat", "dog"}, "bob": {"dog"}}, "b": {"ann": (), "bob": {"cat"}}},
+    ],
+    ids=[*("lists", "tuples", "sets", "frozen", "pandas", "polars", "arrow", "objects", "mapping")],
 )
-def test_columns_of_lists(make):
-    assert keys(make(frame([r[2] for r in ROWS]))) == KEYS
+def test_sets_in_data_of_any_shape(data):
+    assert keys(data) == KEYS
 
 
-def test_pandas_objects_that_are_sets():
-    assert keys(pd.DataFrame(frame([set(r[2]) for r in ROWS]))) == KEYS
-
-
-def test_mapping_of_items_to_annotators_to_sets():
-    assert keys({"a": {"ann": {"cat", "dog"}, "bob": {"dog"}}}) == KEYS[:2]
+def test_sets_in_lines_of_json_where_repeated_labels_count_once(read):
+    lines = [{"item": i, "annotator": a, "label": [*labels, *labels]} for i, a, labels in ROWS]
+    labels = read("\n".join(map(json.dumps, lines)), "answers.jsonl")
+    assert labels.to_arrow()["label"].to_pylist() == KEYS
+    assert key_of(["b", "a", "b", None, " ", float("nan")]) == '["a", "b"]'
 
 
 def test_text_with_a_separator_has_missing_and_empty_answers():
@@ -73,10 +77,6 @@ def test_categories_that_nobody_gave_are_labels():
     assert not members(labels.scale)[:, 2].any()
     with pytest.raises(at.InputError, match="label 'dog' is not among the categories cat"):
         at.Labels.of(ROWS, categories=["cat"])
-
-
-def test_repeated_labels_in_a_set_count_once():
-    assert key_of(["b", "a", "b", None, " ", float("nan")]) == '["a", "b"]'
 
 
 @pytest.mark.parametrize("label", HOSTILE)
@@ -170,11 +170,9 @@ EXPORTS = {
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_exports_of_several_choices_are_sets(name, tmp_path):
+def test_exports_of_several_choices_are_sets(name, read):
     make, expected = EXPORTS[name]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(make(ROWS)))
-    labels = at.read_labels(path)
+    labels = read(json.dumps(make(ROWS)), "export.json")
     assert labels.scale.has_sets
     assert labels.to_arrow()["label"].to_pylist() == expected
     assert "answers of several labels" in labels.read_as or "answer of several" in labels.read_as
@@ -217,21 +215,12 @@ def test_a_label_of_one_table_is_a_set_of_one_if_another_has_lists(tmp_path):
     assert labels.to_arrow()["label"].to_pylist() == ['["cat"]', '["cat"]', '["cat", "dog"]']
 
 
-def test_ground_truth_of_label_studio_is_known(tmp_path):
+def test_ground_truth_of_label_studio_is_known(read):
     tasks = label_studio([*ROWS, ("c", "ann", ["cat"])])
     truth = [{"type": "choices", "from_name": "q", "value": {"choices": ["owl", "cat"]}}]
     tasks[0]["annotations"].append({"completed_by": "x", "ground_truth": True, "result": truth})
     tasks[2]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "owl"]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(tasks))
-    labels = at.read_labels(path)
+    labels = read(json.dumps(tasks), "export.json")
     known = labels.scale.categories[int(labels.known[0])].as_py()
     assert labels_in(known) == ["cat", "owl"]
     assert (labels.known[1:] == -1).all()
-
-
-def test_json_lines_with_lists(tmp_path):
-    path = tmp_path / "answers.jsonl"
-    lines = [{"item": i, "annotator": a, "label": labels} for i, a, labels in ROWS]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    assert at.read_labels(path).to_arrow()["label"].to_pylist() == KEYS

@@ -6,10 +6,11 @@ import atexit
 import errno
 import gc
 import inspect
+import io
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any, cast
 
@@ -56,27 +57,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 
 
-_GROUP = {name: group for group, names in OPTION_GROUPS.items() for name in names}
-_PLACE = {name: place for place, name in enumerate(_GROUP)}
-
-
-def _in_groups(parameters: Iterable[Any], ctx: Any) -> list[Any]:
-    """Return a command's parameters in the order of their groups, prepared for the help.
-
-    The help shows no type for an argument, no value for a flag, and no brackets around choices.
-    """
-    parameters = sorted(parameters, key=lambda each: _PLACE.get(each.name, -1))
-    for parameter in parameters:
-        if parameter.param_type_name == "argument":
-            parameter.display_type_rich = _show_nothing
-        else:
-            parameter.rich_help_panel = _GROUP.get(parameter.name)
-            if parameter.metavar is None:
-                value = parameter.display_type(ctx).strip("<>")
-                parameter.metavar = "" if parameter.is_flag else value
-    return parameters
-
-
 def _show_nothing(ctx: object) -> None:
     """Stand in for the method that shows the type of an argument in the help."""
 
@@ -85,32 +65,44 @@ class _CheckedOptions:
     """What commands and groups of commands add to Typer's: options in groups, and a check of values."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters in the order of the groups, the help option among them."""
-        return _in_groups(super().get_params(ctx), ctx)  # type: ignore[misc]
+        """Return the parameters in the order of their groups, prepared for the help.
+
+        The help shows no type for an argument, no value for a flag, and no brackets around choices.
+        """
+        order = ["", *OPTION_GROUPS]
+        parameters = {}
+        for parameter in super().get_params(ctx):  # type: ignore[misc]
+            group = OPTION_GROUPS.get(parameter.name)
+            parameters[parameter] = order.index(parameter.name if group else "")
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = _show_nothing
+                continue
+            parameter.rich_help_panel = group
+            if parameter.metavar is None:
+                value = parameter.display_type(ctx).strip("<>")
+                parameter.metavar = "" if parameter.is_flag else value
+        return sorted(parameters, key=parameters.__getitem__)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse what was typed; refuse empty values, as of a variable that is not set.
 
         Errors refer to the help of this command, which Typer leaves out of some.
         """
+        names: set[str] = set()
+        for option in self.get_params(ctx):
+            if option.param_type_name == "option" and not option.is_flag:
+                names.update(option.opts)
         try:
-            _refuse_empty_values(self.get_params(ctx), args)
+            for word, value in itertools.pairwise([*args, "-"]):
+                name = word.removesuffix("=")
+                if name in names and (name != word or not value):
+                    message = "it is empty: give a value, or leave it out"
+                    raise typer.BadParameter(message, param_hint=f"'{name}'")
             return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
         except typer.TyperException as error:
             if getattr(error, "ctx", None) is None:
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
-
-
-def _refuse_empty_values(parameters: Iterable[Any], args: list[str]) -> None:
-    options = [each for each in parameters if each.param_type_name == "option" and not each.is_flag]
-    names = {name for each in options for name in each.opts}
-    empty = [word.removesuffix("=") for word in args if word.endswith("=")]
-    empty += [word for word, value in itertools.pairwise(args) if not value]
-    for name in empty:
-        if name in names:
-            message = "it is empty: give a value, or leave it out"
-            raise typer.BadParameter(message, param_hint=f"'{name}'")
 
 
 class GroupedOptions(_CheckedOptions, TyperCommand):
@@ -140,25 +132,6 @@ app = typer.Typer(
 )
 
 
-def _add_commands() -> None:
-    """Add all commands."""
-    for group, commands in _COMMANDS.items():
-        for command in commands:
-            _add_command(app, command, command.__name__.rstrip("_"), rich_help_panel=group)
-    text, examples = _help_of(serve)
-    options = {**_SHARED, "no_args_is_help": False}
-    service = typer.Typer(invoke_without_command=True, help=text, epilog=examples, **options)
-    service.callback()(with_options(serve))
-    for group, commands in SERVE_COMMANDS.items():
-        under = typer.Typer(help=GROUP_HELPS[group], **_SHARED) if group else service
-        for command in commands:
-            name = command.__name__.removeprefix(f"{group}_").rstrip("_")
-            _add_command(under, command, name)
-        if group:
-            service.add_typer(under, name=group)
-    app.add_typer(service, name="serve", rich_help_panel="Serve")
-
-
 def _add_command(to: typer.Typer, command: Callable[..., None], name: str, **options: Any) -> None:
     text, examples = _help_of(command)
     to.command(name, cls=GroupedOptions, help=text, epilog=examples, **options)(
@@ -169,11 +142,26 @@ def _add_command(to: typer.Typer, command: Callable[..., None], name: str, **opt
 def _help_of(command: Callable[..., None]) -> tuple[str, str | None]:
     """Return the help of a command, and the examples, which follow the options."""
     text, _, examples = inspect.cleandoc(command.__doc__ or "").partition("**Examples**")
-    lines = [line.strip() for line in examples.splitlines() if line.strip()]
-    return text.strip(), "\n".join(["**Examples**", "```text", *lines, "```"]) if lines else None
+    lines = filter(None, map(str.strip, examples.splitlines()))
+    shown = "\n".join(["**Examples**", "```text", *lines, "```"])
+    return text.strip(), shown if examples else None
 
 
-_add_commands()
+for _group, _commands in _COMMANDS.items():
+    for _command in _commands:
+        _add_command(app, _command, _command.__name__.rstrip("_"), rich_help_panel=_group)
+
+_text, _examples = _help_of(serve)
+_options = {**_SHARED, "no_args_is_help": False}
+_service = typer.Typer(invoke_without_command=True, help=_text, epilog=_examples, **_options)
+_service.callback()(with_options(serve))
+for _group, _commands in SERVE_COMMANDS.items():
+    _under = typer.Typer(help=GROUP_HELPS[_group], **_SHARED) if _group else _service
+    for _command in _commands:
+        _add_command(_under, _command, _command.__name__.removeprefix(f"{_group}_").rstrip("_"))
+    if _group:
+        _service.add_typer(_under, name=_group)
+app.add_typer(_service, name="serve", rich_help_panel="Serve")
 
 
 def _show_version(requested: bool) -> None:
@@ -238,8 +226,13 @@ def main() -> None:
     """Run the command line; exit with 0 when done, 2 for bad input, 1 for anything else."""
     from annotruth.app import console
 
-    _reduce_garbage_collection()
-    console.escape_unknown_characters()
+    # Scanning the objects that imports create takes a fifth of a start, and none of them is garbage
+    # before the process ends.
+    gc.set_threshold(100_000)
+    atexit.register(gc.freeze)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # where the terminal's encoding lacks one
     try:
         code = app(prog_name="annotruth", standalone_mode=False)
     except AnnotruthError as error:
@@ -264,6 +257,8 @@ def main() -> None:
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
         console.print_error(f"cannot continue: {error}")
         code = 1
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
     if code == _INTERRUPTED:
         console.exit_interrupted()
     sys.exit(code or 0)
@@ -278,12 +273,3 @@ def _message(error: typer.TyperException) -> str:
         message = message.partition(" (Possible")[0]
         return f"{message}. Did you mean {similar[0]}?"
     return message and (message if message.endswith("?") else f"{message}.")
-
-
-def _reduce_garbage_collection() -> None:
-    """Collect garbage rarely: scanning the objects that imports create takes a fifth of a start.
-
-    None of these objects is garbage before the process ends.
-    """
-    gc.set_threshold(100_000)
-    atexit.register(gc.freeze)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import sys
@@ -45,13 +44,6 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def escape_unknown_characters() -> None:
-    """Write characters that the encoding of the terminal lacks as escapes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 @contextmanager
 def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
     """Show warnings of annotruth as single lines on stderr; with ``quiet`` show none."""
@@ -87,14 +79,6 @@ def running(*, quiet: bool, as_json: bool = False) -> Iterator[ProgressReporter]
     """Show warnings and progress of a command, unless it is quiet; with ``as_json`` no progress."""
     with warnings_in_one_line(quiet=quiet), progress_line(quiet=quiet or as_json) as progress:
         yield progress
-
-
-def show_result(made: Any, *, as_json: bool, quiet: bool) -> None:
-    """Print the summary of a result, or its entries as one JSON object."""
-    if as_json:
-        show_json(made.to_dict())
-    elif not quiet:
-        show_lines(made.summary())
 
 
 def show_json(entries: Mapping[str, Any]) -> None:
@@ -196,13 +180,13 @@ def print_result(
     *,
     as_json: bool,
     quiet: bool,
-    entries: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the summary, the metrics and further lines; or the JSON object of entries."""
+    """Print the summary, the metrics and further lines; or one JSON object, with ``more`` entries."""
     if as_json:
+        entries = json_entries(fit) | dict(more or {})
         if metrics is not None:
-            measured = {name: finite(value) for name, value in metrics.items()}
-            entries = {**entries, "metrics": measured}
+            entries["metrics"] = {name: finite(value) for name, value in metrics.items()}
         show_json(entries)
     elif not quiet:
         show_lines(fit.summary())
@@ -217,10 +201,8 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
     return f"against the truth: {figures}"
 
 
-def json_entries(fit: Fit) -> dict[str, Any]:
-    """Return the object that ``fit --json`` prints."""
-    from annotruth.models.fits.notes import to_dicts  # slow to load
-
+def json_entries(fit: Fit[Any]) -> dict[str, Any]:
+    """Return the object that ``fit --json`` and ``rank --json`` print."""
     if fit.kind == "sets":
         from annotruth.sets.fit import set_entries
 
@@ -229,17 +211,23 @@ def json_entries(fit: Fit) -> dict[str, Any]:
         "model": fit.model,
         "n_items": fit.data.n_items,
         "n_annotators": fit.data.n_annotators,
-        "n_labels": fit.data.n_labels,
-        "n_categories": fit.data.n_categories,
+    }
+    end = {
         "n_iter": fit.n_iter,
         "converged": fit.converged,
         "stop_reason": fit.stop_reason,
         "log_likelihood": finite(fit.log_likelihood),
         "spammers": fit.n_spammers,
-        "readout": fit.readout,
-        "verdict": fit.verdict,
-        "notes": to_dicts(fit.notes),
     }
+    if fit.kind == "comparisons":
+        side_bias = None if fit.side_bias is None else fit.side_bias.tolist()
+        entries |= {"n_comparisons": fit.data.n_comparisons, **end}
+        entries |= {"verdict": fit.verdict, "parts": fit.n_parts, "side_bias": side_bias}
+        return entries | fit.further_facts()
+    from annotruth.models.fits.notes import to_dicts  # slow to load
+
+    entries |= {"n_labels": fit.data.n_labels, "n_categories": fit.data.n_categories, **end}
+    entries |= {"readout": fit.readout, "verdict": fit.verdict, "notes": to_dicts(fit.notes)}
     if fit.chosen is not None:
         entries["chosen"] = dict(fit.chosen)
     entries |= fit.further_facts()

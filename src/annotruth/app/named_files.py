@@ -64,13 +64,16 @@ def one_or_several(names: list[str]) -> str | list[str]:
 
 def input_files(names: list[str]) -> list[Path]:
     """Return the files of FIT|LABELS, which no output may replace."""
-    files = [file for name in names for file in saved_files(Path(name))]
-    folders = [Path(name) for name in names if Path(name).is_dir() and not is_saved(Path(name))]
-    files += [file for folder in folders for file in folder.iterdir()]
-    if any(glob.has_magic(name) for name in names):
-        from annotruth.io.sources import find_matches
+    files = []
+    for name in names:
+        folder = Path(name)
+        files += saved_files(folder)
+        if folder.is_dir() and not is_saved(folder):
+            files += folder.iterdir()
+        if glob.has_magic(name):
+            from annotruth.io.sources import find_matches
 
-        files += [Path(file) for name in names for file in find_matches(name)]
+            files += map(Path, find_matches(name))
     return files
 
 
@@ -92,7 +95,7 @@ def is_ranking(names: list[str]) -> bool:
 
 def heading(names: list[str]) -> str:
     """Return the name of FIT|LABELS in the heading of a report."""
-    if any(is_url(name) for name in names):
+    if any(map(is_url, names)):
         return ", ".join(map(hide_credentials, names))
     if len(names) == 1 and names[0] != "-":
         return Path(names[0]).resolve().name
@@ -120,11 +123,14 @@ def check_outputs(
             for key in _identities(path):
                 names[key] = f"is also the input {name}"
     for name, paths in outputs.items():
-        found = [(path, key) for path in paths for key in _identities(path)]
-        for path, key in found:
-            if key in names:
-                raise InputError(f"{path}, which {name} writes, {names[key]}: choose another path")
-        names |= {key: f"is also written by {name}" for _, key in found}
+        own = {}
+        for path in paths:
+            for key in _identities(path):
+                if key in names:
+                    problem = f"{path}, which {name} writes, {names[key]}"
+                    raise InputError(f"{problem}: choose another path")
+                own[key] = f"is also written by {name}"
+        names |= own
 
 
 def _identities(path: str | Path | None) -> list[object]:
@@ -162,7 +168,7 @@ def saved_files(folder: Path | None) -> list[Path]:
 
 def _arrow_files(folder: Path) -> list[Path]:
     """Return Arrow files of the saved fit in a folder, if there is one; format 1 has no subfolder."""
-    return [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
+    return [*folder.glob("cells.arrow"), *folder.glob("data-*/*")]
 
 
 def check_out(out: str | Path | None, *, force: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
+from annotruth.app.outputs import Outputs
 from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
@@ -23,7 +24,7 @@ Command: TypeAlias = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
 
 Flags: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Types and defaults of flags that a command gets in place of one parameter."""
+"""Types and defaults of flags."""
 
 ALL_QUESTIONS = "all"
 """The value of ``--question`` for every question of LABELS."""
@@ -268,12 +269,12 @@ def _parse_help() -> dict[str, _Parameter]:
 
 _PARAMETERS = _parse_help()
 
-OPTION_GROUPS: dict[str, list[str]] = {}
-"""The names of options in the groups of the help, and in its order."""
+OPTION_GROUPS: dict[str, str] = {}
+"""The group in the help of each option, in the order of the help."""
 
 for _each in _PARAMETERS.values():
-    if _each.group != "Arguments" and _each.name not in OPTION_GROUPS.setdefault(_each.group, []):
-        OPTION_GROUPS[_each.group].append(_each.name)
+    if _each.group != "Arguments":
+        OPTION_GROUPS.setdefault(_each.name, _each.group)
 
 
 def _annotated(command: str, name: str, kind: Any) -> Any:
@@ -298,12 +299,9 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
 
 _TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
 
-READ_FLAGS: Flags = {
-    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
-    "categories": _TEXT,
+_SHARED_READ_FLAGS: Flags = {
     "columns": _TEXT,
     "duplicates": (Literal["refuse", "keep", "last"], "refuse"),
-    "bins": _TEXT,
     "input_format": _TEXT,
     "question": _TEXT,
     "query": _TEXT,
@@ -314,62 +312,63 @@ READ_FLAGS: Flags = {
     "drop": _TEXT,
     "max_size": _TEXT,
 }
+
+READ_FLAGS: Flags = {
+    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
+    "categories": _TEXT,
+    "bins": _TEXT,
+    **_SHARED_READ_FLAGS,
+}
 """The flags for reading labels."""
 
-RANK_READ_FLAGS: Flags = dict.fromkeys(
-    ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
-)
-"""The flags for reading comparisons."""
-
-OUTPUT_FLAGS: Flags = {
+_SHARED_OUTPUT_FLAGS: Flags = {
     "out": _TEXT,
     "save": _FILE,
     "format_": (Literal["csv", "parquet", "json"], "csv"),
     "safe_cells": _FLAG,
     "report": _FILE,
-    "embed": _FLAG,
-    "soft": _FILE,
-    "soft_readout": (Literal["right", "opinion"] | None, None),
     "keep": _FILE,
-    "predictions": _FILE,
-    "label_studio": _TEXT,
     "force": _FLAG,
 }
-"""The flags for what a command writes."""
 
-
-def expands_parameter(
-    name: str, flags: Flags, make: Callable[[dict[str, Any]], object]
-) -> Callable[[Command], Command]:
-    """Give a command several flags in place of one parameter, whose value ``make`` makes of theirs."""
-
-    def decorate(command: Command) -> Command:
-        expanded = {**getattr(command, "expanded", {}), name: (flags, make)}
-        command.expanded = expanded  # type: ignore[attr-defined]
-        return command
-
-    return decorate
-
-
-def takes_read_options(
-    flags: Flags = READ_FLAGS, *, without: Collection[str] = ()
-) -> Callable[[Command], Command]:
-    """Give a command flags for reading in place of its parameter ``read``, a `ReadOptions`."""
-    taken = {name: flag for name, flag in flags.items() if name not in without}
-    return expands_parameter("read", taken, make_read_options)
+# The flags that commands have in place of their parameters ``read`` and ``outputs``.
+_EXPANDED: Mapping[str, Flags] = {
+    "read": READ_FLAGS,
+    "fit.read": {**READ_FLAGS, "memory": _TEXT},
+    "update.read": _SHARED_READ_FLAGS,
+    "rank.read": dict.fromkeys(
+        ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
+    ),
+    "outputs": {
+        **_SHARED_OUTPUT_FLAGS,
+        "embed": _FLAG,
+        "soft": _FILE,
+        "soft_readout": (Literal["right", "opinion"] | None, None),
+        "predictions": _FILE,
+        "label_studio": _TEXT,
+    },
+    "rank.outputs": {**_SHARED_OUTPUT_FLAGS, "preferences": _FILE},
+    "next_.outputs": {
+        **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
+        **dict.fromkeys(("keep", "predictions", "assign"), _FILE),
+        "force": _FLAG,
+    },
+}
 
 
 def with_options(command: Command) -> Command:
     """Return a command as Typer takes it: all parameters by keyword, with their help."""
-    expanded: dict[str, tuple[Flags, Any]] = getattr(command, "expanded", {})
-    # Typer resolves the types in the module of the command, where those of expanded parameters are
-    # not imported, as that would load PyArrow.
-    local = {"ReadOptions": object, "Outputs": object}
-    hints = get_type_hints(command, localns=local, include_extras=True)
+    # Typer resolves the types in the module of the command, where `ReadOptions` is not imported, as
+    # that would load PyArrow.
+    hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
+    expanded: dict[str, Flags] = {}
     parameters = []
     for each in inspect.signature(command).parameters.values():
-        flags = {each.name: (hints[each.name], each.default)}
-        for name, (kind, default) in expanded.get(each.name, (flags, None))[0].items():
+        own = f"{command.__name__}.{each.name}"
+        flags: Flags = {each.name: (hints[each.name], each.default)}
+        if each.name in ("read", "outputs"):
+            flags = expanded[each.name] = _EXPANDED.get(own, _EXPANDED[each.name])
+        for name, (kind, default) in flags.items():
             kind = _annotated(command.__name__, name, kind)
             parameters.append(
                 inspect.Parameter(
@@ -380,10 +379,10 @@ def with_options(command: Command) -> Command:
     @functools.wraps(command)
     def with_flags(**given: Any) -> None:
         quiet = bool(given.get("quiet") or given.get("as_json"))
-        for name, (flags, make) in expanded.items():
+        for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
             with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
-                given[name] = make(values)
+                given[name] = make_read_options(values) if name == "read" else Outputs(**values)
         command(**given)
 
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -398,14 +397,13 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "columns": lambda text: parse_pairs(text, "--columns") or None,
         "categories": parse_list,
-        "covariates": lambda text: tuple(parse_list(text) or ()),
-        "content": lambda text: tuple(parse_list(text) or ()),
+        "covariates": parse_list,
+        "content": parse_list,
         "bins": parse_bins,
         "drop": parse_drop,
     }
-    return ReadOptions(
-        **{
-            name: parsers[name](value) if name in parsers else value
-            for name, value in flags.items()
-        }
-    )
+    given = {}
+    for name, value in flags.items():
+        if value is not None:
+            given[name] = parsers[name](value) if name in parsers else value
+    return ReadOptions(**given)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from annotruth.app import console, named_files, options, values
+from annotruth.app import console, named_files, values
 from annotruth.app.named_files import OutputKind, check_existing
 from annotruth.errors import AnnotruthError, InputError, OutputError, hide_credentials
 
@@ -34,24 +34,6 @@ AnyFit: TypeAlias = "Fit[Any] | QuestionFits"
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
-
-LABEL_OUTPUTS = options.OUTPUT_FLAGS
-"""The flags of a command that writes the results of labels."""
-
-RANK_OUTPUTS: options.Flags = {
-    **{name: LABEL_OUTPUTS[name] for name in ("out", "save", "format_", "safe_cells", "report")},
-    **dict.fromkeys(("keep", "preferences"), LABEL_OUTPUTS["keep"]),
-    "force": LABEL_OUTPUTS["force"],
-}
-"""The flags of a command that writes the results of comparisons."""
-
-ADVICE_OUTPUTS: options.Flags = {
-    **{name: LABEL_OUTPUTS[name] for name in ("out", "keep", "predictions", "label_studio")},
-    "assign": LABEL_OUTPUTS["keep"],
-    "assign_format": LABEL_OUTPUTS["out"],
-    "force": LABEL_OUTPUTS["force"],
-}
-"""The flags of a command that writes advice."""
 
 
 class Written(NamedTuple):
@@ -91,16 +73,6 @@ class Outputs:
     assign_format: str | None = None
     force: bool = False  # whether existing files are replaced
 
-    def files(self) -> dict[str, Path | None]:
-        """Return the files that are written, by flag."""
-        names = ("report", "soft", "keep", "assign", "predictions", "preferences")
-        return {f"--{name}": getattr(self, name) for name in names}
-
-    def local_only(self) -> dict[str, object]:
-        """Return the outputs that need all items on this machine, by flag."""
-        names = ("save", "report", "soft", "keep", "predictions")
-        return {f"--{name}": getattr(self, name) for name in names}
-
     def of_labels_only(self) -> dict[str, object]:
         """Return the outputs that comparisons do not have, by flag."""
         embed = self.embed or None
@@ -139,7 +111,8 @@ class Outputs:
         for path in (self.keep, self.preferences):
             if path is not None:
                 format_of(path)
-        files = self.files()
+        names = ("report", "soft", "keep", "assign", "predictions", "preferences")
+        files = {f"--{name}": getattr(self, name) for name in names}
         written: dict[str, Sequence[str | Path | None]] = {
             "--out": named_files.table_files(self.out, self.format_, tables),
             "--save": named_files.saved_files(self.save),
@@ -272,11 +245,6 @@ class Outputs:
         targets, scale = fit.soft_label_table(self.soft_readout), fit.data.scale
         classes = scale.set_labels or scale.categories
         write_soft_labels(targets, classes, path, safe_cells=self.safe_cells)
-
-
-def takes_outputs(flags: options.Flags = LABEL_OUTPUTS) -> Callable[[Any], options.Command]:
-    """Give a command the flags of `Outputs` in place of its parameter ``outputs``."""
-    return options.expands_parameter("outputs", flags, lambda given: Outputs(**given))
 
 
 def write_out(

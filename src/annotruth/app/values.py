@@ -32,10 +32,8 @@ def parse_pairs(text: str | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def parse_list(text: str | None) -> list[str] | None:
+def parse_list(text: str) -> list[str]:
     """Parse ``A,B,C``; an entry that contains a comma is quoted."""
-    if text is None:
-        return None
     return [entry for entry in _split_at_commas(text) if entry]
 
 
@@ -50,17 +48,13 @@ def _split_at_commas(text: str) -> list[str]:
     return [entry.strip() for row in rows for entry in row]
 
 
-def parse_drop(text: str | None) -> Path | tuple[str, ...]:
+def parse_drop(text: str) -> Path | list[str]:
     """Return the path of an existing file, or the ids in ``A,B``."""
-    if text is not None and Path(text).is_file():
-        return Path(text)
-    return tuple(parse_list(text) or ())
+    return Path(text) if Path(text).is_file() else parse_list(text)
 
 
-def parse_bins(text: str | None) -> int | list[float] | None:
+def parse_bins(text: str) -> int | list[float]:
     """Parse the number of bins, ``10``, or their edges, ``0,20,50,100``."""
-    if text is None:
-        return None
     try:
         return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
     except ValueError:
@@ -91,20 +85,13 @@ FUNCTION_ARGUMENTS = frozenset(
 )
 
 
-READING = frozenset(
-    (
-        *("bins", "categories", "columns", "content", "covariates", "drop", "duplicates"),
-        *("input_format", "max_size", "memory", "query", "question", "scale", "separator", "sets"),
-    )
-)
-"""The options for reading labels, which have flags of their own, too."""
-
-
 def parse_model_options(settings: list[str] | None) -> dict[str, Any]:
     """Parse the options of a model; refuse names of other arguments, such as ``model=gpm``."""
+    from annotruth.observations.options import ReadOptions  # loads PyArrow
+
     options = parse_settings(settings)
     for name in options:
-        if name in FUNCTION_ARGUMENTS or name in READING:
+        if name in FUNCTION_ARGUMENTS or name in ReadOptions.names():
             raise InputError(
                 f"--set is for options of the model, such as tol=1e-6, and {name!r} is none: pass it "
                 "with a flag of its own (see `--help`)"

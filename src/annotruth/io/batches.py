@@ -10,7 +10,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NoReturn
@@ -37,9 +37,7 @@ from annotruth.io.decompress import (
 from annotruth.io.json_lines import read_json_lines
 from annotruth.observations.disk import format_size
 from annotruth.observations.encode import decode_table
-
-ChooseColumns = Callable[[list[str]], Iterable[str]]
-"""Picks the columns to read, given the names of all columns."""
+from annotruth.observations.frames import ChooseColumns
 
 
 def read_batches(
@@ -244,7 +242,7 @@ _PARQUET_ROWS = 1 << 20  # read at once
 
 
 def _read_delimited(
-    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, in_batches: bool
+    data: pa.Buffer, choose: ChooseColumns, *, in_batches: bool
 ) -> Iterator[pa.Table]:
     """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 
@@ -334,10 +332,11 @@ def _read_header(data: pa.Buffer) -> tuple[str, list[str], int]:
         raise InputError("the file holds only whitespace")
     unquoted = re.sub('"[^"]*"', "", line)
     separator = max(_SEPARATORS, key=unquoted.count)
-    if separator not in unquoted and _is_separated_by_spaces(
-        text[start:].split("\n", _PEEK_LINES)[:_PEEK_LINES]
-    ):
-        separator = " "
+    if separator not in unquoted:
+        first_lines = text[start:].split("\n", _PEEK_LINES)[:_PEEK_LINES]
+        n_spaces = {each.count(" ") for each in first_lines if each.strip()}
+        if len(n_spaces) == 1 and min(n_spaces) >= 2:  # three fields or more in every line
+            separator = " "
     stream.seek(start)
     try:
         names = next(csv.reader(iter(stream.readline, ""), delimiter=separator, strict=True))
@@ -354,12 +353,6 @@ def _read_header(data: pa.Buffer) -> tuple[str, list[str], int]:
         )
     named = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
     return separator, named, size
-
-
-def _is_separated_by_spaces(lines: list[str]) -> bool:
-    """Return whether every line has the same number of fields, at least three, between spaces."""
-    counts = {line.count(" ") for line in lines if line.strip()}
-    return len(counts) == 1 and min(counts) >= 2
 
 
 def _check_rows(data: pa.Buffer, separator: str, width: int) -> None:

@@ -6,6 +6,7 @@ import codecs
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
@@ -125,7 +126,7 @@ def read_content(
     if compression == "zip" and disk is None:
         found = read_sheet(data, sheet, limit=limit)
         if found is not None:
-            return _without_mark("text", found.data, limit)._replace(sheet=found.title)
+            return _without_mark("text", found[0], limit)._replace(sheet=found[1])
     if compression:
         data = decompress(data, compression, limit=limit, disk=disk)
         if data.size == 0:
@@ -153,7 +154,15 @@ def _without_mark(kind: ContentKind, data: pa.Buffer, limit: int) -> FileContent
     """Return the content; text comes without its byte order mark."""
     if kind in ("text", "json"):
         data = data.slice(len(UTF8_BOM)) if _first_bytes(data).startswith(UTF8_BOM) else data
-        _check_no_nul(data)
+        start = 0
+        for part in partitions(data):
+            position = part.find(b"\0")
+            if position >= 0:
+                raise InputError(
+                    f"byte {start + position:,} is NUL, so this is not text: give CSV, TSV, JSON "
+                    "lines, Parquet or Arrow, as UTF-8 where it is text"
+                )
+            start += len(part)
     if kind == "text" and data.size * (1 + VALUE_BYTES) > limit:
         n_values = sum(part.count(mark) for part in partitions(data) for mark in _SEPARATORS)
         check_size(data.size + VALUE_BYTES * n_values, "text", limit)
@@ -185,18 +194,6 @@ def check_utf8(data: pa.Buffer) -> None:
         line += part.count(b"\n")
 
 
-def _check_no_nul(data: pa.Buffer) -> None:
-    start = 0
-    for part in partitions(data):
-        position = part.find(b"\0")
-        if position >= 0:
-            raise InputError(
-                f"byte {start + position:,} is NUL, so this is not text: give CSV, TSV, JSON "
-                "lines, Parquet or Arrow, as UTF-8 where it is text"
-            )
-        start += len(part)
-
-
 def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = True) -> int:
     """Return how many bytes of memory reading a file of this size may take.
 
@@ -210,7 +207,14 @@ def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = 
 
 def memory_size() -> int:
     """Return how many bytes of memory the machine has, or those its container may use."""
-    return min([_machine_memory(), *_container_limits()])
+    try:
+        sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    except (AttributeError, ValueError, OSError):  # not on every system
+        sizes = [_USUAL_MEMORY]
+    for path in _CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # there is no such file, or it holds "max"
+            sizes.append(int(path.read_text()))
+    return min(sizes)
 
 
 def available_memory() -> int:
@@ -223,26 +227,14 @@ def available_memory() -> int:
         return memory_size()
 
 
-def _machine_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on every system
-        return _USUAL_MEMORY
-
-
-def _container_limits() -> list[int]:
-    limits = []
-    for path in _CONTAINER_LIMITS:
-        try:
-            limits.append(int(path.read_text()))
-        except (OSError, ValueError):  # there is no such file, or it holds "max"
-            continue
-    return limits
-
-
 def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
     if path == _STANDARD_INPUT:
-        return _read_standard_input(disk, max_size)
+        if sys.stdin is None or sys.stdin.isatty():
+            raise InputError(
+                "nothing is piped into it: name a file, or type `... | annotruth ... -`"
+            )
+        limit = size_limit(0, max_size, in_memory=disk is None)
+        return read_stream(sys.stdin.buffer.read, "standard input", limit=limit, disk=disk)
     if path.is_dir():
         raise IsADirectoryError
     if path.is_char_device() or path.is_block_device():
@@ -256,13 +248,6 @@ def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa
     if disk is not None:
         return pa.py_buffer(disk.map_file(path))
     return pa.memory_map(os.fspath(path)).read_buffer()
-
-
-def _read_standard_input(disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("nothing is piped into it: name a file, or type `... | annotruth ... -`")
-    limit = size_limit(0, max_size, in_memory=disk is None)
-    return read_stream(sys.stdin.buffer.read, "standard input", limit=limit, disk=disk)
 
 
 def _compression(data: pa.Buffer) -> str | None:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, one_line, shorten
-from annotruth.io.batches import ChooseColumns
 from annotruth.io.content import DATABASE_TITLE, ContentKind, size_limit
 from annotruth.io.decompress import VALUE_BYTES, refuse_size
 from annotruth.observations.disk import format_size
+from annotruth.observations.frames import ChooseColumns
 
 _ROWS_AT_ONCE = 1 << 13
 _WAIT_FOR_LOCK = 5  # seconds

@@ -149,19 +149,19 @@ def decoded_size(table: pa.Table, *, keep_codes: bool) -> int:
 
     With ``keep_codes`` dictionaries are not decoded.
     """
-    return sum(_text_size(chunk, keep_codes) for column in table.columns for chunk in column.chunks)
-
-
-def _text_size(array: pa.Array, keep_codes: bool) -> int:
-    if pa.types.is_dictionary(array.type) and keep_codes:
-        return int(_text_lengths(array.dictionary).sum()) if _is_view(array.type.value_type) else 0
-    if pa.types.is_dictionary(array.type):
-        values = array.dictionary
-        if not (_is_view(values.type) or _is_binary(values.type)):
-            return 0
-        times = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(values))
-        return int((times * _text_lengths(values)).sum())
-    return int(_text_lengths(array).sum()) if _is_view(array.type) else 0
+    size = 0
+    for array in (chunk for column in table.columns for chunk in column.chunks):
+        is_coded = pa.types.is_dictionary(array.type)
+        values = array.dictionary if is_coded else array
+        times: Any = 1
+        counts = _is_view(values.type)
+        if is_coded and not keep_codes:
+            kind = values.type
+            counts |= is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+            times = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(values))
+        if counts:
+            size += int((times * _text_lengths(values)).sum())
+    return size
 
 
 def _text_lengths(values: pa.Array) -> Any:
@@ -174,10 +174,6 @@ def _text_lengths(values: pa.Array) -> Any:
 
 def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 # Arrow's messages are flatbuffers: a table begins with the distance back to its vtable, which holds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError
 from annotruth.io.content import check_utf8, partitions
 from annotruth.io.decompress import VALUE_BYTES, check_size
-from annotruth.observations.frames import records_to_arrow
+from annotruth.observations.frames import ChooseColumns, records_to_arrow
 
 _BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
 _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
@@ -26,9 +26,7 @@ _SAMPLE, _MAX_SAMPLES, _MAX_KEYS = 1 << 14, 16, 1000
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 
 
-def read_json_lines(
-    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, limit: int
-) -> pa.Table:
+def read_json_lines(data: pa.Buffer, choose: ChooseColumns, *, limit: int) -> pa.Table:
     """Read one object per line; ``choose`` picks the columns, given all keys."""
     if is_json_list(data):
         raise InputError(
@@ -146,7 +144,7 @@ def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
     return table
 
 
-def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
+def _read_slowly(data: pa.Buffer, choose: ChooseColumns) -> pa.Table:
     """Read line by line: slow, but errors name the line, and integers may have any size."""
     rows: list[dict[str, Any]] = []
     lines = io.TextIOWrapper(pa.BufferReader(data), encoding="utf-8")

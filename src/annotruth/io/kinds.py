@@ -1,22 +1,19 @@
-"""What one file holds, in any format: a table, a platform's export, the rows of a database.
+"""How labels and comparisons are read: which columns, what they hold, and which exports there are.
 
-`TableKind` is what is read: `LabelKind` or `PairKind`. It says which columns of a table to read,
-what they hold, and which exports of labelling tools there are.
+`LabelKind` and `PairKind` have the same methods, with the caller's options.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io import formats
-from annotruth.io.batches import column_names
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen
@@ -27,13 +24,9 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels, questions
-from annotruth.observations.arrays import InMemory
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
-    Parsed,
-    Table,
-    TableBuilder,
     is_platform_export,
     refuse_comparisons,
 )
@@ -43,6 +36,7 @@ from annotruth.observations.frames import (
     LABEL_ROLES,
     is_known_name,
     is_list,
+    pass_column,
     records_to_arrow,
     to_arrow,
 )
@@ -51,74 +45,23 @@ from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparis
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
 from annotruth.observations.scale import to_plain
 
-
-class TableKind(ABC, Generic[Parsed, Table]):
-    """How tables of one kind of response are read, with the caller's options."""
-
-    table: ClassVar[type[InMemory]]
-    """What is made of them."""
-    function: ClassVar[str]
-    """What takes data in memory."""
-    kept_options: ClassVar[frozenset[str]]
-    """Options that may be given beside observations that were made already."""
-
-    def __init__(self, read: ReadOptions) -> None:
-        self.read = read
-
-    @abstractmethod
-    def check_options(self) -> None:
-        """Refuse options that are for other kinds of responses."""
-
-    @abstractmethod
-    def builder(self, disk: Disk | None = None) -> TableBuilder[Parsed, Table]:
-        """Return what makes observations of what was parsed; their codes go to ``disk`` if given."""
-
-    @abstractmethod
-    def parse_data(self, data: Any) -> tuple[Parsed, str]:
-        """Return what a frame or plain Python data hold, and the name of the frame's library."""
-
-    @abstractmethod
-    def choose(
-        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
-    ) -> list[str]:
-        """Return the columns of a table to read, given the names of all; refuse any other table."""
-
-    @abstractmethod
-    def parse(
-        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
-    ) -> Parsed:
-        """Return what the chosen columns hold; ``first_row`` is the position of their first row."""
-
-    @abstractmethod
-    def recognise(self, source: Source) -> Parsed | None:
-        """Return what an export of a labelling tool holds; None for a table."""
-
-    def read_several(self, path: Path) -> Parsed | None:
-        """Return what a folder or zip of one file per user holds, or a Python file; else None."""
-        return None
-
-    def made_alike(self, parts: Mapping[LabelFile, Parsed]) -> Mapping[LabelFile, Parsed]:
-        """Return what several files hold, in the same columns and types."""
-        return parts
-
-    @abstractmethod
-    def check_on_disk(self) -> None:
-        """Refuse options that are not for responses on disk."""
-
-
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
 
 
-class _NoLongTableError(InputError):
+class NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-class LabelKind(TableKind[ParsedLabels, Labels]):
+@dataclass(frozen=True)
+class LabelKind:
     """Tables of one row per label; where a question is asked for, its rows."""
 
-    table = Labels
-    function = "annotruth.fit"
-    kept_options = frozenset({"duplicates", "drop"})
+    read: ReadOptions
+
+    table: ClassVar = Labels
+    function: ClassVar = "annotruth.fit"  # takes data in memory
+    # Options that may be given beside observations that were made already.
+    kept_options: ClassVar = frozenset({"duplicates", "drop"})
 
     def check_options(self) -> None:
         """Refuse all questions at once."""
@@ -149,7 +92,7 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
         read = self.read
         names_all_roles = set(read.columns or ()) >= set(LABEL_ROLES)
         if read.input_format is None and not names_all_roles and is_platform_export(names):
-            raise _NoLongTableError(
+            raise NoLongTableError(
                 "this is a platform's export, not a table of one row per label; to read it so, "
                 "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
                 "(`--columns item=NAME,annotator=NAME,label=NAME`)"
@@ -164,9 +107,12 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
-            raise _NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
+            raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
-            raise questions.no_questions_error()
+            raise InputError(
+                "a table of one row per label has no questions: leave out question "
+                f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+            )
         return columns if question is None else [*columns, question]
 
     def parse(
@@ -187,20 +133,19 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
             notes=(note, f"question {question}"),
         )
 
-    def recognise(self, source: Source) -> ParsedLabels | None:
-        """Return the labels of the format that is named, or recognised; None for a long table."""
+    def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
+        """Return the labels of the format that is named, or recognised; None for a long table.
+
+        Not ``is_long`` is a table without the columns of a long one.
+        """
         named = self.read.input_format
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        content = source.content
-        if content.kind != "json":  # whose keys are known only once they are read
-            try:
-                self.choose(column_names(content), from_text=content.kind == "text")
-            except _NoLongTableError:
-                pass
-            else:
-                return None
+        if (
+            is_long and source.content.kind != "json"
+        ):  # whose keys are known only once they are read
+            return None
         parsed = formats.recognise(source)
         return parsed and self._checked(parsed)
 
@@ -216,11 +161,15 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
         """Return labels of several files in the same columns and types; refuse others."""
         if len(parts) == 1:
             return parts
-        first = next(iter(parts))
-        name = source_name(first)
+        name, first = source_name(next(iter(parts))), next(iter(parts.values()))
         for file, part in parts.items():
             with file_errors_reported(file):
-                _check_alike(part, parts[first], name)
+                check_same_columns(part.table.column_names, first.table.column_names, name)
+                if list(part.categories or ()) != list(first.categories or ()):
+                    raise InputError(
+                        f"its categories are not those of {name}: pass all of them "
+                        "(`--categories A,B,C`)"
+                    )
         parts, schema = _with_common_sets(parts), pa.schema([])
         for file, part in parts.items():
             with file_errors_reported(file):
@@ -273,15 +222,8 @@ class LabelKind(TableKind[ParsedLabels, Labels]):
 
 def asks_question(read: ReadOptions) -> bool:
     """Return whether a table may have several questions: one is named, or their column is."""
-    return read.question is not None or questions.QUESTION in (read.columns or {})
-
-
-def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> None:
-    check_same_columns(part.table.column_names, first.table.column_names, first_name)
-    if list(part.categories or ()) != list(first.categories or ()):
-        raise InputError(
-            f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
-        )
+    columns = read.columns if isinstance(read.columns, Mapping) else {}  # others are refused later
+    return read.question is not None or questions.QUESTION in columns
 
 
 def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:
@@ -340,16 +282,16 @@ _OF_LABELS = (
 )
 
 
-class PairKind(TableKind[ParsedComparisons, Comparisons]):
+@dataclass
+class PairKind:
     """Tables of one row per comparison, or of ranks; of several files, one after the other."""
 
-    table = Comparisons
-    function = "annotruth.rank"
-    kept_options = frozenset({"drop"})
+    read: ReadOptions
+    columns: PairColumns | None = None  # of the table chosen from last
 
-    def __init__(self, read: ReadOptions) -> None:
-        super().__init__(read)
-        self.columns: PairColumns | None = None  # of the table chosen from last
+    table: ClassVar = Comparisons
+    function: ClassVar = "annotruth.rank"
+    kept_options: ClassVar = frozenset({"drop"})
 
     def check_options(self) -> None:
         """Refuse options of labels, and all questions at once."""
@@ -413,7 +355,7 @@ class PairKind(TableKind[ParsedComparisons, Comparisons]):
         parsed = parse_table(kept, self.columns, from_text=from_text)
         return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
 
-    def recognise(self, source: Source) -> ParsedComparisons | None:
+    def recognise(self, source: Source, *, is_long: bool = True) -> ParsedComparisons | None:
         """Return the comparisons of an export in JSON or Python; None for a table."""
         if source.kind != "json" and source.path.suffix.lower() != ".py":
             return None
@@ -421,6 +363,15 @@ class PairKind(TableKind[ParsedComparisons, Comparisons]):
         if parsed is None and source.kind == "json" and not source.in_lines:
             return self.parse(records_to_arrow(list(source.records()), self.choose))
         return parsed
+
+    def read_several(self, path: Path) -> None:
+        """Return None: no folder or zip holds comparisons of several users."""
+
+    def made_alike(
+        self, parts: Mapping[LabelFile, ParsedComparisons]
+    ) -> Mapping[LabelFile, ParsedComparisons]:
+        """Return the comparisons of several files as they are."""
+        return parts
 
     def check_on_disk(self) -> None:
         """Refuse options that are not for comparisons on disk."""
@@ -430,3 +381,6 @@ class PairKind(TableKind[ParsedComparisons, Comparisons]):
                     f"comparisons on disk do not take {name}: leave out {name} (`--{name}`), or "
                     "memory (`--memory`)"
                 )
+
+
+Kind = LabelKind | PairKind

@@ -18,9 +18,8 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import TableKind
+from annotruth.io.kinds import Kind, NoLongTableError
 from annotruth.io.sources import LabelFile, file_errors_reported
-from annotruth.observations.build import Parsed, Table
 from annotruth.observations.encode import restore_text
 from annotruth.observations.frames import records_to_arrow
 from annotruth.observations.options import ReadOptions
@@ -48,9 +47,7 @@ def open_content(source: LabelFile, read: ReadOptions) -> FileContent | None:
     return read_content(path, max_size=read.max_size, sheet=read.query)
 
 
-def parse_opened(
-    file: LabelFile, content: FileContent | None, kind: TableKind[Parsed, Table]
-) -> Parsed:
+def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> Any:
     """Return what a file holds that `open_content` opened."""
     read = kind.read
     if is_database_url(file):
@@ -71,12 +68,19 @@ def parse_opened(
     if read.query is not None and not content.sheet:
         raise InputError("this is not a database or workbook: leave out query (`--query`)")
     source = Source(path, content, read.columns or {}, read.question, read.content, read.categories)
-    parsed = kind.recognise(source)
-    if parsed is not None:
-        return replace(parsed, notes=(*parsed.notes, content.sheet))
-    from_text = content.kind == "text"
-    table = read_columns(content, partial(kind.choose, from_text=from_text), keep_codes=True)
-    return kind.parse(table, from_text=from_text, note=content.sheet)
+    parsed: Any = kind.recognise(source)
+    if parsed is None:
+        from_text = content.kind == "text"
+        choose = partial(kind.choose, from_text=from_text)
+        try:
+            table = read_columns(content, choose, keep_codes=True)
+        except NoLongTableError:
+            parsed = kind.recognise(source, is_long=False)
+            if parsed is None:
+                raise
+        else:
+            return kind.parse(table, from_text=from_text, note=content.sheet)
+    return replace(parsed, notes=(*parsed.notes, content.sheet))
 
 
 def load_table(data: Any, *, max_size: str | int | None = None) -> Any:

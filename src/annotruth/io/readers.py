@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, cast
+from typing import Any
 
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
 from annotruth.io.batches import read_batches
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
-from annotruth.io.kinds import LabelKind, PairKind, TableKind
+from annotruth.io.kinds import Kind, LabelKind, PairKind
 from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
 from annotruth.io.sources import (
     LabelFile,
@@ -27,7 +28,6 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels
-from annotruth.observations.build import Parsed, Table, TableBuilder
 from annotruth.observations.disk import Disk, parse_size
 from annotruth.observations.options import ReadOptions
 
@@ -67,8 +67,8 @@ def read_labels(
     InputError
         When the file or its content cannot be used; one line says what, where and what to do.
     """
-    kind = LabelKind(ReadOptions.of(read, options))
-    return leave_out(_read(path, kind), kind.read)
+    labels: Labels = _read(path, LabelKind(ReadOptions.of(read, options)))
+    return labels
 
 
 def read_comparisons(
@@ -93,20 +93,20 @@ def read_comparisons(
     InputError
         When the file or its content cannot be used; one line says what, where and what to do.
     """
-    kind = PairKind(ReadOptions.of(read, options))
-    return leave_out(_read(path, kind), kind.read)
+    comparisons: Comparisons = _read(path, PairKind(ReadOptions.of(read, options)))
+    return comparisons
 
 
 def labels_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Labels:
     """Return the labels in a frame or plain Python data; see `Labels.of`."""
-    kind = LabelKind(ReadOptions.of(read, options))
-    return leave_out(_made_of(data, kind), kind.read)
+    labels: Labels = _made_of(data, LabelKind(ReadOptions.of(read, options)))
+    return labels
 
 
 def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
     """Return the comparisons in a frame or plain Python data; see `Comparisons.of`."""
-    kind = PairKind(ReadOptions.of(read, options))
-    return leave_out(_made_of(data, kind), kind.read)
+    comparisons: Comparisons = _made_of(data, PairKind(ReadOptions.of(read, options)))
+    return comparisons
 
 
 def load_labels(
@@ -114,7 +114,7 @@ def load_labels(
 ) -> Labels:
     """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
     kind = LabelKind(replace(read, drop=()))
-    labels = _read(data, kind) if is_source(data) else _made_of(data, kind)
+    labels: Labels = _read(data, kind) if is_source(data) else _made_of(data, kind)
     if gold is not None:
         with file_named_in_errors(gold):
             labels = labels.with_gold(load_table(gold, max_size=read.max_size))
@@ -122,69 +122,66 @@ def load_labels(
         with file_named_in_errors(annotator_prior):
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
-    return leave_out(labels, read)
+    return leave_out(labels, read) if read.drops_annotators else labels
 
 
 def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
     """Return the comparisons in a path, a frame, plain Python data, or `Comparisons`."""
-    kind = PairKind(ReadOptions.of(read, options))
-    made = _read(data, kind) if is_source(data) else _made_of(data, kind)
-    return leave_out(made, kind.read)
+    return (read_comparisons if is_source(data) else comparisons_of)(data, read, **options)
 
 
-def _made_of(data: Any, kind: TableKind[Parsed, Table]) -> Table:
+def _made_of(data: Any, kind: Kind) -> Any:
     """Return the observations in a frame or plain Python data; those made already as they are."""
     kind.check_options()
     kind.read.refuse_options_of_files()
-    if isinstance(data, kind.table):
-        if kind.read.changed().keys() - kind.kept_options:
-            raise InputError(
-                f"these are {kind.table.__name__} already: give their options where they are made"
-            )
-        return cast("Table", data)
-    parsed, frame = kind.parse_data(data)
-    builder = kind.builder()
-    builder.add(parsed)
-    builder.end_source()
-    return builder.finish(frame=frame)
+    table: Any = kind.table
+    if not isinstance(data, table):
+        parsed, frame = kind.parse_data(data)
+        data = _build({None: [parsed]}, kind, frame=frame)
+    elif kind.read.changed().keys() - kind.kept_options:
+        raise InputError(
+            f"these are {kind.table.__name__} already: give their options where they are made"
+        )
+    return leave_out(data, kind.read) if kind.read.drops_annotators else data
 
 
-def _read(source: LabelFile | Sequence[LabelFile], kind: TableKind[Parsed, Table]) -> Table:
+def _read(source: LabelFile | Sequence[LabelFile], kind: Kind) -> Any:
     """Return the observations in files, which are read one after the other."""
     refuse_other_than_paths(source, kind.function)
     kind.check_options()
     if kind.read.memory is None:
-        return combine(_parse_files(source, kind), kind)
-    files = find_files(source)
-    disk = Disk(parse_size(kind.read.memory))
-    with disk.stopped_on_failure():
-        return _build(files, _OnDisk(files, kind, disk).parse, kind.builder(disk))
+        made = combine(_parse_files(source, kind), kind)
+    else:
+        files = find_files(source)
+        disk = Disk(parse_size(kind.read.memory))
+        with disk.stopped_on_failure():
+            made = _build(_parse_in_batches(files, kind, disk), kind, disk)
+    return leave_out(made, kind.read) if kind.read.drops_annotators else made
 
 
-def combine(parts: Mapping[LabelFile, Parsed], kind: TableKind[Parsed, Table]) -> Table:
+def combine(parts: Mapping[LabelFile, Any], kind: Kind) -> Any:
     """Return the observations in several files of one kind, one after the other, or in one."""
-    parts = kind.made_alike(parts)
-    return _build(list(parts), lambda file: [parts[file]], kind.builder())
+    return _build({file: [part] for file, part in kind.made_alike(parts).items()}, kind)
 
 
 def _build(
-    files: Sequence[LabelFile],
-    parse: Callable[[LabelFile], Iterable[Parsed]],
-    builder: TableBuilder[Parsed, Table],
-) -> Table:
-    """Return the observations in files, of which ``parse`` returns what one holds, in batches."""
-    for file in files:
-        with file_errors_reported(file):
-            for part in parse(file):
-                builder.add(part)
+    parts: Mapping[Any, Iterable[Any]],
+    kind: Kind,
+    disk: Disk | None = None,
+    frame: str | None = None,
+) -> Any:
+    """Return the observations in what was parsed of each file, in batches, or of data in memory."""
+    builder: Any = kind.builder(disk)
+    for file, batches in parts.items():
+        with nullcontext() if file is None else file_errors_reported(file):
+            for batch in batches:
+                builder.add(batch)
             builder.end_source()
-    with file_errors_reported(files):
-        return builder.finish()
+    with nullcontext() if frame else file_errors_reported(list(parts)):
+        return builder.finish(frame=frame)
 
 
-def _parse_files(
-    source: LabelFile | Sequence[LabelFile], kind: TableKind[Parsed, Table]
-) -> dict[LabelFile, Parsed]:
+def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[LabelFile, Any]:
     """Return what each file of a source holds; refuse files of different kinds."""
     if isinstance(source, str | os.PathLike):
         refuse_empty_name(source)
@@ -193,7 +190,7 @@ def _parse_files(
                 of_users = kind.read_several(Path(source))
             if of_users is not None:
                 return {source: of_users}
-    parts: dict[LabelFile, Parsed] = {}
+    parts: dict[LabelFile, Any] = {}
     first = ""
     for file in find_files(source):
         with file_errors_reported(file), local_copy(file, kind.read.max_size) as path:
@@ -204,42 +201,37 @@ def _parse_files(
     return parts
 
 
-class _OnDisk(Generic[Parsed, Table]):
-    """Files of one kind, read in batches of rows."""
+def _parse_in_batches(
+    files: Sequence[LabelFile], kind: Kind, disk: Disk
+) -> dict[LabelFile, Iterator[Any]]:
+    """Return batches of what each file holds, which are read one by one; files are of one kind."""
+    read, first = kind.read, source_name(files[0])
+    columns: list[str] = []  # of the first file
+    source_kind = ""
 
-    def __init__(
-        self, files: Sequence[LabelFile], kind: TableKind[Parsed, Table], disk: Disk
-    ) -> None:
-        self._first = source_name(files[0])
-        self._kind = kind
-        self._disk = disk
-        self._columns: list[str] = []  # of the first file
-        self._source_kind = ""
+    def choose(names: list[str], from_text: bool) -> list[str]:
+        chosen = kind.choose(names, from_text=from_text, on_disk=True)
+        columns[:] = columns or chosen
+        check_same_columns(chosen, columns, first)
+        return chosen
 
-    def parse(self, file: LabelFile) -> Iterator[Parsed]:
-        """Yield what a file holds, batch by batch."""
-        kind, read = self._kind, self._kind.read
+    def parse(file: LabelFile) -> Iterator[Any]:
+        nonlocal source_kind
         with local_copy(file, read.max_size) as path:
             if is_database_url(file) or read.query is not None:
                 raise InputError(
                     "databases are not read within a memory limit: leave out `--memory`"
                 )
             kind.check_on_disk()
-            content = read_content(Path(path), disk=self._disk, max_size=read.max_size)
+            content = read_content(Path(path), disk=disk, max_size=read.max_size)
             from_text = content.kind == "text"
             n_rows = 0
-            choose = partial(self._choose, from_text)
-            at_once = self._disk.rows_at_once
-            for batch in read_batches(content, choose, max_rows=at_once, keep_codes=True):
+            chosen = partial(choose, from_text=from_text)
+            for batch in read_batches(content, chosen, max_rows=disk.rows_at_once, keep_codes=True):
                 part = kind.parse(batch, from_text=from_text, first_row=n_rows)
-                self._source_kind = self._source_kind or part.kind
-                check_same_kind(part.kind, self._source_kind, self._first)
+                source_kind = source_kind or part.kind
+                check_same_kind(part.kind, source_kind, first)
                 yield part
                 n_rows += batch.num_rows
 
-    def _choose(self, from_text: bool, names: list[str]) -> list[str]:
-        """Choose the columns of a table, which must be those of the first file."""
-        chosen = self._kind.choose(names, from_text=from_text, on_disk=True)
-        self._columns = self._columns or chosen
-        check_same_columns(chosen, self._columns, self._first)
-        return chosen
+    return {file: parse(file) for file in files}

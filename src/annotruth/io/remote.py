@@ -102,20 +102,17 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
+        to = urlsplit(newurl)
         try:
-            _check_redirect(req.type, urlsplit(newurl))
+            if to.scheme not in ("http", "https") or (to.scheme == "http" and req.type != "http"):
+                raise InputError(
+                    f"the server redirects to {to.scheme}://, which is not followed: check the address"
+                )
+            _check_http(to)
         except InputError:
             fp.close()
             raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _check_redirect(scheme: str, to: SplitResult) -> None:
-    if to.scheme not in ("http", "https") or (to.scheme == "http" and scheme != "http"):
-        raise InputError(
-            f"the server redirects to {to.scheme}://, which is not followed: check the address"
-        )
-    _check_http(to)
 
 
 def _check_http(parts: SplitResult) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -21,8 +20,8 @@ from narwhals.exceptions import DuplicateError
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.observations.frames import (
-    KNOWN_NAMES,
     LABEL_ROLES,
+    NAMES_OF,
     default_frame,
     distributed_library,
     find_columns,
@@ -33,28 +32,22 @@ from annotruth.observations.frames import (
 from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.scale import to_plain
 
-_ITEM_NAMES = {*chain(*KNOWN_NAMES["item"]), "id", "index"}
-_ANNOTATOR_NAMES = {*chain(*KNOWN_NAMES["annotator"])}
-_LABEL_NAMES = {*chain(*KNOWN_NAMES["label"])}
+_ITEM_NAMES = NAMES_OF["item"] | {"id", "index"}
 _NUMBERED = re.compile(r"\w*?[ _.-]?\d+")
 _MAX_ROWS = 1000  # of a wide frame to look at
 
 
-class ShapedLabels(NamedTuple):
-    """Labels of another shape as a long table, and the name of the caller's frame library."""
+def to_long(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str] | None:
+    """Return labels of another shape as a long table, and the name of the caller's frame library.
 
-    parsed: ParsedLabels
-    frame: str
-
-
-def to_long(data: Any, read: ReadOptions) -> ShapedLabels | None:
-    """Return labels of another shape as a long table; None for long tables, tuples and records."""
+    None for long tables, tuples and records.
+    """
     if isinstance(data, np.ndarray):
-        return ShapedLabels(_from_matrix(data, read), default_frame())
+        return _from_matrix(data, read), default_frame()
     if type(data).__module__.partition(".")[0] == "datasets":
-        return ShapedLabels(_from_dataset(data, read), default_frame())
+        return _from_dataset(data, read), default_frame()
     if isinstance(data, Mapping):
-        return ShapedLabels(_from_dicts(data, read), default_frame())
+        return _from_dicts(data, read), default_frame()
     if isinstance(data, Sequence) or distributed_library(data) is not None:
         return None
     try:
@@ -62,11 +55,11 @@ def to_long(data: Any, read: ReadOptions) -> ShapedLabels | None:
     except DuplicateError:
         return None
     if isinstance(frame, nw.Series):
-        return ShapedLabels(_from_series(data, read), default_frame())
+        return _from_series(data, read), default_frame()
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     parsed = _from_frame(frame, data, read) if isinstance(frame, nw.DataFrame) else None
-    return None if parsed is None else ShapedLabels(parsed, frame.implementation.name.lower())
+    return None if parsed is None else (parsed, frame.implementation.name.lower())
 
 
 def _from_matrix(matrix: np.ndarray[Any, Any], read: ReadOptions) -> ParsedLabels:
@@ -147,7 +140,7 @@ def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
         )
     first, second = (str(name).strip().lower() for name in index.names)
     item, annotator = (index.get_level_values(level).tolist() for level in (0, 1))
-    if first in _ANNOTATOR_NAMES or second in _ITEM_NAMES:
+    if first in NAMES_OF["annotator"] or second in _ITEM_NAMES:
         item, annotator = annotator, item
     rows = list(zip(item, annotator, series.tolist(), strict=True))
     return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
@@ -156,7 +149,7 @@ def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
 def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> ParsedLabels | None:
     """Return the labels of a wide frame, one row per item and one column per annotator."""
     spelling = {name: str(name).strip().lower() for name in frame.columns}
-    known = set(spelling.values()) & (_ANNOTATOR_NAMES | _LABEL_NAMES)
+    known = set(spelling.values()) & (NAMES_OF["annotator"] | NAMES_OF["label"])
     of_items = [name for name, text in spelling.items() if text in _ITEM_NAMES]
     annotators = [name for name in frame.columns if name not in of_items]
     if read.columns or known or len(of_items) > 1 or len(annotators) < 2:

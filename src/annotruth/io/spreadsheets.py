@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
-from typing import Any, NamedTuple
+from typing import Any
 from xml.parsers import expat
 
 import pyarrow as pa
@@ -24,13 +24,6 @@ _INSTALL = "install it with: pip install 'annotruth[excel]', or save the sheet a
 _PLACE = re.compile(r"([A-Za-z]*)(\d*)")
 
 
-class SheetText(NamedTuple):
-    """A sheet as CSV, and which one it is, for the summary."""
-
-    data: pa.Buffer
-    title: str
-
-
 def refuse_old_workbook(data: pa.Buffer) -> None:
     """Refuse what Excel wrote before .xlsx, and workbooks with a password, which look the same."""
     if "EncryptedPackage".encode("utf-16-le") in data.to_pybytes():
@@ -38,8 +31,8 @@ def refuse_old_workbook(data: pa.Buffer) -> None:
     raise InputError("this is an old Excel file (.xls) or document: save it as .xlsx or CSV")
 
 
-def read_sheet(data: pa.Buffer, sheet: str | None, *, limit: int) -> SheetText | None:
-    """Return a sheet, by default the first, of a zip that is a workbook; None if it is none.
+def read_sheet(data: pa.Buffer, sheet: str | None, *, limit: int) -> tuple[pa.Buffer, str] | None:
+    """Return a sheet of a workbook, by default the first, as CSV, and which; None of another zip.
 
     What it takes in memory is found before it is read: a sheet with two cells far from each other is
     a table of billions.
@@ -64,7 +57,7 @@ def read_sheet(data: pa.Buffer, sheet: str | None, *, limit: int) -> SheetText |
     if not text:
         raise InputError(f"the sheet {name!r} is empty{_pass_other(names_of_sheets, name)}")
     others = f", the first of {len(names_of_sheets)}" if len(names_of_sheets) > 1 else ""
-    return SheetText(pa.py_buffer(text), f"sheet {shorten(name)}{others if sheet is None else ''}")
+    return pa.py_buffer(text), f"sheet {shorten(name)}{others if sheet is None else ''}"
 
 
 def _names(workbook: Any, calamine: Any) -> list[str]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +30,13 @@ from annotruth.models.em import (
     run_em,
     start_stage,
 )
-from annotruth.models.fits.make_fit import BuildItemResults, make_fit, of_distributions
-from annotruth.models.fits.reordered import fit_of_original, mean_fit
+from annotruth.models.fits.make_fit import (
+    BuildItemResults,
+    fit_of_original,
+    in_canonical_order,
+    make_fit,
+    of_distributions,
+)
 from annotruth.models.options import OptionsBase
 from annotruth.models.pandas_results import PandasResults
 from annotruth.models.registry import Capabilities, check_distributed, check_supported
@@ -43,9 +48,6 @@ from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
     from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
-
-MAX_CANONICAL_LABELS = 50_000
-"""Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
 
 P = TypeVar("P")
 S = TypeVar("S", bound=ResumableSteps[Any])
@@ -102,72 +104,37 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """
         self._check_option_types()
         engine = self.engine_for(data)
-        labels = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
+        labels: Any = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
         # The files of distributed labels are removed when they are fitted or refused.
         with closing(labels) if isinstance(labels, DistributedLabels) else nullcontext():
             check_supported(self, engine, labels)
-            labels = self._with_order(labels)
-            previous = None
+            if getattr(self, "engine", None) == AUTO:
+                name = choose_engine(self.name, labels)
+                start_stage(progress, f"fitting {self.name} with the engine {name}")
+                chosen = replace(self, engine=name)  # type: ignore[call-arg]
+                fit = chosen.fit(labels, warm_start=warm_start, progress=progress).result_
+                settings = {**fit.settings, "engine": f"{AUTO} ({name})"}
+                return self.load_fit(replace(fit, settings=settings))
+            ordinal_only, axes = self.capabilities.ordinal_only, self.parameter_axes
+            if ordinal_only and labels.scale.reason:
+                # A scale, unless somebody said that they are classes.
+                labels = replace(labels, scale=labels.scale.with_order())
+            previous, reordered = None, []
             if warm_start is not None:
-                axes = self.parameter_axes
                 labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
-            if not self.capabilities.warm_start:
+            if previous is None or not self.capabilities.warm_start:
                 previous = None
-            # A model that fits distributed labels uses nothing but their summary.
-            return self.load_fit(self._fit_on_engine(cast("Labels", labels), progress, previous))
-
-    def _fit_on_engine(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> Fit:
-        """Fit the labels, on the faster engine if none is named."""
-        if getattr(self, "engine", None) != AUTO:
-            return self._fit_in_order(labels, progress, previous)
-        engine = choose_engine(self.name, labels)
-        start_stage(progress, f"fitting {self.name} with the engine {engine}")
-        fitted = replace(self, engine=engine)._fit_in_order(labels, progress, previous)  # type: ignore[call-arg]
-        return replace(fitted, settings={**fitted.settings, "engine": f"{AUTO} ({engine})"})
-
-    def _with_order(self, labels: LabelSummary) -> LabelSummary:
-        """Return labels as a scale for a model of scales, unless somebody said that they are classes."""
-        if not (self.capabilities.ordinal_only and labels.scale.reason):
-            return labels
-        return replace(cast("Labels", labels), scale=labels.scale.with_order())
-
-    def _fit_in_order(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> Fit:
-        """Fit few labels in canonical order; return the fit in their own order.
-
-        Floating-point sums depend on the order of their terms, and extrapolated EM amplifies
-        differences of rounding up to its tolerance. In canonical order, labels that differ in names
-        and in the order of rows only are fitted with the same arithmetic.
-        """
-        axes = self.parameter_axes
-        is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
-        if (
-            axes is None
-            or previous is not None
-            or is_large
-            or isinstance(labels, DistributedLabels)
-        ):
-            return self._fit(labels, progress, previous)
-        is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
-        orders = labels.canonical_orders(keep_categories=is_ordered)
-        if labels.classifier is not None:
-            orders = orders[:1]  # items that are alike by their labels may differ by the classifier
-        reordered = [labels.reordered(order) for order in orders]
-        try:
-            fit = self._fit(reordered[0].labels, progress, None)
-        except InputError:
-            # Refused here too, with a message that names the first at fault in the caller's order.
-            return self._fit(labels, progress, None)
-        images = [
-            fit_of_original(fit, labels, order, each.position, axes)
-            for order, each in zip(orders, reordered, strict=True)
-        ]
-        if len(images) == 1:
-            return images[0]
-        return mean_fit(images)  # each is as good as the others
+                if axes is not None:
+                    is_ordinal = ordinal_only or labels.scale.is_ordinal
+                    reordered = in_canonical_order(labels, keep_categories=is_ordinal)
+            if axes is None or not reordered:
+                return self.load_fit(self._fit(labels, progress, previous))
+            try:
+                fit = self._fit(reordered[0].labels, progress, None)
+            except InputError:
+                # Refused here too, with a message that names the first at fault in the caller's order.
+                return self.load_fit(self._fit(labels, progress, None))
+            return self.load_fit(fit_of_original(fit, labels, reordered, axes))
 
     def engine_for(self, data: Any) -> Engine:
         """Return the engine to read and fit the data with; raise if it cannot read them."""

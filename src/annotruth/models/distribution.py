@@ -137,18 +137,15 @@ class Distribution:
         """Return the distributions of some items as an array, one row per item."""
         return self.take(item).dense(n_categories)
 
-    def take(self, item: Codes) -> Distribution:
-        """Return the distributions of some items, in the given order."""
+    def take(self, item: Codes, code: Codes | None = None) -> Distribution:
+        """Return the distributions of some items, in the given order, with new codes of categories."""
         n = self.ptr[item + 1] - self.ptr[item]
         ends = np.cumsum(n)
         entry = np.arange(n.sum()) + np.repeat(self.ptr[item] - (ends - n), n)
-        return Distribution(np.append(0, ends), self.category[entry], self.probability[entry])
-
-    def with_codes(self, code: Codes) -> Distribution:
-        """Return the distributions with new codes of the categories."""
-        category = code[self.category].astype(np.int32)
-        order = np.lexsort((category, self.item()))
-        return Distribution(self.ptr, category[order], self.probability[order])
+        if code is not None:
+            entry = entry[np.lexsort((code[self.category[entry]], np.repeat(np.arange(len(n)), n)))]
+        category = self.category[entry] if code is None else code[self.category[entry]]
+        return Distribution(np.append(0, ends), category.astype(np.int32), self.probability[entry])
 
     def of_each_cell(self, labels: Labels) -> Floats:
         """Return the probability of every cell of the labels, 0 for items beyond these."""

@@ -188,10 +188,11 @@ def run_em(
     check_loop_options(tol=tol, max_iter=max_iter)
     name = steps.objective_name
     acceleration = steps.acceleration() if accelerate else None
-    rule = _StoppingRule(tol, span=1 if acceleration is None else 3)
-    parameters = start
+    span = 1 if acceleration is None else 3
+    parameters, change, converged = start, math.inf, False
     monitors: list[Monitor] = []
-    while not rule.converged and len(monitors) < max_iter:
+    recent: list[float] = []
+    while not converged and len(monitors) < max_iter:
         accepted = True
         if acceleration is None:
             parameters, monitor = steps.step(parameters)
@@ -210,46 +211,33 @@ def run_em(
                 )
             )
         if accepted:
-            rule.add(monitor.objective if monitor.compared is None else monitor.compared)
+            value = monitor.objective if monitor.compared is None else monitor.compared
+            recent = [*recent[-span:], value]
+            if len(recent) > span:
+                change = max(recent) - min(recent)
+                # A change below the rounding of the objective itself cannot be measured.
+                converged = change < max(tol, ROUNDING * abs(value))
         monitors.append(monitor)
         if progress is not None:
-            progress(Progress(len(monitors), max_iter, monitor.log_likelihood, rule.change))
+            progress(Progress(len(monitors), max_iter, monitor.log_likelihood, change))
 
     reason = f"change of {name} below {tol:g}"
-    if not rule.converged:
+    if not converged:
         reason = f"reached max_iter ({max_iter:,}) before convergence"
-        last = f"the last change of {name} was {rule.change:.3g} (tol {tol:g}); "
+        last = f"the last change of {name} was {change:.3g} (tol {tol:g}); "
         hint = f"raise max_iter (`--set max_iter={10 * max_iter}`) or tol"
         if warn:
-            text = f"{reason}: {last if np.isfinite(rule.change) else ''}{hint}"
+            text = f"{reason}: {last if np.isfinite(change) else ''}{hint}"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
     if acceleration is not None:
         parameters = acceleration.finish(parameters)
-    before, objective = (np.array(column) for column in list(zip(*monitors, strict=True))[:2])
+    before, objective, _ = zip(*monitors, strict=True)
     return parameters, History(
         log_likelihood=np.append(before, steps.finalize(parameters)),
-        objective=objective,
-        converged=rule.converged,
+        objective=np.array(objective),
+        converged=converged,
         stop_reason=reason,
     )
-
-
-class _StoppingRule:
-    """Whether the objective changed by less than ``tol`` over the last ``span`` steps; see `run_em`."""
-
-    def __init__(self, tol: float, *, span: int) -> None:
-        self._tol, self._span = tol, span
-        self._recent: list[float] = []
-        self.change = math.inf
-        self.converged = False
-
-    def add(self, objective: float) -> None:
-        """Add the objective after a step."""
-        recent = self._recent = [*self._recent[-self._span :], objective]
-        if len(recent) > self._span:
-            self.change = max(recent) - min(recent)
-            # A change below the rounding of the objective itself cannot be measured.
-            self.converged = self.change < max(self._tol, ROUNDING * abs(objective))
 
 
 def direct_history() -> History:

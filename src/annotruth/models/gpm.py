@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner, slices
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -22,18 +21,13 @@ from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
 from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.validate import check_choice
 
 BehaviorOption = Literal["uniform", "learned"]
 """Whether labels that are not serious are uniform, or have a distribution learned per annotator."""
 
 # A distribution has N - 1 free parameters: with fewer labels per category it stays uniform.
 _LABELS_PER_CATEGORY = 5
-
-
-def check_behavior_option(behavior: str) -> None:
-    """Refuse an unknown option."""
-    if behavior not in get_args(BehaviorOption):
-        raise InputError(f"unknown behavior {behavior!r}: choose uniform or learned")
 
 
 def enough_labels(
@@ -148,13 +142,12 @@ class GPMSteps:
         eps = serious / self._n_labels
         n_irregular = self._n_labels.sum() - serious.sum()
         pi, q_pi = self._update_pi(old.pi, sums["irregular"], n_irregular)
-        # The entropy form of sum mu log eps + (1 - mu) log(1 - eps) at eps = mean of mu.
-        q_eps = sum(
-            inner(self._n_labels[some], _x_log_x(eps[some]) + _x_log_x(1.0 - eps[some]))
-            for some in slices(len(eps))
-        )
-        q = q_items + q_eps + q_pi
-        return GPMParameters(eps, pi), Monitor(float(log_likelihood), float(q))
+        q = q_items
+        for some in slices(len(eps)):
+            # The entropy form of sum mu log eps + (1 - mu) log(1 - eps) at eps = mean of mu.
+            entropy = _x_log_x(eps[some]) + _x_log_x(1.0 - eps[some])
+            q += inner(self._n_labels[some], entropy)
+        return GPMParameters(eps, pi), Monitor(float(log_likelihood), float(q + q_pi))
 
     def acceleration(self) -> Squarem[GPMParameters]:
         """Extrapolate eps, pi and theta; Q itself need not rise."""
@@ -272,10 +265,10 @@ class GPM(IterativeEstimator[GPMSteps]):
     behavior: BehaviorOption = "uniform"
 
     def _check(self, labels: LabelSummary) -> None:
-        check_behavior_option(self.behavior)
+        check_choice("behavior", self.behavior, get_args(BehaviorOption))
 
     def _steps(self, labels: Labels, session: Session) -> GPMSteps:
-        return GPMSteps(labels, session, learned=self._learned)
+        return GPMSteps(labels, session, learned=self.behavior == "learned")
 
     def _resume_em(
         self, steps: Any, start: Any, progress: ProgressCallback | None
@@ -283,10 +276,6 @@ class GPM(IterativeEstimator[GPMSteps]):
         # The paper's tolerance is absolute: with many labels it would take thousands of steps.
         tol = max(self.tol, _RESUMED_TOL * steps.n_labels)
         return replace(self, tol=tol, acceleration=True)._run_em(steps, start, progress)
-
-    @property
-    def _learned(self) -> bool:
-        return self.behavior == "learned"
 
     def _estimates(self, steps: GPMSteps, parameters: GPMParameters) -> dict[str, Any]:
         low, high = steps.interval(parameters)
@@ -296,7 +285,7 @@ class GPM(IterativeEstimator[GPMSteps]):
             "low": low,
             "high": high,
             "behavior": behavior_names(steps.labels.scale.names, *parameters),
-            "parameters": {"pi": parameters.pi} if self._learned else {},
+            "parameters": {"pi": parameters.pi} if self.behavior == "learned" else {},
             "readout": "opinion",
         }
 

@@ -24,17 +24,21 @@ class OptionsBase:
 
     def _check_option_types(self) -> None:
         """Refuse options of a wrong type."""
-        types = {option.name: str(option.type) for option in fields(self)}
-        for name, value in self.get_params().items():
-            check_option(name, types[name], value)
+        for option in fields(self):
+            check_option(option.name, str(option.type), getattr(self, option.name))
 
     def settings(self) -> dict[str, Any]:
-        """Return the options this estimator was made with, as strings and numbers."""
-        return {name: _plain(value) for name, value in self.get_params().items()}
+        """Return the options this estimator was made with; an object, such as an engine, by its class."""
+        settings = {}
+        for option in fields(self):
+            value = getattr(self, option.name)
+            is_plain = isinstance(value, str | int | float | None)
+            settings[option.name] = value if is_plain else type(value).__name__
+        return settings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the options this estimator was made with (scikit-learn's interface)."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
     def set_params(self, **options: Any) -> Self:
         """Set options (scikit-learn's interface)."""
@@ -46,7 +50,7 @@ class OptionsBase:
     @classmethod
     def check_options(cls, options: Iterable[str]) -> None:
         """Refuse options that the model does not have."""
-        known = [f.name for f in fields(cls) if f.init]
+        known = [option.name for option in fields(cls)]
         for name in options:
             if name not in known:
                 has = ", ".join(known) or "none"
@@ -72,8 +76,3 @@ def check_positive(**options: float) -> None:
     for name, value in options.items():
         if not 0 < value < math.inf:
             raise InputError(f"{name} must be above 0, and finite, not {value}")
-
-
-def _plain(value: Any) -> Any:
-    """Return strings and numbers as they are; an object, such as an engine, by its class."""
-    return value if isinstance(value, str | int | float | None) else type(value).__name__

@@ -93,14 +93,10 @@ def models_with(capability: str) -> str:
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
     """Return an estimator of the named model; raise for options it does not have."""
     if isinstance(model, str):
-        return make_named(get_model(model), options)
+        cls = get_model(model)
+        cls.check_options(options)
+        return cls(**options)
     return check_given(model, options, "labels", "such as annotruth.GPM()")
-
-
-def make_named(cls: type[Options], options: Mapping[str, Any]) -> Options:
-    """Return an estimator of a class; raise for options it does not have."""
-    cls.check_options(options)
-    return cls(**options)
 
 
 def check_given(model: Options, options: Mapping[str, Any], fits: str, hint: str) -> Options:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.bindings import bound_for
+from annotruth.bindings import bound, bound_for
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import (
@@ -29,7 +29,7 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
-from annotruth.models.fits.accessors import FitTables, Kind, kind_of
+from annotruth.models.fits.accessors import FitTables, Kind
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_of
 from annotruth.models.pairs import posterior
@@ -196,15 +196,12 @@ class Fit(FitTables, Generic[Data]):
         return *_NAMES, *self._kind.names
 
     def _repr_html_(self) -> str:
-        return str(self._call("notebook"))
+        return str(bound_for(self.kind, "notebook")(self))
 
     @property
     def _kind(self) -> Kind:
-        return kind_of(self.kind)
-
-    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call the function that a room above has for this kind of fit."""
-        return bound_for(self.kind, name)(self, *arguments, **options)
+        kind: Kind = bound(f"{self.kind}.kind")
+        return kind
 
     def describe(self) -> str:
         """Return the data in one line: how many items, annotators and labels there are."""
@@ -254,7 +251,13 @@ class Fit(FitTables, Generic[Data]):
         of whom too little is known are no spammers. None for models that do not separate serious labels
         from others: an annotator who is often wrong is not necessarily a spammer.
         """
-        if self.reliability is None or not self._knows_serious:
+        if self.reliability is None:
+            return None
+        if self.frames is not None:
+            knows_serious = "p_serious" in self.frames.columns("labels")
+        else:  # all reliabilities of votes are how likely they were serious
+            knows_serious = self.p_serious is not None or self.kind == "comparisons"
+        if not knows_serious:
             return None
         if FLAGGED in self.annotator_columns:
             return np.asarray(self.annotator_columns[FLAGGED], dtype=np.bool_)
@@ -262,13 +265,6 @@ class Fit(FitTables, Generic[Data]):
         if self.behavior is not None and self._kind.no_spammers:
             spammer &= ~np.isin(self.behavior, self._kind.no_spammers)
         return spammer
-
-    @property
-    def _knows_serious(self) -> bool:
-        """Whether the model estimates how likely each label was serious; all reliabilities of votes are so."""
-        if self.frames is not None:
-            return "p_serious" in self.frames.columns("labels")
-        return self.p_serious is not None or self.kind == "comparisons"
 
     @property
     def n_spammers(self) -> int | None:
@@ -384,7 +380,10 @@ class Fit(FitTables, Generic[Data]):
 
     def summary(self) -> str:
         """Return a few lines: the data, convergence, and what was found on items and annotators."""
-        return "\n".join([*self._kind.summary(self), *self.further_lines()])
+        lines = list(self._kind.summary(self))
+        for results in self.further.values():
+            lines += results.lines
+        return "\n".join(lines)
 
     def heading_lines(self) -> list[str]:
         """Return the first lines of the summary: the notice, then the model and the data."""
@@ -411,7 +410,10 @@ class Fit(FitTables, Generic[Data]):
             **self.history.entries(),
         }
         if self.further:
-            entries["further"] = {name: each.to_dict() for name, each in self.further.items()}
+            entries["further"] = {
+                name: {"facts": dict(each.facts), "lines": list(each.lines)}
+                for name, each in self.further.items()
+            }
         if "chosen" not in own and self.chosen is not None:
             entries["chosen"] = dict(self.chosen)
         return entries
@@ -440,8 +442,8 @@ RankFit: TypeAlias = Fit[Comparisons]
 def is_fit(data: Any) -> bool:
     """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
     if isinstance(data, str | Path):
-        names = ("fit.json", QUESTIONS_MANIFEST)
+        folder = Path(data)
         with suppress(OSError):  # no file can have that name
-            return any((Path(data) / name).is_file() for name in names)
+            return (folder / "fit.json").is_file() or (folder / QUESTIONS_MANIFEST).is_file()
         return False
     return isinstance(data, Fit)

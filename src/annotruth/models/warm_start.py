@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotruth.engines import DistributedLabels
 from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Floats
-from annotruth.models.fits.reordered import restricted_fit
+from annotruth.models.fits.make_fit import restricted_fit
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
 from annotruth.observations.encode import match_ids, to_text

@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
-from annotruth.observations.arrays import Covariates
+from annotruth.observations.arrays import Covariates, take_rows
 from annotruth.observations.covariates import append_rows, merge_by_code
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
-from annotruth.observations.layout import RowCodes
-from annotruth.observations.options import DuplicatePolicy
+from annotruth.observations.layout import DuplicatePolicy, RowCodes
 from annotruth.observations.pairs.table import Comparisons, join_further
-from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
+from annotruth.observations.pairs.votes import (
+    RowVotes,
+    covariates_in_order_of_codes,
+    in_order_of_codes,
+)
 from annotruth.observations.table import Labels
 from annotruth.observations.truth import match_truth
 
@@ -56,7 +59,7 @@ def append_labels(
     category = base.scale.codes_of(new.scale.categories)
     used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
     categories = new.scale.categories.take(pa.array(used))
-    validate.check_no_new_categories(category[used], categories, base.scale)
+    validate.check_known_categories(category[used], categories, base.scale, of_fit=True)
     old, more = _rows_of(base), _rows_of(new)
     more = RowCodes(item_codes[more.item], annotator_codes[more.annotator], category[more.label])
     kept, added = np.ones(base.n_labels, np.bool_), np.ones(new.n_labels, np.bool_)
@@ -132,13 +135,10 @@ def _append_label_covariates(
     row: NDArray[np.integer[Any]],
 ) -> Mapping[str, pa.Array]:
     """Return the covariates of the kept rows of ``base`` and the added ones of ``new``, as laid out."""
-    old_rows = np.argsort(base.row)[kept]
-    new_rows = np.argsort(new.row)[added]
-    none = np.empty(0, dtype=np.int64)
-    old_columns = base.covariates.take(old_rows, none, none).labels
-    new_columns = new.covariates.take(new_rows, none, none).labels
-    columns = append_rows(old_columns, len(old_rows), new_columns, len(new_rows))
-    return Covariates(labels=columns).take(row, none, none).labels
+    old_rows, new_rows = np.argsort(base.row)[kept], np.argsort(new.row)[added]
+    old_columns = take_rows(base.covariates.labels, old_rows)
+    new_columns = take_rows(new.covariates.labels, new_rows)
+    return take_rows(append_rows(old_columns, len(old_rows), new_columns, len(new_rows)), row)
 
 
 def extend_ids(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
@@ -202,19 +202,6 @@ def _refuse_changed(
     )
 
 
-class _Votes(NamedTuple):
-    """Comparisons as codes in the order of the input; context is -1 where there is none."""
-
-    left: Codes
-    right: Codes
-    annotator: Codes
-    outcome: Codes
-    context: Codes
-
-    def take(self, rows: Codes) -> _Votes:
-        return _Votes(*(column[rows] for column in self))
-
-
 def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comparisons]:
     """Return the comparisons of ``base`` followed by those of ``new``.
 
@@ -246,7 +233,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         left, right, outcome = in_order_of_codes(more.left, more.right, more.outcome)
         more = more._replace(left=left, right=right, outcome=outcome)
     added = _added(old, more)
-    rows = _Votes(*(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True)))
+    rows = RowVotes(*(np.concatenate([a, b]) for a, b in zip(old, more.at(added), strict=True)))
     order = np.argsort(rows.annotator, kind="stable")
     made = Comparisons.from_codes(
         *rows[:4],
@@ -263,7 +250,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         made,
         further=_append_further(base, new, added, order),
         contexts=contexts,
-        context=None if contexts is None else rows.context[order].astype(np.int32),
+        context=None if contexts is None or rows.context is None else rows.context[order],
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
         read_as=base.read_as,
@@ -291,21 +278,21 @@ def _append_further(
 
 def _votes_of(
     data: Comparisons, item_code: Codes, annotator_code: Codes, context_code: Codes | None
-) -> _Votes:
+) -> RowVotes:
     context = np.full(data.n_comparisons, -1) if data.context is None else data.context
     if context_code is not None:
         context = context_code[context]
-    rows = _Votes(
-        item_code[data.left].astype(np.int64),
-        item_code[data.right].astype(np.int64),
-        annotator_code[data.annotator_of_comparison()].astype(np.int64),
-        data.outcome.astype(np.int64),
-        context.astype(np.int64),
+    rows = RowVotes(
+        item_code[data.left].astype(np.int32),
+        item_code[data.right].astype(np.int32),
+        annotator_code[data.annotator_of_comparison()].astype(np.int32),
+        data.outcome,
+        context.astype(np.int32),
     )
-    return rows.take(np.argsort(data.row))
+    return rows.at(np.argsort(data.row))
 
 
-def _added(old: _Votes, new: _Votes) -> Codes:
+def _added(old: RowVotes, new: RowVotes) -> Codes:
     """Return which of the new rows to append: all, or those beyond the old ones if it has all."""
     both = np.stack([np.concatenate([a, b]) for a, b in zip(old, new, strict=True)], axis=1)
     _, key = np.unique(both, axis=0, return_inverse=True)

@@ -25,7 +25,7 @@ from annotruth.kernels.arrays import (
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
-from annotruth.observations.layout import kernels_for, to_row_order
+from annotruth.observations.layout import RowCodes, kernels_for, to_row_order
 from annotruth.observations.scale import Scale
 
 _COUNTED_AT_ONCE = 1 << 20  # labels, at least
@@ -62,7 +62,9 @@ class Covariates:
     ) -> Covariates:
         """Return the covariates of some labels, annotators and items, by position."""
         return Covariates(
-            _take(self.labels, labels), _take(self.annotators, annotators), _take(self.items, items)
+            take_rows(self.labels, labels),
+            take_rows(self.annotators, annotators),
+            take_rows(self.items, items),
         )
 
     def with_annotators(self, columns: Columns) -> Covariates:
@@ -74,7 +76,8 @@ class Covariates:
         return replace(self, items={**self.items, **columns})
 
 
-def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+def take_rows(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    """Return some rows of columns, by position."""
     index = as_arrow(positions)
     return {name: column.take(index) for name, column in columns.items()}
 
@@ -82,8 +85,6 @@ def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa
 class Observations(ABC):
     """What tables of labels and of comparisons have in common, wherever their rows are."""
 
-    on_disk: ClassVar[bool] = False
-    """Whether the rows are on disk, because they exceed the memory that may be used."""
     noun: ClassVar[str] = "label"
     """What annotators gave, in messages."""
 
@@ -102,6 +103,11 @@ class Observations(ABC):
     left_out: str = ""
     """The annotators that were left out, in words; empty if none was."""
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows are on disk, because they exceed the memory that may be used."""
+        return False
+
     @abstractmethod
     def describe(self) -> str:
         """Return the counts as one line."""
@@ -110,11 +116,21 @@ class Observations(ABC):
         return f"{type(self).__name__}({self.describe()})"
 
 
-class InMemory(Observations):
-    """Rows as arrays, in memory unless `OnDisk` comes before it among the base classes."""
+class LocalObservations(Observations):
+    """Rows as arrays, in memory or on ``disk``.
+
+    On disk are also the arrays that models put beside them. What has one entry per item or
+    annotator is in memory: ids, known truths.
+    """
 
     items: pa.Array
     annotators: pa.Array
+    disk: Disk | None = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows are on disk, because they exceed the memory that may be used."""
+        return self.disk is not None
 
     @property
     def n_items(self) -> int:
@@ -128,34 +144,12 @@ class InMemory(Observations):
 
     def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Return an array of zeros where the arrays of the rows are: in memory or on disk."""
-        return np.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Refuse what must be in memory and exceeds the memory that may be used: here, nothing."""
-
-
-class OnDisk:
-    """Rows whose arrays, and whatever models put beside them, are on disk.
-
-    What has one entry per item or annotator is in memory: ids, known truths.
-    """
-
-    on_disk: ClassVar[bool] = True
-
-    disk: Disk
-    row: NDArray[np.signedinteger[Any]]
-
-    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return an array of zeros, on disk."""
-        return self.disk.zeros(shape)
+        return np.zeros(shape) if self.disk is None else self.disk.zeros(shape)
 
     def check_room(self, n_bytes: float, what: str) -> None:
         """Refuse what must be in memory and exceeds the memory that may be used."""
-        self.disk.check_room(n_bytes, what)
-
-    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return one value per row in the order of the input, on disk."""
-        return self.disk.in_row_order(values, self.row)
+        if self.disk is not None:
+            self.disk.check_room(n_bytes, what)
 
 
 class LabelSummary(Observations):
@@ -225,7 +219,7 @@ class LabelSummary(Observations):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelArrays(InMemory, LabelSummary):
+class LabelArrays(LocalObservations, LabelSummary):
     """Labels in integer codes, sorted by item and within it by category.
 
     The labels of one item that name the same category are adjacent and form a *cell*; what
@@ -252,6 +246,8 @@ class LabelArrays(InMemory, LabelSummary):
     n_repeated: int = 0
     classifier: NDArray[np.float64] | None = None
     annotator_weight: NDArray[np.float64] | None = None
+    disk: Disk | None = None
+    rows: RowCodes | None = None
 
     @property
     def n_labels(self) -> int:
@@ -326,6 +322,8 @@ class LabelArrays(InMemory, LabelSummary):
 
     def to_codes(self, rows: slice = slice(None)) -> pa.Table:
         """Return rows of the table of `to_arrow`, with dictionaries for ids."""
+        if self.rows is not None:
+            return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))
         codes = (self.item_of_label(), self.annotator, self.category_of_label())
         with ThreadPoolExecutor(len(codes)) as pool:
             table = self._with_ids(*pool.map(self.in_row_order, codes))
@@ -342,6 +340,8 @@ class LabelArrays(InMemory, LabelSummary):
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return one value per label in row order."""
+        if self.disk is not None:
+            return self.disk.in_row_order(values, self.row)
         return to_row_order(values, self.row)
 
     def length(self, per: str) -> int:

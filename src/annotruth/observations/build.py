@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
-from annotruth.observations.arrays import Covariates, InMemory
+from annotruth.observations.arrays import Covariates
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -26,10 +25,10 @@ from annotruth.observations.covariates import (
     to_numbers,
     warn_of_empty_times,
 )
-from annotruth.observations.disk import Disk, Memory, sort_on_disk
+from annotruth.observations.disk import Disk, sort_on_disk
 from annotruth.observations.encode import (
     BatchEncoder,
-    EncodedColumn,
+    Memory,
     encode_columns,
     restore_text,
     to_integers,
@@ -62,7 +61,7 @@ from annotruth.observations.scale import (
     take_binary_codes_as_classes,
     to_plain,
 )
-from annotruth.observations.table import Labels, MappedLabels
+from annotruth.observations.table import Labels
 
 _MAX_NAMED_REPEATS = 3  # in a message
 
@@ -87,11 +86,8 @@ def decide_scale(
 
 _MAX_NOTES = 3  # of several sources
 
-Parsed = TypeVar("Parsed", bound=ParsedSource)
-Table = TypeVar("Table", bound=InMemory)
 
-
-class TableBuilder(ABC, Generic[Parsed, Table]):
+class TableBuilder:
     """What the builders of labels and of comparisons have in common: ids, codes and their store.
 
     Codes go to ``disk`` if that is given. With ``mixed_as_text``, ids of different types become text.
@@ -103,32 +99,22 @@ class TableBuilder(ABC, Generic[Parsed, Table]):
         self._disk = disk
         self._store = disk or Memory()
         self._from_text = False
-        self._encoders = {role: BatchEncoder(role, mixed_as_text=mixed_as_text) for role in roles}
+        self._encoders = {
+            role: BatchEncoder(role, self._store, mixed_as_text=mixed_as_text) for role in roles
+        }
         self._n_rows = self._n_sources = 0
 
-    @abstractmethod
-    def add(self, parsed: Parsed) -> None:
-        """Add the next rows of a source."""
-
-    @abstractmethod
-    def end_source(self) -> None:
-        """Check the rows of a source; rows of the next one count from here."""
-
-    @abstractmethod
-    def finish(self, *, frame: str | None = None) -> Table:
-        """Return the observations of all sources, one after the other."""
-
     def _check_room(self) -> None:
-        self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
+        if self._disk is not None:
+            n_bytes = sum(each.n_bytes for each in self._encoders.values())
+            self._disk.check_room(n_bytes, "ids")
 
-    def _values(self, role: str) -> pa.Array:
-        """Return the values behind the codes of a role."""
-        values = self._encoders[role].values()
-        return restore_text(values) if self._from_text else values
-
-    def _ids(self, role: str) -> pa.Array:
+    def _ids(self, role: str, *, may_be_numbers: bool = True) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
-        return to_integers(self._values(role)) if self._from_text else self._values(role)
+        ids = self._encoders[role].values()
+        if not self._from_text:
+            return ids
+        return to_integers(restore_text(ids)) if may_be_numbers else restore_text(ids)
 
     def _of_all_sources(self, each: str) -> str:
         """Return one line on how the sources were read, of which each was read so."""
@@ -234,7 +220,7 @@ class LabelColumns(NamedTuple):
         return list(dict.fromkeys(columns))
 
 
-class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
+class LabelBuilder(TableBuilder):
     """Builds labels from one source after the other, each in batches; codes go to ``disk`` if given."""
 
     def __init__(self, read: ReadOptions, disk: Disk | None = None) -> None:
@@ -280,8 +266,12 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
         kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None
         if kept is not None:
             encoded = {role: column.take(kept) for role, column in encoded.items()}
-        times = self._parse_times(batch, columns.times)
-        self._note_unnamed(encoded, kept)
+        times = self._parse_times(batch, columns.times) if columns.times else {}
+        for role in ("item", "annotator"):
+            rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
+            if len(rows):
+                first, n = self._unnamed.get(role, (self._n_rows + int(rows[0]), 0))
+                self._unnamed[role] = first, n + len(rows)
         self._n_rows += batch.num_rows
         n_kept = len(encoded["label"].codes)
         self._n_kept += n_kept
@@ -297,16 +287,6 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
             for name, value in values.items():
                 parts[name].append(value if mask is None else value.filter(mask))
         self._check_room()
-
-    def _note_unnamed(
-        self, encoded: Mapping[str, EncodedColumn], kept: NDArray[np.bool_] | None
-    ) -> None:
-        """Note rows without an item or annotator, which `end_source` refuses."""
-        for role in ("item", "annotator"):
-            rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
-            if len(rows):
-                first, n = self._unnamed.get(role, (self._n_rows + int(rows[0]), 0))
-                self._unnamed[role] = first, n + len(rows)
 
     def _parse_times(self, batch: pa.Table, columns: Mapping[str, str]) -> dict[str, pa.Array]:
         """Return the times of a batch by role; null where a column holds none."""
@@ -354,7 +334,7 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
         """Return the labels of all sources, with their known truths."""
         validate.check_any_labels(self._n_rows, self._n_kept)
         options = self._options.with_categories(list(self._levels) or None)
-        values = self._values("label")
+        values = self._ids("label", may_be_numbers=False)
         if self._has_sets:
             # In order, so that codes do not depend on the order of rows.
             keys = values.take(pc.sort_indices(values))
@@ -363,12 +343,14 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
         else:
             scale, category = decide_scale(values, options, from_text=self._from_text)
         items, annotators = self._ids("item"), self._ids("annotator")
-        self._encoders.clear()
         given = options.columns
         check_annotator_column(
             self._columns.by_role, given, n_items=len(items), n_labels=self._n_kept
         )
         rows = RowCodes(*(column.to_array() for column in self._codes.values()))
+        for encoder, codes in zip(self._encoders.values(), rows, strict=True):
+            encoder.renumber(codes)
+        self._encoders.clear()
         for at in slices(len(rows.label)):  # in place, as there may be many
             rows.label[at] = category[rows.label[at]]
         size = TableSize(len(items), len(annotators), len(scale))
@@ -394,9 +376,7 @@ class LabelBuilder(TableBuilder[ParsedLabels, Labels]):
             "frame": frame or default_frame(),
             "read_as": self._read_as(scale),
         }
-        if self._disk is not None and arranged.rows is not None:
-            return MappedLabels(**made, disk=self._disk, rows=arranged.rows)
-        labels = Labels(**made)
+        labels = Labels(**made, disk=self._disk, rows=arranged.rows)
         return labels.with_gold(pa.concat_tables(self._golds)) if self._golds else labels
 
     def _read_as(self, scale: Scale) -> str:

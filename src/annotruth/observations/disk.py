@@ -29,12 +29,12 @@ from annotruth.errors import InputError, OutputError
 from annotruth.kernels.arrays import slices
 from annotruth.observations.layout import (
     ArrangedRows,
+    DuplicatePolicy,
     Layout,
     RowCodes,
     TableSize,
     arrange_with_policy,
 )
-from annotruth.observations.options import DuplicatePolicy
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
@@ -117,6 +117,11 @@ class Disk:
     def rows_at_once(self) -> int:
         """How many rows of a table are read and encoded at a time."""
         return max(1, min(_MAX_ROWS, self.memory // _BYTES_PER_ROW))
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of ids of several batches to collect before they are merged."""
+        return self.memory // 8
 
     def in_row_order(self, values: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
         """Return values in the order of their rows, on disk; ``row`` is the row of each.
@@ -217,38 +222,6 @@ class DiskColumn:
             if not self._length:
                 return np.empty(0, self._dtype)
             return self._disk._map(file.fileno(), self._dtype)
-
-
-class Memory:
-    """Makes columns in memory, as `Disk` does on disk, without a limit."""
-
-    def column(self, dtype: DTypeLike) -> MemoryColumn:
-        """Return an empty column to append to."""
-        return MemoryColumn(np.dtype(dtype))
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything."""
-
-
-class MemoryColumn:
-    """A column in memory that is appended to, and then becomes an array."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._parts: list[NDArray[Any]] = []
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Add values at the end."""
-        self._parts.append(np.asarray(values, dtype=self._dtype))
-
-    def to_array(self) -> NDArray[Any]:
-        """Return all values as an array, which is the part itself where there is one."""
-        if len(self._parts) == 1:
-            return self._parts[0]
-        return np.concatenate([np.empty(0, self._dtype), *self._parts])
 
 
 class _Map(mmap.mmap):

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, slices
+from annotruth.kernels.arrays import Codes, map_on_all_cores, slices
 from annotruth.observations import layout
+from annotruth.observations.disk import Disk
 from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.scale import is_text, to_plain
 
-_ROWS_AT_ONCE = 1 << 16
-_INITIAL_SIZE = 64
 _MAX_TABLE = 2  # entries of a table of integers, per row
 _MAX_CODES = np.iinfo(np.int32).max
-_PADDING = 8  # bytes after the last text, which the kernel reads and ignores
 
 
 class EncodedColumn(NamedTuple):
@@ -43,15 +40,16 @@ def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
     if pa.types.is_dictionary(column.type):
         return _recode(column)
     column = to_plain(column)
-    if len(column) >= layout.MANY_ROWS and is_text(column.type) and not column.null_count:
-        return _encode_text(column)
     if len(column) >= layout.MANY_ROWS and pa.types.is_integer(column.type):
         encoded = _encode_integers(column)
         if encoded is not None:
             return encoded
-    chunks = column.dictionary_encode(null_encoding="encode").chunks
+    is_long = is_text(column.type) and column.nbytes > _MAX_CODES
+    chunks = (
+        (column.cast(pa.large_string()) if is_long else column).dictionary_encode("encode").chunks
+    )
     values = chunks[0].dictionary if chunks else pa.array([], column.type)  # one for all chunks
-    if pa.types.is_large_string(values.type):
+    if pa.types.is_large_string(values.type) and values.nbytes <= _MAX_CODES:
         values = values.cast(pa.string())
     codes = [np.empty(0, dtype=np.int32), *(as_numpy(chunk.indices) for chunk in chunks)]
     return EncodedColumn(np.concatenate(codes), values)
@@ -59,88 +57,120 @@ def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
 
 def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedColumn]:
     """Encode columns, in parallel where they are long."""
-    if min(map(len, columns.values())) < layout.MANY_ROWS:
-        return {name: encode_column(column) for name, column in columns.items()}
-    with ThreadPoolExecutor(len(columns)) as pool:
-        return dict(zip(columns, pool.map(encode_column, columns.values()), strict=True))
+    arrays = list(columns.values())
+    are_long = min(map(len, arrays)) >= layout.MANY_ROWS
+    encode = map_on_all_cores if are_long else map
+    return dict(zip(columns, encode(encode_column, arrays), strict=True))
+
+
+class Memory:
+    """Makes columns in memory, as `Disk` does on disk, without a limit."""
+
+    pending_bytes = 1 << 26
+
+    def column(self, dtype: DTypeLike) -> MemoryColumn:
+        """Return an empty column to append to."""
+        return MemoryColumn(np.dtype(dtype))
+
+
+class MemoryColumn:
+    """A column in memory that is appended to, and then becomes an array."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._parts: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        self._parts.append(np.asarray(values, dtype=self._dtype))
+
+    def to_array(self) -> NDArray[Any]:
+        """Return all values as an array, which is the part itself where there is one."""
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return np.concatenate([np.empty(0, self._dtype), *self._parts])
 
 
 class BatchEncoder:
     """Codes of a column that comes in batches, in order of first appearance over all of them.
 
     ``role`` is what the column holds, for messages. With ``mixed_as_text``, ids of different types
-    become text.
+    become text. What there is per value and batch goes to the ``store``.
     """
 
-    def __init__(self, role: str = "id", *, mixed_as_text: bool = False) -> None:
+    def __init__(self, role: str, store: Memory | Disk, *, mixed_as_text: bool = False) -> None:
         self._role = role
         self._mixed_as_text = mixed_as_text
-        self._type: pa.DataType | None = None
-        self._values: pa.Array | None = None  # of the only batch so far
-        self._table: IdTable | None = None  # of several batches
-
-    @property
-    def n_bytes(self) -> int:
-        """The memory that the distinct values take."""
-        if self._table is not None:
-            return self._table.n_bytes
-        return 0 if self._values is None else int(self._values.nbytes)
+        self._distinct: pa.Array | None = None
+        self._more: list[pa.Array] = []  # values of the batches since
+        self._n = 0  # the values of all batches
+        self.n_bytes = 0  # that the values take in memory
+        self._store = store
+        self._place = store.column(np.int32)  # of each of them, among those that are distinct
 
     def add(self, batch: EncodedColumn) -> NDArray[np.int32]:
-        """Return the codes of the rows of a batch, none of them null.
+        """Return the codes of the rows of a batch, to be renumbered once all batches are added.
 
         Batches of other files may have another type, such as decimals after whole numbers.
         """
         values = self._to_common_type(batch.values)
-        if self._table is None:
-            if self._values is None:
-                self._values = values
-                return batch.codes
-            self._table = IdTable(self._values)
-            self._values = None
-        return self._table.add(values)[batch.codes]
+        codes = batch.codes + np.int32(self._n) if self._n else batch.codes
+        self._more.append(values)
+        self._n += len(values)
+        self.n_bytes += values.nbytes
+        known = 0 if self._distinct is None else self._distinct.nbytes
+        if self.n_bytes - known > max(known, self._store.pending_bytes):
+            self.values()
+        return codes
 
     def values(self) -> pa.Array:
-        """Return the distinct values in the order of their codes."""
-        if self._table is not None:
-            return self._table.values()
-        return pa.nulls(0) if self._values is None else self._values
+        """Return the distinct values so far, in order of first appearance."""
+        if self._distinct is None:
+            self._distinct = self._more.pop(0) if self._more else pa.nulls(0)
+            self._place.append(np.arange(len(self._distinct)))
+        if self._more:
+            n, values = len(self._distinct), [self._distinct, *self._more]
+            if len({each.type for each in values}) > 1:
+                values = [each.cast(pa.large_string()) for each in values]
+            codes, self._distinct, _ = encode_column(pa.chunked_array(values))
+            self._place.append(codes[n:])
+            self._more = []
+            self.n_bytes = self._distinct.nbytes
+        return self._distinct
+
+    def renumber(self, *columns: NDArray[np.integer[Any]]) -> None:
+        """Replace codes by places among the distinct values, in place, as there may be many."""
+        if len(self.values()) == self._n:
+            return
+        place = self._place.to_array()
+        for codes in columns:
+            for at in slices(len(codes)):
+                codes[at] = place[codes[at]]
 
     def _to_common_type(self, values: pa.Array) -> pa.Array:
         """Return the values of a batch in a type that those before are converted to as well."""
-        before = self._type
-        if before is None or values.type == before or (is_text(values.type) and is_text(before)):
-            self._type = before or values.type
+        known = [*self._more[-1:], self._distinct]
+        before = values.type if known[0] is None else known[0].type
+        if values.type == before or (is_text(values.type) and is_text(before)):
             return values
         if self._mixed_as_text:
-            if not is_text(before):
-                self._convert(to_text(self.values()))
+            self._distinct = to_text(self.values())
             return to_text(values)
         try:
             common = common_type(before, values.type)
-            if common != before:
-                self._convert(self.values().cast(common))
+            converted = self.values().cast(common)
+            if len(converted.unique()) < len(converted):
+                raise pa.ArrowInvalid("values are the same in the other type")
+            self._distinct = converted
             return values.cast(common)
         except pa.ArrowException:
             raise InputError(
                 f"the {self._role}s are {values.type}, and those before are {before}: convert one "
                 "of them"
             ) from None
-
-    def _convert(self, values: pa.Array) -> None:
-        """Replace the distinct values so far by those of another type, which must be distinct."""
-        table = IdTable(values)
-        if len(table) < len(values):
-            raise pa.ArrowInvalid("values are the same in the other type")
-        self._type, self._values, self._table = values.type, None, table
-
-
-def _encode_text(column: pa.ChunkedArray) -> EncodedColumn:
-    """Encode text, for which Arrow takes three times as long where there are many values."""
-    table = IdTable()
-    parts = (chunk[rows] for chunk in column.chunks for rows in slices(len(chunk), _ROWS_AT_ONCE))
-    codes = [table.add(part) for part in parts if len(part)]
-    return EncodedColumn(np.concatenate(codes), table.values())
 
 
 def _encode_integers(column: pa.ChunkedArray) -> EncodedColumn | None:
@@ -266,100 +296,6 @@ def to_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if pc.all(whole).as_py():
             ids = ids.cast(pa.int64())
     return ids.cast(pa.string())
-
-
-class IdTable:
-    """A growing hash table of distinct values, all of one type."""
-
-    def __init__(self, values: pa.Array | None = None) -> None:
-        self._type: pa.DataType | None = None
-        self._n = 0
-        self._ends = np.zeros(_INITIAL_SIZE + 1, dtype=np.int64)
-        self._text = np.zeros(_INITIAL_SIZE, dtype=np.uint8)
-        self._slots = _empty_slots(2 * _INITIAL_SIZE)
-        if values is not None:
-            self.add(values)
-
-    def __len__(self) -> int:
-        return self._n
-
-    @property
-    def n_bytes(self) -> int:
-        """The memory that the table takes."""
-        return self._ends.nbytes + self._text.nbytes + self._slots.nbytes
-
-    def add(self, values: pa.Array) -> NDArray[np.int32]:
-        """Return the code of each value, none of them null; new values get the next codes."""
-        from annotruth.kernels import ids as kernels
-
-        self._type = self._type or values.type
-        ends, text = _bytes_of(values)
-        self._reserve(len(values), len(text))
-        codes = np.empty(len(values), dtype=np.int32)
-        self._n = kernels.find_or_add(
-            ends, text, self._slots, self._ends, self._text, self._n, codes
-        )
-        return codes
-
-    def values(self) -> pa.Array:
-        """Return the distinct values in the order of their codes."""
-        kind, n = self._type or pa.null(), self._n
-        ends = self._ends[: n + 1]
-        text = pa.py_buffer(self._text[: ends[-1]].copy())
-        if is_text(kind):
-            if ends[-1] > np.iinfo(np.int32).max:
-                return pa.Array.from_buffers(
-                    pa.large_string(), n, [None, pa.py_buffer(ends.copy()), text]
-                )
-            short = pa.py_buffer(ends.astype(np.int32))
-            return pa.Array.from_buffers(pa.string(), n, [None, short, text])
-        if pa.types.is_boolean(kind):
-            return pa.Array.from_buffers(pa.uint8(), n, [None, text]).cast(kind)
-        return pa.Array.from_buffers(kind, n, [None, text])
-
-    def _reserve(self, n_more: int, size: int) -> None:
-        n, size = self._n + n_more, int(self._ends[self._n]) + size
-        self._text = _extended(self._text, size)
-        self._ends = _extended(self._ends, n + 1)
-        if 2 * n > len(self._slots):
-            from annotruth.kernels import ids as kernels
-
-            more = _empty_slots(1 << ((4 * n - 1).bit_length() - 1))
-            kernels.rehash(self._slots, more)
-            self._slots = more
-
-
-def _empty_slots(n_slots: int) -> NDArray[np.uint64]:
-    return np.full(n_slots, np.iinfo(np.uint64).max, dtype=np.uint64)
-
-
-def _extended(array: NDArray[Any], n: int) -> NDArray[Any]:
-    """Return the array with room for ``n`` or more; half as many again, so that it is rare."""
-    if n <= len(array):
-        return array
-    extended = np.zeros(n + n // 2, dtype=array.dtype)
-    extended[: len(array)] = array
-    return extended
-
-
-def _bytes_of(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return where the bytes of each value begin, with the end of the last, and the bytes."""
-    n, start = len(values), values.offset
-    if is_text(values.type):
-        _, places, text = values.buffers()
-        width = np.int64 if pa.types.is_large_string(values.type) else np.int32
-        ends = np.frombuffer(places, dtype=width)[start : start + n + 1].astype(np.int64)
-        data = np.frombuffer(text or b"", dtype=np.uint8)[ends[0] : ends[-1]]
-        return ends - ends[0], _padded(data)
-    if pa.types.is_boolean(values.type):
-        return np.arange(n + 1), _padded(as_numpy(values).view(np.uint8))
-    size = values.type.bit_width // 8
-    data = np.frombuffer(values.buffers()[1] or b"", dtype=np.uint8)
-    return np.arange(n + 1) * size, _padded(data[start * size : (start + n) * size])
-
-
-def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.concatenate([data, np.zeros(_PADDING, dtype=np.uint8)])
 
 
 MARK = "'"

@@ -6,15 +6,15 @@ import importlib
 import itertools
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, mix_bits
 
-if TYPE_CHECKING:
-    from annotruth.observations.options import DuplicatePolicy
+DuplicatePolicy = Literal["refuse", "keep", "last"]
+"""What to do with rows in which an annotator labels the same item again."""
 
 MANY_ROWS = 100_000
 """From so many rows on, threads and compiled kernels save more time than they take to start."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from annotruth.errors import InputError, shown
 from annotruth.observations import validate
 from annotruth.observations.frames import TIME_ROLES, check_column_roles
+from annotruth.observations.layout import DuplicatePolicy
 from annotruth.observations.scale import Bins, ScaleKind
-
-DuplicatePolicy = Literal["refuse", "keep", "last"]
 
 ALL_QUESTIONS = "all"
 """The value of ``question`` for every question of a file."""
@@ -110,6 +109,9 @@ class ReadOptions:
         validate.check_column_names("covariates", self.covariates)
         validate.check_column_names("content", self.content)
         separator: object = self.separator
+        question: object = self.question
+        if not (question is None or isinstance(question, str)):
+            raise InputError(f"question is {shown(question)}: give the name of one, or 'all'")
         if self.bins is not None and (self.categories is not None or self.scale == "nominal"):
             raise InputError(
                 "bins make an ordinal scale of their own: leave out the categories and the scale"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed
 from annotruth.observations.encode import concat_columns, restore_text, to_text
-from annotruth.observations.frames import KNOWN_NAMES, as_arrow, pass_column
+from annotruth.observations.frames import NAMES_OF, as_arrow, pass_column
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
@@ -22,7 +21,6 @@ QUESTION = "question"
 
 # Column names that need no option, the first that a table has.
 _KNOWN = ("question", "question_id", "question_name", "task", "task_id")
-_ITEM_NAMES = set(chain(*KNOWN_NAMES["item"]))
 
 
 class QuestionsFoundError(Exception):
@@ -55,16 +53,10 @@ def find_question_column(names: Sequence[str], given: Mapping[str, str] | None) 
         return given[QUESTION]
     free = {name.strip().lower(): name for name in reversed(names) if name not in given.values()}
     column = next((free[name] for name in _KNOWN if name in free), None)
-    has_item = "item" in given or any(name in _ITEM_NAMES and free[name] != column for name in free)
-    return column if has_item else None
-
-
-def no_questions_error() -> InputError:
-    """Return the error for a question that is asked of a table without questions."""
-    return InputError(
-        "a table of one row per label has no questions: leave out question (`--question`), or "
-        f"name the column of questions: {pass_column(QUESTION)}"
+    has_item = "item" in given or any(
+        name in NAMES_OF["item"] and free[name] != column for name in free
     )
+    return column if has_item else None
 
 
 def question_of_rows(table: pa.Table, column: str) -> pa.Array:

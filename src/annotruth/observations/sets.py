@@ -101,7 +101,9 @@ def scale_of_sets(keys: pa.Array, given: Sequence[Any] | None = None) -> Scale:
     sets = [labels_in(key) for key in keys.to_pylist()]
     found = {label for labels in sets for label in labels}
     if given is None:
-        names = _in_order(found)
+        # Numbers by value, text by letters.
+        numbers = all(name.isdecimal() for name in found)
+        names = sorted(found, key=lambda name: (int(name), name) if numbers else (0, name))
     else:
         names = list(dict.fromkeys(map(_label_name, given)))
         unknown = sorted(found - set(names))
@@ -130,13 +132,6 @@ def _check_labels(sets: Sequence[Sequence[str]], names: Sequence[str]) -> None:
             "give labels instead of lists; if labels are joined in one cell, pass their separator "
             "(`--separator ','`)"
         )
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    """Return labels in order: numbers by value, text by letters."""
-    names = list(names)
-    numbers = all(name.isdecimal() for name in names)
-    return sorted(names, key=lambda name: (int(name), name) if numbers else (0, name))
 
 
 def members(scale: Scale) -> Members:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from annotruth.bindings import bound
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.observations import validate
-from annotruth.observations.arrays import LabelArrays, OnDisk
-from annotruth.observations.disk import Disk
+from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
@@ -51,6 +50,8 @@ class Labels(LabelArrays):
         The code of an item's known truth, -1 where there is none.
     covariates
         Further data about labels, annotators and items.
+    disk, rows
+        Where the arrays are on disk, and then the codes in row order; None in memory.
     annotator_prior, annotator_weight, classifier, n_dropped, n_repeated, frame, read_as, left_out
         As in `LabelSummary`.
 
@@ -190,6 +191,7 @@ class Labels(LabelArrays):
         made = self._recoded(labels, order)
         return replace(
             made,
+            scale=self.scale,
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
             read_as=self.read_as,
@@ -283,7 +285,7 @@ class Labels(LabelArrays):
         """
         rows = np.argsort(np.argsort(order.annotator)[self.annotator], kind="stable")
         made = self._recoded(rows, order)
-        return ReorderedLabels(made, np.argsort(rows[made.row]))
+        return ReorderedLabels(made, np.argsort(rows[made.row]), order)
 
 
 def _put_first(codes: Codes, n: int) -> Codes:
@@ -298,6 +300,7 @@ class ReorderedLabels(NamedTuple):
 
     labels: Labels
     position: Codes
+    order: CanonicalOrder
 
 
 class ItemSubset(NamedTuple):
@@ -308,15 +311,3 @@ class ItemSubset(NamedTuple):
     """The code there of each item that was asked for."""
     annotator: NDArray[np.int64]
     """The codes that the annotators had before."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedLabels(OnDisk, Labels):
-    """Labels on disk; ``rows`` are their codes in row order."""
-
-    disk: Disk = field(kw_only=True)
-    rows: RowCodes = field(kw_only=True)
-
-    def to_codes(self, rows: slice = slice(None)) -> pa.Table:
-        """Return some labels in row order, with dictionaries for ids."""
-        return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))

@@ -69,20 +69,13 @@ def _numbers(table: pa.Table, name: str, what: str, hint: str = "") -> Floats:
     return numbers
 
 
-class MatchedRows(NamedTuple):
-    """The rows about items that have labels, and the codes of these items."""
-
-    rows: Codes
-    item: Codes
-
-
-def match_rows(ids: pa.Array, items: pa.Array, role: str, *, what: str = "labels") -> MatchedRows:
-    """Match ids with the items of labels; rows of others are left out, and a warning counts them."""
+def match_rows(ids: pa.Array, items: pa.Array, role: str) -> tuple[Codes, Codes]:
+    """Return the rows about items of labels, and the codes of these; a warning counts the others."""
     item = match_ids(ids, items)
     rows = np.flatnonzero(item >= 0)
-    check_matches(len(rows), ids, role, what=what)
+    check_matches(len(rows), ids, role)
     validate.check_items_once(item[rows], ids.take(as_arrow(rows)), role)
-    return MatchedRows(rows, item[rows])
+    return rows, item[rows]
 
 
 def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labels") -> None:
@@ -138,7 +131,14 @@ class MatchedTruth:
         if len(unknown):
             value = self.values[int(unknown[0])].as_py()
             hint = "correct it, or list every category (`--categories`)"
-            if self._may_be_scores():
+            numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
+            low, high = self.scale.bounds
+            may_be_scores = self.role == "truth" and self.scale.is_ordinal
+            if (
+                may_be_scores
+                and numbers is not None
+                and ((low <= numbers) & (numbers <= high)).all()
+            ):
                 hint = "if it is a score, pass scores=True (`--scale ordinal`)"
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
@@ -159,14 +159,6 @@ class MatchedTruth:
                 f"{low:g} to {high:g}"
             )
         return numbers
-
-    def _may_be_scores(self) -> bool:
-        """Return whether these may be scores to measure against: numbers within an ordinal scale."""
-        numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
-        if self.role != "truth" or not self.scale.is_ordinal or numbers is None:
-            return False
-        low, high = self.scale.bounds
-        return bool(numbers.min() >= low and numbers.max() <= high)
 
 
 def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:

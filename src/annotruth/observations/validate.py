@@ -41,15 +41,12 @@ def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]
         kind = column.type
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
-        if not (is_text(kind) or pa.types.is_primitive(kind) or _is_simple(kind)):
+        simple = (pa.types.is_primitive, pa.types.is_null, pa.types.is_boolean, pa.types.is_decimal)
+        if not (is_text(kind) or any(is_kind(kind) for is_kind in simple)):
             raise InputError(
                 f"column {names[role]!r} holds values of type {kind}, which cannot be the {role}: "
                 "turn them into text or numbers"
             )
-
-
-def _is_simple(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind))
 
 
 def check_header(
@@ -95,10 +92,11 @@ def not_available(labels: pa.Array, categories: Sequence[Any] | None) -> NDArray
     labels = to_plain(labels)
     if not is_text(labels.type):
         return np.zeros(len(labels), dtype=bool)
-    known = {str(each).strip().lower() for each in categories or ()}
-    words = [word for word in NOT_AVAILABLE if word not in known]
+    words = set(NOT_AVAILABLE)
+    if categories is not None:
+        words -= {str(each).strip().lower() for each in categories}
     text = pc.utf8_lower(pc.utf8_trim_whitespace(labels))
-    return as_numpy(pc.is_in(text, value_set=as_arrow(words).cast(text.type)))
+    return as_numpy(pc.is_in(text, value_set=as_arrow(sorted(words)).cast(text.type)))
 
 
 def describe_unavailable(n: int) -> str:
@@ -239,28 +237,22 @@ def check_ordinal(scale: Scale, who: str) -> None:
         )
 
 
-def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Scale) -> None:
-    """Refuse labels outside the listed categories."""
+def check_known_categories(
+    codes: NDArray[np.int32], values: pa.Array, scale: Scale, *, of_fit: bool = False
+) -> None:
+    """Refuse labels outside the listed categories, or those of a fit that they are added to."""
     unknown = np.flatnonzero(codes < 0)
-    if len(unknown):
+    if not len(unknown):
+        return
+    label, names = shown(values[int(unknown[0])].as_py()), listed(scale.names)
+    if of_fit:
         raise InputError(
-            f"label {shown(values[int(unknown[0])].as_py())} is not among the categories "
-            f"{listed(scale.names)}: list every category, or correct the label"
+            f"label {label} is new, and the fit has the categories {names}: correct it, or fit all "
+            "labels again with every category listed (`--categories`)"
         )
-
-
-def check_no_new_categories(codes: NDArray[np.int32], values: pa.Array, scale: Scale) -> None:
-    """Refuse added labels outside the scale of the labels they are added to.
-
-    ``codes`` are those of the values on that scale.
-    """
-    unknown = np.flatnonzero(codes < 0)
-    if len(unknown):
-        raise InputError(
-            f"label {shown(values[int(unknown[0])].as_py())} is new, and the fit has the categories "
-            f"{listed(scale.names)}: correct it, or fit all labels again with every "
-            "category listed (`--categories`)"
-        )
+    raise InputError(
+        f"label {label} is not among the categories {names}: list every category, or correct the label"
+    )
 
 
 def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -30,6 +30,9 @@ from annotruth.report.render import (
     Text,
 )
 
+if TYPE_CHECKING:
+    from annotruth.selection.compare import Comparison
+
 _MEANING = Text(
     "Held-out is the mean log-probability that a model, fitted without a label, gave to it: higher is "
     "better. Behind is how far a model is behind the best one on the same labels, in standard errors "
@@ -53,32 +56,18 @@ _COLUMNS = {  # the title, and whether it is for large screens only
 
 
 def write_comparison(
-    path: str | Path,
-    models: pa.Table,
-    pairs: pa.Table,
-    *,
-    finding: str,
-    recommended: str | None,
-    chosen: str | None,
-    why: str,
-    labels: str,
-    source: str | None = None,
-    reports: str | None = None,
+    compared: Comparison, path: str | Path, *, source: str | None = None, reports: str | None = None
 ) -> None:
     """Write the page of a comparison of models.
 
-    ``models``, ``pairs``: the tables of `Comparison`: one row per model, one row per pair of
-      models.
-    ``finding``, ``recommended``: which model to take, one sentence, and its name.
-    ``chosen``, ``why``: the model that ``--model auto`` takes, and why, one sentence.
-    ``labels``: a description of the labels.
     ``source``: the name of the labels, such as their file.
     ``reports``: the name of the folder beside the page that holds the report of each model, if
       there is one.
     """
+    models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     refused = models.filter(models["refused"].is_valid()).to_pylist()
-    charts = comparison_charts(fitted, pairs)
+    charts = comparison_charts(fitted, compared.agreement_table())
 
     def figures(*wanted: str) -> list[Part]:
         found = [charts[name] for name in wanted if name in charts]
@@ -89,9 +78,9 @@ def write_comparison(
     Page(
         kind="Comparison of models",
         heading=source or "Labels",
-        described=labels,
+        described=compared.data.describe(),
         sections=[
-            _finding_section(fitted, finding, recommended, chosen, why),
+            _finding_section(fitted, compared),
             Section("models", "Models", model_parts),
             Section("truth", "Scores against the truth", figures("correlation"), "Truth"),
             Section(
@@ -111,17 +100,15 @@ def write_comparison(
     ).write(path)
 
 
-def _finding_section(
-    fitted: pa.Table, finding: str, recommended: str | None, chosen: str | None, why: str
-) -> Section:
+def _finding_section(fitted: pa.Table, compared: Comparison) -> Section:
     rows = fitted.to_pylist()
     listed: list[Fact] = []
-    if recommended is not None and chosen is not None:
-        best = rows[0]
+    if compared.recommended is not None and compared.choice is not None:
+        best, simplest = rows[0], "the simplest within one standard error of the best"
         listed = [
-            ("Recommended", recommended, "the simplest within one standard error of the best"),
+            ("Recommended", compared.recommended, simplest),
             ("Best prediction", best["model"], f"{best['held_out']:.4f} per held-out label"),
-            ("--model auto takes", chosen, "the default unless another is better"),
+            ("--model auto takes", compared.choice.model, "the default unless another is better"),
         ]
     measured = [row for row in rows if row["accuracy"] is not None]
     if measured:
@@ -129,9 +116,9 @@ def _finding_section(
         value, low, high = (top[f"accuracy{end}"] for end in ("", "_low", "_high"))
         note = f"{value:.3f} (95% interval {low:.3f} to {high:.3f})"
         listed.append(("Highest accuracy", top["model"], note))
-    parts: list[Part] = [Text(f"{finding}.", "lead"), Facts(listed) if listed else ""]
-    if why != finding:
-        parts.append(Text(f"{why}.", "quiet"))
+    parts: list[Part] = [Text(f"{compared.finding}.", "lead"), Facts(listed) if listed else ""]
+    if compared.why != compared.finding:
+        parts.append(Text(f"{compared.why}.", "quiet"))
     return Section("finding", "Finding", parts)
 
 

@@ -7,7 +7,7 @@ escaped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,9 @@ from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.render import renderer
 from annotruth.report.tables import leading_estimate
 from annotruth.report.verdict import trust_of
+
+if TYPE_CHECKING:
+    from annotruth.selection.compare import Comparison
 
 MAX_ROWS = 5
 """How many rows of a table a block shows."""
@@ -119,20 +122,18 @@ def rank_block(fit: RankFit) -> str:
     return block(title, lead, lines, tables, chart)
 
 
-def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels: str) -> str:
-    """Return the block of a comparison: the finding, the models, and how far they are apart.
-
-    The arguments are those of `write_comparison`.
-    """
+def comparison_block(compared: Comparison) -> str:
+    """Return the block of a comparison: the finding, the models, and how far they are apart."""
+    models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     shown = [name for name in fitted.column_names if fitted[name].null_count < len(fitted)]
     columns = ("model", "held_out", "behind", "behind_error", "accuracy", "srocc", "seconds")
     table = fitted.select([name for name in columns if name in shown])
     n_refused = len(models) - len(fitted)
     counts = [f"{counted(n_refused, 'model')} did not suit the labels"] if n_refused else []
-    chart = comparison_charts(fitted, pairs).get("held-out")
-    title = f"{counted(len(fitted), 'model')} on {labels}"
-    return block(title, f"{finding}.", counts, {"Models, best first": table}, chart, max_rows=15)
+    chart = comparison_charts(fitted, compared.agreement_table()).get("held-out")
+    title, lead = f"{counted(len(fitted), 'model')} on {compared.data.describe()}", compared.finding
+    return block(title, f"{lead}.", counts, {"Models, best first": table}, chart, max_rows=15)
 
 
 def advice_block(advice: Advice) -> str:

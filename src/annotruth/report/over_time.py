@@ -22,7 +22,7 @@ from annotruth.report.charts.panels import (
     Panel,
     TimeLine,
     draw_panels,
-    draw_time_lines,
+    time_chart,
 )
 from annotruth.report.render import (
     Bullets,
@@ -285,23 +285,16 @@ def past_fits_chart(fit: Fit) -> Chart:
     table = table.filter(pc.is_valid(table[measure]))
     if not len(table) or len(table["time"].unique()) < 2:
         raise AnnotruthError("there is one fit only: `annotruth update` adds to past fits")
-    lines = {_MEDIAN: _median(table, measure)} | _moved_most(table, names)
-    data: dict[str, list[Any]] = {name: [] for name in ("annotator", "time", *names)}
-    for name, line in lines.items():
-        data["annotator"] += [name] * len(line.time)
-        data["time"] += [time.isoformat() for time in line.time]
-        for key, values in zip(names, line[1:], strict=True):
-            data[key] += values.tolist()
     limit = None if has_flags(fit) else SPAMMER_BELOW
     dashed = "" if limit is None else f"; dashed: {limit}"
-    return Chart(
-        name="past-fits",
-        title=f"{measure.capitalize()} over past fits",
-        caption=f"Those whose {measure} moved most, and the median of all annotators. Lines are "
+    return time_chart(
+        "past-fits",
+        f"{measure.capitalize()} over past fits",
+        f"Those whose {measure} moved most, and the median of all annotators. Lines are "
         f"95% intervals{dashed}. A line that ends early: left out since.",
-        data=data,
-        draw=lambda width: draw_time_lines(lines, width, limit=limit),
-        width=TIME_LINES_WIDTH,
+        {_MEDIAN: _median(table, measure)} | _moved_most(table, names),
+        ("annotator", *names),
+        limit=limit,
     )
 
 

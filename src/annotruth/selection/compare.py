@@ -127,11 +127,7 @@ class Comparison:
         return _PUBLIC
 
     def _repr_html_(self) -> str:
-        block = bound("Comparison.notebook")(
-            self.model_table(), self.agreement_table(), finding=self.finding,
-            labels=self.data.describe(),
-        )  # fmt: skip
-        return str(block)
+        return str(bound("Comparison.notebook")(self))
 
     @property
     def finding(self) -> str:
@@ -248,18 +244,8 @@ class Comparison:
                     start_stage(progress, stage, done=done, total=len(self.fits))
                     fit.report(temporary / f"{name}.html", source=source, truth=self.truth)
         start_stage(progress, f"writing {Path(path).name}")
-        bound("Comparison.report")(
-            path,
-            self.model_table(),
-            self.agreement_table(),
-            finding=self.finding,
-            recommended=self.recommended,
-            chosen=None if self.choice is None else self.choice.model,
-            why=self.why,
-            labels=self.data.describe(),
-            source=source,
-            reports=folder.name if model_reports else None,
-        )
+        reports = folder.name if model_reports else None
+        bound("Comparison.report")(self, path, source=source, reports=reports)
 
 
 def reports_folder(page: str | Path) -> Path:

@@ -22,7 +22,7 @@ from annotruth.models.registry import AUTO, MODELS
 from annotruth.serve.hooks.message import new_secret
 from annotruth.serve.store import projects
 from annotruth.serve.store.maintenance import log
-from annotruth.serve.store.rows import add, add_all, change, find, find_one, remove
+from annotruth.serve.store.rows import add, add_all, change, find, find_one, remove, table_of
 from annotruth.serve.store.tables import (
     LoginRow,
     PlatformConnection,
@@ -77,11 +77,6 @@ def find_token(connection: Connection, text: str, now: datetime) -> Token | None
     # An unknown id is compared too, so that it takes as long as a wrong secret.
     is_right = hmac.compare_digest(_hash(secret), _hash("") if known is None else known)
     return get_token(connection, token_id, now) if is_right and known is not None else None
-
-
-def token_id_of(text: str) -> str:
-    """Return the id in the text of a token."""
-    return text.split("_", 2)[1]
 
 
 def get_token(connection: Connection, token_id: str, now: datetime) -> Token | None:
@@ -193,17 +188,13 @@ class Administration(NamedTuple):
         self.log(project.id, "connection added", {"connection": made.id, "kind": kind})
         return made
 
-    def remove_webhook(self, project: Project, number: int) -> bool:
-        """Remove a webhook."""
-        return self._remove(project, "webhook", Webhook, number)
-
-    def remove_connection(self, project: Project, number: int) -> bool:
-        """Remove a connection; its labels stay."""
-        return self._remove(project, "connection", PlatformConnection, number)
-
-    def _remove(self, project: Project, what: str, row: type[Any], number: int) -> bool:
+    def remove(
+        self, project: Project, row: type[Webhook | PlatformConnection], number: int
+    ) -> bool:
+        """Remove a webhook, or a connection, whose labels stay."""
         found = remove(self.connection, row, project=project.id, id=number)
         if found:
+            what = table_of(row).name
             self.log(project.id, f"{what} removed", {what: number})
         return found
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from annotruth.errors import InputError, shorten, system_errors_reported
-from annotruth.serve.administration import Administration, list_tokens, token_id_of
+from annotruth.serve.administration import Administration, list_tokens
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database, file_of
 from annotruth.serve.store.rows import utc_now
@@ -263,7 +263,7 @@ def run_service(
             # Nobody has seen it; the next start makes another one.
             with Database.open(config.database) as database, database.begin() as connection:
                 admin = Administration(connection, _ACTOR, utc_now())
-                admin.revoke_token(None, token_id_of(token))
+                admin.revoke_token(None, token.split("_", 2)[1])
         raise failures[0]
     return code
 

@@ -14,9 +14,8 @@ from annotruth.errors import InputError, shown
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
-from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
-from annotruth.models.fits.reordered import fit_of_original
+from annotruth.models.fits.make_fit import MAX_CANONICAL_LABELS, fit_of_original
 from annotruth.models.options import OptionsBase
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage.folder import refuse_sets
@@ -96,12 +95,11 @@ class SetModel(OptionsBase):
         if answers.n_labels > MAX_CANONICAL_LABELS:
             return self._fit(answers, progress)
         # In canonical order, so that names and the order of rows change nothing.
-        order = answers.canonical_orders(keep_categories=True)[0]
-        reordered = answers.reordered(order)
+        reordered = answers.reordered(answers.canonical_orders(keep_categories=True)[0])
         fit = self._fit(reordered.labels, progress)
-        item = np.argsort(order.item)
+        item = np.argsort(reordered.order.item)
         return replace(
-            fit_of_original(fit, answers, order, reordered.position, _PARAMETER_AXES),
+            fit_of_original(fit, answers, [reordered], _PARAMETER_AXES),
             **{name: getattr(fit, name)[item] for name in ("probability", "sets", "confidence")},
         )
 

@@ -9,7 +9,7 @@ import annotruth as at
 from annotruth.engines.gpu import GPUEngine, session, streaming
 from annotruth.engines.gpu import device as card
 from annotruth.errors import InputError
-from annotruth.models import base
+from annotruth.models.fits import make_fit
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is missing")
 
@@ -96,7 +96,7 @@ def test_two_cards_give_the_same_fit(stream, precision, model, options):
 
 
 def test_labels_on_disk_give_the_same_fit(stream, device, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "MAX_CANONICAL_LABELS", 0)
+    monkeypatch.setattr(make_fit, "MAX_CANONICAL_LABELS", 0)
     table = crowd(4).to_arrow()
     pyarrow.parquet.write_table(table, tmp_path / "labels.parquet")
     labels = at.read_labels(tmp_path / "labels.parquet")

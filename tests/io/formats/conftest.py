@@ -79,20 +79,3 @@ def same(write):
         return found
 
     return same
-
-
-@pytest.fixture
-def refused(write):
-    """Read a file and return the one line that refuses it."""
-
-    def refused(content, name, **options):
-        path = write(content, name)
-        with pytest.raises(at.InputError) as caught:
-            at.read_labels(path, **options)
-        text = str(caught.value)
-        assert text.startswith(f"{path}: ")
-        assert "\n" not in text
-        assert len(text) < len(str(path)) + 400
-        return text.removeprefix(f"{path}: ")
-
-    return refused

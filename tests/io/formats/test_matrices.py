@@ -99,19 +99,29 @@ def test_a_matrix_in_parquet(tmp_path, scores):
     assert found.cell_category.tolist() == expected.cell_category.tolist()
 
 
+WIDE, NO_COLUMN = {"input_format": "wide"}, "no column for the"
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("name", "content", "options", "message"),
     [
-        "film,user,stars\na,x,1\na,y,2\nb,x,1\n",
-        "clip,who,points\n1,1,2\n1,2,1\n2,1,2\n2,2,2\n",
-        "id,user_id,mark\n1,1,2\n2,2,1\n3,1,2\n",
-        "name,age,height\nann,30,170\nbob,40,180\ncy,50,190\n",
-        "item,annotator\na,x\n",
-        "item,annotator,mark\n1,1,1\n2,2,2\n",
+        ("t.csv", "film,user,stars\na,x,1\na,y,2\nb,x,1\n", {}, NO_COLUMN),
+        ("t.csv", "clip,who,points\n1,1,2\n1,2,1\n2,1,2\n2,2,2\n", {}, NO_COLUMN),
+        ("t.csv", "id,user_id,mark\n1,1,2\n2,2,1\n3,1,2\n", {}, NO_COLUMN),
+        ("t.csv", "name,age,height\nann,30,170\nbob,40,180\ncy,50,190\n", {}, NO_COLUMN),
+        ("t.csv", "item,annotator\na,x\n", {}, NO_COLUMN),
+        ("t.csv", "item,annotator,mark\n1,1,1\n2,2,2\n", {}, NO_COLUMN),
+        ("t.csv", "rater_1,rater_2,n\n1,1,1880\n1,2,789\n", {}, NO_COLUMN),
+        ("w.csv", "item,a,b\n1,,\n2,,\n", WIDE, "every row has an empty label (4 in all)"),
+        ("w.csv", "item,a\n1,2\n", WIDE, "at least two of labels"),
+        ("w.csv", "item,a,b\n", WIDE, "no rows"),
+        ("w.csv", "item,a,b\n1,1,2\n2,1\n", WIDE, "row 2 (line 3) has 2 fields"),
+        ("w.json", "{}", {"input_format": "mace"}, "is CSV, and this file is not"),
+        ("w.jsonl", '{"rater_1": 1}\n', {"input_format": "wide-counted"}, "at least two columns"),
     ],
 )
-def test_other_tables_are_not_matrices(refused, content):
-    assert "no column for the" in refused(content, "table.csv")
+def test_other_tables_are_no_matrices(refused, name, content, options, message):
+    assert message in refused(content, name, **options)
 
 
 def test_a_matrix_without_names(same, scores):
@@ -148,21 +158,6 @@ def test_an_ambiguous_matrix_needs_the_option_input_format(write):
     assert at.read_labels(path, input_format="mace").n_labels == 6
 
 
-def test_empty_matrices_are_refused(refused):
-    assert "every row has an empty label (4 in all)" in refused(
-        "item,a,b\n1,,\n2,,\n", "w.csv", input_format="wide"
-    )
-    assert "at least two of labels" in refused("item,a\n1,2\n", "w.csv", input_format="wide")
-    assert "no rows" in refused("item,a,b\n", "w.csv", input_format="wide")
-    assert "is CSV, and this file is not" in refused("{}", "w.json", input_format="mace")
-
-
-def test_ragged_matrices_are_refused(refused):
-    assert "row 2 (line 3) has 2 fields" in refused(
-        "item,a,b\n1,1,2\n2,1\n", "w.csv", input_format="wide"
-    )
-
-
 @pytest.mark.parametrize("rows", [["3,4,3", "2,2,2"], ["3,4,nan", "2,2,2", "2,NA,2"]])
 def test_items_without_names_where_columns_are_named_as_annotators(write, rows):
     path = write("\n".join(["rater_1,rater_2,rater_3", *rows]), "wide.csv")
@@ -184,17 +179,6 @@ def test_items_without_names_by_option(write):
         {"item": 3, "annotator": "A01", "label": 1},
         {"item": 3, "annotator": "A02", "label": 1},
     ]
-
-
-def test_a_column_of_counts_is_not_an_annotator(write):
-    with pytest.raises(at.InputError, match="no column for the item"):
-        at.read_labels(write("rater_1,rater_2,n\n1,1,1880\n1,2,789\n", "grouped.csv"))
-
-
-def test_a_matrix_of_one_column_is_refused(write):
-    path = write('{"rater_1": 1}\n', "wide.jsonl")
-    with pytest.raises(at.InputError, match="at least two columns"):
-        at.read_labels(path, input_format="wide-counted")
 
 
 @pytest.mark.parametrize("blank", ["-1", "-1.0"])

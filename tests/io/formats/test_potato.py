@@ -11,14 +11,13 @@ NAMES = "user\tinstance_id\tdisplayed_text\tsentiment:::good\tsentiment:::bad\ts
 ROWS = "ann\t1\tHello\ttrue\t\t[]\nbob\t1\tHello\t\ttrue\t[{'start': 0}]\nbob\t2\tBye\t\t\t[]\n"
 
 
-def read(tmp_path, text: str, name: str = "annotated_instances.tsv", **options):
-    path = tmp_path / name
-    path.write_text(text)
-    return read_labels(path, **options)
+@pytest.fixture
+def read(write):
+    return lambda text, name="instances.tsv", **options: read_labels(write(text, name), **options)
 
 
-def test_options_that_were_ticked_are_labels(tmp_path):
-    labels = read(tmp_path, NAMES + ROWS)
+def test_options_that_were_ticked_are_labels(read):
+    labels = read(NAMES + ROWS)
     assert (labels.n_labels, labels.n_dropped, labels.n_annotators) == (2, 1, 2)
     assert labels.scale.categories.to_pylist() == ["bad", "good"]
     assert labels.read_as == (
@@ -26,12 +25,12 @@ def test_options_that_were_ticked_are_labels(tmp_path):
     )
 
 
-def test_values_are_labels_and_one_of_several_questions_is_chosen(tmp_path):
+def test_values_are_labels_and_one_of_several_questions_is_chosen(read):
     rating = NAMES.replace("spans:::sure", "stars:::value")
     rows = ROWS.replace("[]", "4").replace("[{'start': 0}]", "5")
     with pytest.raises(at.InputError, match="several questions, sentiment, stars: choose one"):
-        read(tmp_path, rating + rows)
-    labels = read(tmp_path, rating + rows, question="stars")
+        read(rating + rows)
+    labels = read(rating + rows, question="stars")
     assert labels.n_labels == 3
     assert labels.scale.categories.to_pylist() == [4, 5]
 
@@ -47,15 +46,15 @@ def test_files_in_folders_of_users(tmp_path):
     assert read_labels(tmp_path / "bob" / "annotated_instances.jsonl").n_labels == 1
 
 
-def test_a_box_that_is_ticked_may_hold_its_own_name(tmp_path):
+def test_a_box_that_is_ticked_may_hold_its_own_name(read):
     text = "user\tinstance_id\tagree:::Yes\nann\t1\tagree:::Yes\nbob\t1\t\n"
-    assert read(tmp_path, text).scale.categories.to_pylist() == ["Yes"]
+    assert read(text).scale.categories.to_pylist() == ["Yes"]
 
 
-def test_spans_alone_are_refused(tmp_path):
+def test_spans_alone_are_refused(read):
     text = "user\tinstance_id\tspans:::sure\nann\t1\t[]\nbob\t1\t[{'start': 0}]\n"
     with pytest.raises(at.InputError, match=r"the regions of 'spans' \(spans\) are not classes"):
-        read(tmp_path, text)
+        read(text)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,6 @@ def test_spans_alone_are_refused(tmp_path):
         ("INCEpTION", "2.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Is.\n1-1\t0-2\tIs\t_\t\n"),
     ],
 )
-def test_files_of_regions_are_refused_by_the_name_of_the_tool(tmp_path, tool, name, text):
+def test_files_of_regions_are_refused_by_the_name_of_the_tool(read, tool, name, text):
     with pytest.raises(at.InputError, match=f"this is a file of {tool}.* item, annotator, label"):
-        read(tmp_path, text, name)
+        read(text, name)

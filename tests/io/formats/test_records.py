@@ -41,12 +41,6 @@ def test_accepting_in_prodigy(same, lines, votes):
     same(lines(records), "set.jsonl", [(10 * e, f"set-{p}", decisions[x]) for e, p, x in votes])
 
 
-def test_spans_and_unknown_decisions_of_prodigy_are_refused(refused, lines):
-    spans = prodigy(1, "ann", spans=[{"start": 0, "end": 1, "label": "X"}])
-    assert "spans" in refused(lines([spans]), "set.jsonl")
-    assert "an answer is 'yes'" in refused(lines([prodigy(1, "a", answer="yes")]), "set.jsonl")
-
-
 def test_users_in_one_file_of_doccano(same, write, lines, by_item, votes):
     ids = {"ann": 1, "bob": 2, "cy": 3}
     kinds = {"cat": 7, "dog": 8}
@@ -110,14 +104,6 @@ def test_a_platform_comes_before_names_of_columns(write, lines):
     labels = at.read_labels(write(lines([record]), "l.jsonl"))
     assert labels.read_as.startswith("doccano export")
     assert labels.scale.names == ["2"]
-
-
-def test_spans_of_doccano_are_refused(refused, lines):
-    old = {"id": 1, "text": "x", "annotations": [{"label": 1, "user": 1, "start_offset": 0}]}
-    new = {"id": 1, "text": "x", "label": [[0, 1, "PER"]]}
-    tuples = {"id": 1, "text": "x", "entities": [{"start_offset": 0, "label": "PER"}]}
-    for record in (old, new, tuples):
-        assert "spans" in refused(lines([record]), "x.jsonl")
 
 
 def argilla_1(by_item):
@@ -192,9 +178,23 @@ def test_several_questions_of_argilla_need_the_option_question(same, refused, vo
     same(records, "records.json", long, question="animal")
 
 
-def test_flat_records_of_argilla_of_different_lengths_are_refused(refused):
-    record = {"id": 1, "x.responses": ["a", "b"], "x.responses.users": ["u"]}
-    assert "2 responses by 1 users" in refused([record], "records.json")
+SPAN = {"start_offset": 0, "label": "PER"}
+FLAT = {"id": 1, "x.responses": ["a", "b"], "x.responses.users": ["u"]}
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (prodigy(1, "ann", spans=[{"start": 0, "end": 1, "label": "X"}]), "spans"),
+        (prodigy(1, "a", answer="yes"), "an answer is 'yes'"),
+        ({"id": 1, "text": "x", "annotations": [{**SPAN, "user": 1}]}, "spans"),
+        ({"id": 1, "text": "x", "label": [[0, 1, "PER"]]}, "spans"),
+        ({"id": 1, "text": "x", "entities": [SPAN]}, "spans"),
+        (FLAT, "2 responses by 1 users"),
+    ],
+)
+def test_what_is_no_label_of_an_item_is_refused(refused, lines, record, message):
+    assert message in refused(lines([record]), "records.jsonl")
 
 
 def test_labels_of_peerannot(same, tmp_path, scores):

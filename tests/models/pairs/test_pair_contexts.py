@@ -20,7 +20,7 @@ from annotruth.models.pairs.pair_gpm.starts import better_estimate, trimmed_star
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
 from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
 from annotruth.models.pairs.summary import NOT_SHARED
-from annotruth.observations import Comparisons
+from annotruth.observations import TIE, Comparisons
 from annotruth.report.rank_verdict import rank_trust
 
 
@@ -65,8 +65,43 @@ def test_scores_are_log_odds_in_a_new_context() -> None:
     assert fit.scores.mean @ marginal / (marginal @ marginal) == pytest.approx(1.0, abs=0.35)
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_sites_match_the_moments_that_votes_give_their_differences(weight: float) -> None:
+    # With equal scores and one vote in a context, its difference is N(0, 8) times the vote's likelihood.
+    data = prompt_crowd(n_annotators=3, n_votes=30).comparisons
+    context = np.arange(90, dtype=np.int32)
+    context[30:36] = np.arange(6)  # enough that two annotators share
+    votes = make_votes(replace(data, contexts=pa.array(range(90)), context=context))
+    now = start_estimate(votes, Passes(votes, "annotruth.kernels.pairs"))
+    now.prior = Prior(1e12, 2.0)
+    now.states.p_class[:, 0] = weight
+    now.iterate(1)
+    found, who = now.groups[0].differences, now.states.voters(0)
+    x = np.linspace(-15.0, 15.0, 3_001)
+    for v in range(40, 90, 5):
+        s = votes.annotator[v]
+        d = who.sharpness[s] * x + who.side[s]
+        odds = np.stack([np.exp(d / 2.0), np.exp(-d / 2.0), np.full_like(d, np.exp(who.tie[s]))])
+        p = 0.985 * (odds / odds.sum(axis=0))[votes.outcomes.outcome[v]] + 0.005
+        density = np.exp(-(x**2) / 16.0) * p**weight
+        density /= density.sum()
+        mean = density @ x
+        assert found.mean[v] == pytest.approx(mean, abs=0.01)
+        assert found.variance[v] == pytest.approx(density @ (x - mean) ** 2, rel=0.01)
+
+
+def test_ties_are_as_many_in_new_contexts_as_in_known_ones() -> None:
+    made = prompt_crowd(n_votes=150, n_contexts=80, spread=1.0, cell_tie_sd=1.5).comparisons
+    fit = at.rank(made)
+    assert fit.parameters["cell_tie_sd"][0] > 0.5
+    model = PairGPM()
+    model.load_fit(fit)
+    share = model.predict_proba(made.left, made.right, made.annotator_of_comparison())[:, TIE]
+    assert share.mean() == pytest.approx((made.outcome == TIE).mean(), abs=0.01)
+
+
 def test_scores_do_not_shrink_where_contexts_decide_everything() -> None:
-    # Three people nearly always agree on each of 300 prompts with one pair: full steps oscillate.
+    # Three people nearly always agree on each of 300 prompts with one pair.
     rng = np.random.default_rng(0)
     rows = []
     for prompt in range(300):

@@ -34,6 +34,21 @@ def test_ranks_are_those_within_a_part():
     assert ranking.p_best.tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
+def test_intervals_of_ranks_are_the_shortest_with_95_percent():
+    # The second and third are close; the first is first in 98.5% of draws.
+    posterior = ScorePosterior(np.array([2.0, 1.0, 0.9, -1.0]), 0.1 * np.eye(4))
+    assert posterior.rank_interval.tolist() == [[1, 1], [2, 3], [2, 3], [4, 4]]
+    wide = ScorePosterior(np.arange(9.0), 4.0 * np.eye(9))
+    low, high = wide.rank_interval.T
+    inside = (low <= wide._ranks_of_draws) & (wide._ranks_of_draws <= high)
+    assert (inside.mean(axis=0) >= 0.95).all()
+    assert ((low <= wide.rank) & (wide.rank <= high)).all()
+    shorter = (low[:-1] + 1 <= wide._ranks_of_draws[:, :-1]) & (
+        wide._ranks_of_draws[:, :-1] <= high[:-1]
+    )
+    assert (shorter.mean(axis=0) < 0.95).all()
+
+
 def test_the_table_of_items_is_best_first_part_by_part():
     rows = plain_fit(*TWO_PARTS).item_table()
     assert rows["item"].to_pylist() == ["a", "b", "d", "c"]

@@ -18,9 +18,8 @@ TEXT = (
 )
 
 
-def test_further_columns_stay_beside_their_votes(tmp_path: Path) -> None:
-    file = tmp_path / "v.csv"
-    file.write_text(TEXT)
+def test_further_columns_stay_beside_their_votes(tmp_path, write: Path) -> None:
+    file = write("v.csv", TEXT)
     data = read_comparisons(file, further=["language"])
     table = data.to_arrow().to_pylist()
     assert [row["language"] for row in table] == ["en", "de", "en", None]

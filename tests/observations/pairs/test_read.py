@@ -158,34 +158,6 @@ def test_rankings_in_columns_have_ten_pairs_of_five_items(write):
         assert winner == ("left" if order.index(left) < order.index(right) else "right")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "annotator,ranking\nx,\ny,\n",
-        "annotator,ranking\nx,[]\ny,>\n",
-        "annotator,rank1,rank2\nx,,\ny,,\n",
-        "item,annotator,rank\na,x,\nb,x,\n",
-    ],
-)
-def test_a_table_of_empty_rankings_is_refused(write, text):
-    with pytest.raises(InputError, match=r"every ranking is empty \(2 rows\): nothing to rank"):
-        read_comparisons(write("r.csv", text))
-
-
-@pytest.mark.parametrize(
-    ("text", "row", "role"),
-    [
-        ("annotator,item,rank\n,,\nx,b,2\nx,c,3\nx,,1\n", 4, "item"),
-        ("annotator,item,rank\nx,b,2\nx,c,3\n,a,1\n", 3, "annotator"),
-        ("annotator,rank1,rank2\n,,\nx,a,b\n,a,b\n", 3, "annotator"),
-        ("annotator,ranking\nx,a > b > c\n,a > b\n", 2, "annotator"),
-    ],
-)
-def test_ranks_without_an_id_are_refused_by_their_row(write, text, row, role):
-    with pytest.raises(InputError, match=rf"row {row} has a rank but no {role} \("):
-        read_comparisons(write("r.csv", text))
-
-
 def test_rankings_are_separated_by_context(write):
     text = "annotator,context,item,rank\nx,1,a,1\nx,1,b,2\nx,2,b,1\nx,2,c,2\n"
     data = read_comparisons(write("v.csv", text))
@@ -275,26 +247,54 @@ def test_bad_sureal_datasets(write, old, new, message):
         read_comparisons(write("v.py", SUREAL.replace(old, new)))
 
 
+NO_RANK = r"every ranking is empty \(2 rows\): nothing to rank"
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "options", "message"),
     [
-        ("", "the file is empty"),
-        ("left,right,annotator,winner\n", "there are no rows, only column names: nothing to rank"),
-        ("item,annotator,label\na,x,1\n", "these are labels .*`annotruth fit`"),
-        ("foo,bar\n1,2\n", "`--columns left=NAME,right=NAME,annotator=NAME,winner=NAME`"),
-        ("model_a,model_b,winner\na,b,tie\n", "`--columns annotator=none`"),
-        (CSV + "a,b\n", r"row 4 \(line 5\) has 2 fields where the header has 4"),
-        (CSV.encode() + b"\xff\xfe,b,x,left\n", "UTF-8"),
-        (CSV.encode("utf-16"), "the text is UTF-16: save the file as UTF-8"),
-        ("left,left,right,annotator,winner\na,a,b,x,left\n", "two columns are named 'left'"),
+        ("", {}, "the file is empty"),
+        ("left,right,annotator,winner\n", {}, "there are no rows, only column names: nothing to"),
+        ("item,annotator,label\na,x,1\n", {}, "these are labels .*`annotruth fit`"),
+        ("foo,bar\n1,2\n", {}, "`--columns left=NAME,right=NAME,annotator=NAME,winner=NAME`"),
+        ("model_a,model_b,winner\na,b,tie\n", {}, "`--columns annotator=none`"),
+        (CSV + "a,b\n", {}, r"row 4 \(line 5\) has 2 fields where the header has 4"),
+        (CSV.encode() + b"\xff\xfe,b,x,left\n", {}, "UTF-8"),
+        (CSV.encode("utf-16"), {}, "the text is UTF-16: save the file as UTF-8"),
+        ("left,left,right,annotator,winner\na,a,b,x,left\n", {}, "two columns are named 'left'"),
+        ("annotator,ranking\nx,\ny,\n", {}, NO_RANK),
+        ("annotator,ranking\nx,[]\ny,>\n", {}, NO_RANK),
+        ("annotator,rank1,rank2\nx,,\ny,,\n", {}, NO_RANK),
+        ("item,annotator,rank\na,x,\nb,x,\n", {}, NO_RANK),
+        ("annotator,item,rank\n,,\nx,b,2\nx,c,3\nx,,1\n", {}, r"row 4 has a rank but no item \("),
+        ("annotator,item,rank\nx,b,2\nx,c,3\n,a,1\n", {}, r"row 3 has a rank but no annotator \("),
+        ("annotator,rank1,rank2\n,,\nx,a,b\n,a,b\n", {}, r"row 3 has a rank but no annotator \("),
+        ("annotator,ranking\nx,a > b > c\n,a > b\n", {}, r"row 2 has a rank but no annotator \("),
+        (CSV, {"query": "select 1"}, "this is not a database"),
+        (CSV, {"question": "q"}, "has no questions"),
+        (CSV, {"max_size": "10"}, "max-size"),
     ],
 )
-def test_bad_files_get_one_line_that_names_the_file(write, text, message):
+def test_bad_files_get_one_line_that_names_the_file(write, text, options, message):
     path = write("v.csv", text)
     with pytest.raises(InputError, match=message) as error:
-        read_comparisons(path)
+        read_comparisons(path, **options)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "ordinal"}, r"scale is for labels, not for comparisons: .* \(`--scale`\)"),
+        ({"input_format": "wide"}, "`--input-format`"),
+        ({"colums": {}}, "unknown option 'colums'"),
+        ({}, "no such file"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        read_comparisons(tmp_path / "nothing.csv", **options)
 
 
 @pytest.mark.parametrize(
@@ -320,11 +320,6 @@ def test_labels_with_the_places_of_boxes_are_labels(write):
     assert at.read_labels(path).n_labels == 2
 
 
-def test_no_such_file(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_comparisons(tmp_path / "nothing.csv")
-
-
 def test_annotators_are_left_out(write, tmp_path):
     path = write("v.csv", CSV)
     data = read_comparisons(path, drop=["x"])
@@ -337,25 +332,6 @@ def test_annotators_are_left_out(write, tmp_path):
     with pytest.raises(InputError, match="no annotator to leave out has a comparison"):
         read_comparisons(path, drop=["nobody"])
     assert load_comparisons(read_comparisons(path), drop=["y"]).n_comparisons == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"scale": "ordinal"},
-            r"scale is for labels, not for comparisons: leave it out \(`--scale`\)",
-        ),
-        ({"input_format": "wide"}, "`--input-format`"),
-        ({"query": "select 1"}, "this is not a database"),
-        ({"question": "q"}, "has no questions"),
-        ({"max_size": "10"}, "max-size"),
-        ({"colums": {}}, "unknown option 'colums'"),
-    ],
-)
-def test_options_that_do_not_apply_are_refused(write, options, message):
-    with pytest.raises(InputError, match=message):
-        read_comparisons(write("v.csv", CSV), **options)
 
 
 def test_hostile_ids_are_kept_and_shown_on_one_line(write):

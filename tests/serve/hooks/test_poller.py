@@ -18,7 +18,7 @@ from annotruth.serve.hooks.polling import (
 )
 from annotruth.serve.store.events import append_events, current_labels
 from annotruth.serve.store.projects import add_snapshot, folder_name, keep_contact, snapshots_folder
-from annotruth.serve.store.rows import find, find_one, remove
+from annotruth.serve.store.rows import find_one, remove
 from annotruth.serve.store.tables import PlatformConnection, Snapshot
 
 
@@ -212,14 +212,3 @@ def test_predictions_that_fail_are_reported_and_tried_again(
     poll(now + PREDICT_EVERY)
     assert "1 refused" in state(database, linked).last_error
     assert len(twin.tasks[1]["predictions"]) == 1
-
-
-def test_connections_are_stored(database, project, linked):
-    with database.begin() as connection:
-        other = add_connection(connection, project.id, "argilla", {}, "s")
-        assert find(connection, PlatformConnection, project=project.id) == [linked, other]
-        assert find(connection, PlatformConnection, project=project.id + 1) == []
-        assert not remove(connection, PlatformConnection, project=project.id + 1, id=other.id)
-        assert remove(connection, PlatformConnection, project=project.id, id=other.id)
-        assert find_one(connection, PlatformConnection, id=other.id) is None
-        assert find(connection, PlatformConnection) == [linked]

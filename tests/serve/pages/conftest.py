@@ -38,18 +38,6 @@ def tables():
 
 
 @pytest.fixture(scope="session")
-def hostile_tables():
-    """The tables of a fit whose ids and categories are hostile."""
-    rows = [
-        (f"{HOSTILE[e % 6]}{e}", HOSTILE[s], HOSTILE[(e * s + e) % 3])
-        for e in range(12)
-        for s in range(6)
-    ]
-    fit = at.fit(rows, "gpm")
-    return LabelSnapshotTables(LoadedSnapshot(None, fit, at.next_labels(fit)))
-
-
-@pytest.fixture(scope="session")
 def rank_tables():
     """The tables of a ranking of 12 items."""
     made = at.simulate.comparers(n_items=12, n_annotators=8, comparisons_per_annotator=20, seed=3)

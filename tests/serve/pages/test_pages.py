@@ -445,32 +445,6 @@ def test_the_login_takes_the_token_in_a_form():
     assert '<form method="post"' in page
 
 
-def test_hostile_ids_are_text_everywhere(hostile_tables, hostile_texts, films, snapshots, now):
-    frame = Frame(csrf=hostile_texts[1], project="films", scope="admin")
-    tables = hostile_tables
-    item, who = tables.items["item"][0].as_py(), tables.annotators["annotator"][1].as_py()
-    labels = [event_of(item, text, text, now) for text in hostile_texts]
-    content = dict.fromkeys(hostile_texts, hostile_texts[0])
-    for page in (
-        overview_page(frame, films, snapshots, to_drop=hostile_texts),
-        annotators(frame, tables, search=hostile_texts[1]),
-        annotator_page(frame, who, tables, {"id": who, "sort": "item"}),
-        lists.items_page(frame, tables, {"search": hostile_texts[0]}),
-        item_page(
-            *(frame, item, tables),
-            labels=labels,
-            past=labels,
-            leases=hostile_texts,
-            gold=hostile_texts[0],
-            content=content,
-        ),
-        lists.queue_page(frame, tables, {}, [], now),
-    ):
-        check_safe(page)
-        assert "<script>alert" not in page
-        assert "<img" not in page
-
-
 def test_addresses_of_static_files_change_with_their_content():
     path = static_path(SCRIPT)
     assert re.fullmatch(r"/static/[0-9a-f]{16}/serve\.js", path)

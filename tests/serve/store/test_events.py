@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.event import listen
 
 import annotruth as at
@@ -11,14 +10,12 @@ from annotruth.serve.store.events import (
     append_batches,
     append_events,
     current_labels,
-    current_of_slots,
     current_table,
     events_since,
     last_seq,
-    slots_changed_since,
 )
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.tables import AppendedEvents, Batch, LabelEvent, current_label
+from annotruth.serve.store.tables import AppendedEvents, Batch, LabelEvent
 
 EVENTS = [
     LabelEvent("film 1", "ann", "good", event_id="1"),
@@ -42,63 +39,6 @@ def test_events_are_stored_once(database, project, now):
     assert [each.event_id for each in found] == ["1", "2", "3", "1"]
     assert found[0].received == found[0].submitted == now
     assert found[0].submitted.tzinfo == UTC
-
-
-def labels_of(database, project):
-    """Return the current labels by slot, in every form, which must agree."""
-    with database.connect() as connection:
-        found = current_labels(connection, project.id)
-        table = current_table(connection, project.id)
-        view = connection.execute(
-            select(current_label).where(current_label.c.project == project.id)
-        ).all()
-        slots = current_of_slots(connection, project.id, [each.slot for each in found])
-    assert slots == found == sorted(tuple(row) for row in view)
-    for name in table.column_names:
-        assert table[name].to_pylist() == [getattr(each, name) for each in found]
-    return {each.slot: each.label for each in found}
-
-
-def test_later_labels_edit_and_deletions_remove(database, project, now):
-    minute = timedelta(minutes=1)
-    with database.begin() as connection:
-        append_events(connection, project.id, "api", EVENTS, now)
-        later = [
-            LabelEvent("film 1", "ann", "bad", submitted=now + minute),
-            LabelEvent("film 1", "ann", "late", submitted=now - minute),
-            LabelEvent("film 2", "ann", deleted=True),
-        ]
-        append_events(connection, project.id, "api", later, now + 2 * minute)
-    expected = {("film 1", "ann"): "bad", ("film 1", "bob"): "bad"}
-    assert labels_of(database, project) == expected
-    with database.connect() as connection:
-        for options in ({"item": "film 1"}, {"annotator": "ann"}, {"item": "film 2"}):
-            name, value = next(iter(options.items()))
-            found = current_labels(connection, project.id, **options)
-            place = 0 if name == "item" else 1
-            assert {each.slot for each in found} == {s for s in expected if s[place] == value}
-
-
-def test_deletions_by_annotation_name_their_slots(database, project, now):
-    with database.begin() as connection:
-        given = LabelEvent("film 1", "ann", "good", annotation="77")
-        seq = append_events(connection, project.id, "label-studio:1", [given], now).last_seq
-        gone = LabelEvent(annotation="77", deleted=True)
-        append_events(connection, project.id, "label-studio:1", [gone], now)
-        assert ("film 1", "ann") in slots_changed_since(connection, project.id, seq)
-        assert slots_changed_since(connection, project.id, seq + 1) == set()
-    assert labels_of(database, project) == {}
-
-
-def test_all_comparisons_are_current(database, now):
-    with database.begin() as connection:
-        project = create_project(connection, "pairs", "comparisons", {}, now)
-        votes = [LabelEvent("a", "ann", "left", other_item="b", event_id=str(n)) for n in range(3)]
-        append_events(connection, project.id, "api", votes, now)
-        gone = LabelEvent(annotation="1", deleted=True)
-        append_events(connection, project.id, "api", [gone], now)
-        current = current_labels(connection, project.id)
-    assert [each.event_id for each in current] == ["0", "2"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +89,8 @@ def test_the_longest_ids_fit_into_the_indexes(database, project, now):
     given = LabelEvent(long, long[::-1], long, event_id=long, annotation=long)
     with database.begin() as connection:
         append_events(connection, project.id, "s" * 200, [given], now)
-    assert labels_of(database, project) == {given[:2]: long}
+        (found,) = current_labels(connection, project.id, item=long)
+    assert (found.slot, found.label) == (given[:2], long)
 
 
 def test_submitted_is_never_after_received(database, project, now):

@@ -1,15 +1,11 @@
-"""Hostile requests: never an internal error, and the server goes on."""
+"""Requests that are too large, too slow or malformed; `tests.attack` sends many hostile ones."""
 
-import http.client
 import socket
 from contextlib import contextmanager, suppress
 
 import pytest
 from tests.serve.web.conftest import start_server
-from tests.serve.web.hostile import hostile_request
 from tests.waiting import MAX_SECONDS
-
-N_REQUESTS = 300  # `python -m benchmarks.serve --part hostile` sends more
 
 
 @contextmanager
@@ -33,36 +29,6 @@ def impatient(sqlite_template, tmp_path_factory):
     folder = tmp_path_factory.mktemp("impatient")
     with running_server(sqlite_template, folder, body_seconds=0.5) as running:
         yield running
-
-
-def status_of(server, request) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=MAX_SECONDS)
-    token = {"Authorization": f"Bearer {server.tokens['admin']}"}
-    body = iter([request.body]) if request.chunked else request.body
-    try:
-        connection.request(
-            request.method,
-            request.path,
-            body,
-            {**request.headers, **token},
-            encode_chunked=request.chunked,
-        )
-        return connection.getresponse().status
-    except (BrokenPipeError, ConnectionResetError):  # refused before the body was sent
-        return 0
-    finally:
-        connection.close()
-
-
-def test_no_hostile_request_is_an_internal_error(target):
-    statuses = {}
-    for number in range(N_REQUESTS):
-        request = hostile_request(number)
-        status = status_of(target, request)
-        statuses[status] = statuses.get(status, 0) + 1
-        assert status < 500, f"request {number}: {request}"
-    assert statuses.keys() >= {200, 204, 400, 404, 405, 415, 422}
-    assert target.send("GET", "/healthz").status == 200
 
 
 def raw(server, *parts: bytes) -> bytes:

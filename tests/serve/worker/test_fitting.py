@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.serve.hooks.argilla import Argilla
 from annotruth.serve.hooks.message import HookProject
+from annotruth.serve.hooks.text_tools import Argilla
 from annotruth.serve.worker.fitting import CurrentLabels, CurrentRow, FitSettings, fit_current
 
 

@@ -21,7 +21,7 @@ from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.fits.further import FurtherResults
-from annotruth.models.fits.reordered import fit_of_original
+from annotruth.models.fits.make_fit import fit_of_original
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.model import RobustGPM
@@ -192,7 +192,7 @@ def analyse(
         results = replace(results, lines=[*results.lines, _TIMES_NOT_USED])
     axes = estimator.parameter_axes
     assert axes is not None
-    fit = fit_of_original(model.fit, labels, order, labels.reordered(order).position, axes)
+    fit = fit_of_original(model.fit, labels, [labels.reordered(order)], axes)
     return replace(fit, further={"groups": results})
 
 

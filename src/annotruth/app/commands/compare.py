@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import write_out
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.observations.options import ReadOptions
+    from annotruth.selection.choose import Choice
     from annotruth.selection.compare import Comparison
 
 # Where a name is too long for a table of 80 characters.
@@ -29,7 +28,6 @@ _HEADINGS = {
 }
 
 
-@takes_read_options()
 def compare(
     *,
     labels: list[str],
@@ -56,116 +54,80 @@ def compare(
 
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
-    names = values.parse_list(models)
+    names = None if models is None else values.parse_list(models)
     if no_model_reports and report is None:
         raise InputError("--no-model-reports needs --report FILE")
     flags = {"--report": report, "--truth": truth, "--out": out}
-    of_comparisons = partial(_compare_rankings, labels, names, read, as_json=as_json, quiet=quiet)
-    if named_files.is_ranking(labels):
-        named_files.refuse_label_flags(flags)
-        of_comparisons()
-        return
-    of_labels = partial(
-        _compare_labels,
-        labels,
-        names,
-        truth,
-        read,
-        report=report,
-        out=out,
-        model_reports=not no_model_reports,
-        force=force,
-        as_json=as_json,
-        quiet=quiet,
-    )
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
-    named_files.choose_path(read, pair_model, flags, of_labels, of_comparisons)
-
-
-def _compare_labels(
-    labels: list[str],
-    models: Sequence[str] | None,
-    truth: str | None,
-    read: ReadOptions,
-    *,
-    report: Path | None,
-    out: Path | None,
-    model_reports: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Compare models on labels, write what is asked for, and print the tables."""
     with console.running(quiet=quiet, as_json=as_json) as progress:
+        from annotruth.ranking import compare_rankings
+        from annotruth.selection.choose import Choice
         from annotruth.selection.compare import compare as compare_models
         from annotruth.selection.compare import reports_folder
 
+        source = named_files.one_or_several(labels)
         pages = [] if report is None else [report]
-        if report is not None and model_reports:
+        if report is not None and not no_model_reports:
             pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
-        named_files.check_outputs(
-            {"FIT|LABELS": named_files.input_files(labels), "--truth": [truth]},
-            {
-                "--out": named_files.table_files(out, names=("models", "agreement")),
-                "--report": pages,
-            },
-        )
-        named_files.check_out(out, force=force)
-        for page in pages:
-            named_files.check_existing("--report", page, "page", force=force)
-        comparison = compare_models(
-            named_files.one_or_several(labels),
-            models,
-            truth=truth,
-            scores=read.scale == "ordinal",
-            progress=progress,
-            read=read,
-        )
-        if out is not None:
-            tables = {
-                "models": comparison.model_table(),
-                "agreement": comparison.agreement_table(),
-            }
-            write_out(tables, out, extra={}, safe_cells=False)
-        if report is not None:
-            source = named_files.heading(labels)
-            comparison.report(report, source=source, model_reports=model_reports, progress=progress)
+
+        def of_labels() -> Comparison:
+            tables = named_files.table_files(out, names=("models", "agreement"))
+            named_files.check_outputs(
+                {"FIT|LABELS": named_files.input_files(labels), "--truth": [truth]},
+                {"--out": tables, "--report": pages},
+            )
+            named_files.check_out(out, force=force)
+            for page in pages:
+                named_files.check_existing("--report", page, "page", force=force)
+            scores = read.scale == "ordinal"
+            comparison = compare_models(
+                source, names, truth=truth, scores=scores, progress=progress, read=read
+            )
+            if out is not None:
+                made = {
+                    "models": comparison.model_table(),
+                    "agreement": comparison.agreement_table(),
+                }
+                write_out(made, out, extra={}, safe_cells=False)
+            if report is not None:
+                comparison.report(
+                    report,
+                    source=named_files.heading(labels),
+                    model_reports=not no_model_reports,
+                    progress=progress,
+                )
+            return comparison
+
+        def of_comparisons() -> Choice:
+            return compare_rankings(source, names, progress=progress, read=read)
+
+        if named_files.is_ranking(labels):
+            named_files.refuse_label_flags(flags)
+            compared: Comparison | Choice = of_comparisons()
+        else:
+            compared = named_files.choose_path(read, pair_model, flags, of_labels, of_comparisons)
     if as_json:
-        console.show_json(comparison.to_dict())
+        console.show_json(compared.to_dict())
+    elif isinstance(compared, Choice):
+        if not quiet:
+            _show_choice(compared)
     elif not quiet:
-        _show_comparison(comparison)
+        _show_comparison(compared)
         if out is not None:
             console.show_lines(f"results written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
-            if model_reports:
-                console.show_lines(f"reports of models written to {reports_folder(report)}")
+        if len(pages) > 1:
+            console.show_lines(f"reports of models written to {pages[1].parent}")
 
 
-def _compare_rankings(
-    votes: list[str],
-    models: Sequence[str] | None,
-    read: ReadOptions,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Compare models on comparisons or a saved ranking, and print their held-out scores."""
+def _show_choice(choice: Choice) -> None:
+    """Print the held-out scores of models of comparisons."""
     import pyarrow as pa
 
-    with console.running(quiet=quiet, as_json=as_json) as progress:
-        from annotruth.ranking import compare_rankings
-
-        choice = compare_rankings(
-            named_files.one_or_several(votes), models, progress=progress, read=read
-        )
-    if as_json:
-        console.show_json(choice.to_dict())
-    elif not quiet:
-        console.show_lines(f"finding: {choice.why}")
-        rows = [{"model": name, **each} for name, each in choice.to_dict()["scores"].items()]
-        table = pa.Table.from_pylist(rows)
-        console.show_table("Models", table, max_rows=len(table), digits=4)
+    console.show_lines(f"finding: {choice.why}")
+    rows = [{"model": name, **each} for name, each in choice.to_dict()["scores"].items()]
+    console.show_table("Models", pa.Table.from_pylist(rows), max_rows=len(rows), digits=4)
 
 
 def _show_comparison(comparison: Comparison) -> None:

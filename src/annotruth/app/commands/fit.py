@@ -11,8 +11,8 @@ import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.console import describe_metrics, finite, json_entries, print_result
-from annotruth.app.options import ALL_QUESTIONS, READ_FLAGS, takes_read_options
-from annotruth.app.outputs import Outputs, advice_arguments, takes_outputs
+from annotruth.app.options import ALL_QUESTIONS
+from annotruth.app.outputs import Outputs, advice_arguments
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
 
 
-@takes_read_options({**READ_FLAGS, "memory": (str | None, None)})
-@takes_outputs()
 def fit(
     *,
     context: typer.Context,
@@ -147,8 +145,7 @@ def fit(
     if several:
         _show_questions(result, metrics or {}, written.lines, as_json=as_json, quiet=quiet)
     else:
-        entries = json_entries(result)
-        print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
+        print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
 
 
@@ -216,8 +213,17 @@ def _check_distributed(
     labels: list[str], read: ReadOptions, truth: str | None, outputs: Outputs
 ) -> None:
     """Refuse sources, options and outputs of a fit that need all items in memory."""
-    sets = {"--sets": read.sets or None, "--separator": read.separator}
-    for flag, value in {"--truth": truth, **sets, **outputs.local_only()}.items():
+    given: dict[str, object] = {
+        "--truth": truth,
+        "--sets": read.sets or None,
+        "--separator": read.separator,
+        "--save": outputs.save,
+        "--report": outputs.report,
+        "--soft": outputs.soft,
+        "--keep": outputs.keep,
+        "--predictions": outputs.predictions,
+    }
+    for flag, value in given.items():
         if value is not None:
             raise InputError(f"{flag} needs all items in memory: leave it out with --engine spark")
     if outputs.format_ == "json":
@@ -245,5 +251,4 @@ def _show_distributed(fit: Fit, outputs: Outputs, *, as_json: bool, quiet: bool)
             with SharedFolder(outputs.out).create("fit.json") as file:
                 file.write(fit.to_json().encode())
             lines = [f"results written to {outputs.out}"]
-        entries = json_entries(fit)
-        print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)
+        print_result(fit, None, lines, as_json=as_json, quiet=quiet)

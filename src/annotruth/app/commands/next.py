@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
-from annotruth.app.outputs import ADVICE_OUTPUTS, Outputs, takes_outputs
+from annotruth.app.outputs import Outputs
 from annotruth.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 _MAX_ROWS = 10
 
 
-@takes_read_options()
-@takes_outputs(ADVICE_OUTPUTS)
 def next_(
     *,
     data: list[str],

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options()
 def plan(
     *,
     data: list[str],
@@ -59,7 +57,10 @@ def plan(
             ),
             lambda: ranking.plan_comparisons(source, name, value, **shared),
         )
-    console.show_result(planned, as_json=as_json, quiet=quiet)
+    if as_json:
+        console.show_json(planned.to_dict())
+    elif not quiet:
+        console.show_lines(planned.summary())
 
 
 def _parse_target(target: str) -> tuple[str, float]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from annotruth.app import console, named_files, values
-from annotruth.app.console import finite, print_result
-from annotruth.app.options import RANK_READ_FLAGS, takes_read_options
-from annotruth.app.outputs import RANK_OUTPUTS, Outputs, advice_arguments, takes_outputs
+from annotruth.app.console import print_result
+from annotruth.app.outputs import Outputs, advice_arguments
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.result import RankFit
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options(RANK_READ_FLAGS)
-@takes_outputs(RANK_OUTPUTS)
 def rank(
     *,
     context: typer.Context,
@@ -74,7 +69,8 @@ def rank(
     model_options = values.parse_model_options(settings)
     if groups is not None and "n_groups" in model_options:
         raise InputError("--groups and --set n_groups say the same: leave out one of them")
-    model_options |= _groups(groups)
+    if groups is not None:
+        model_options["n_groups"] = _parse_groups(groups)
     model_options |= values.engine_option(engine, master, storage)
     outputs.check(
         {
@@ -107,34 +103,12 @@ def rank(
             truth=truth,
             quiet=quiet,
         )
-    entries = rank_entries(fit)
-    print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
+    print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
 
 
-def _groups(text: str | None) -> dict[str, Any]:
-    """Return the model's option for taste groups."""
-    if text is None:
-        return {}
+def _parse_groups(text: str) -> str | int:
+    """Return the number of taste groups, or "auto"."""
     if text != "auto" and not (text.isdecimal() and int(text) > 0):
         raise InputError(f"--groups takes a number of groups or auto, not {text!r}")
-    return {"n_groups": text if text == "auto" else int(text)}
-
-
-def rank_entries(fit: RankFit) -> Mapping[str, Any]:
-    """Return the object that ``rank --json`` prints."""
-    return {
-        "model": fit.model,
-        "n_items": fit.data.n_items,
-        "n_annotators": fit.data.n_annotators,
-        "n_comparisons": fit.data.n_comparisons,
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": finite(fit.log_likelihood),
-        "spammers": fit.n_spammers,
-        "verdict": fit.verdict,
-        "parts": fit.n_parts,
-        "side_bias": None if fit.side_bias is None else fit.side_bias.tolist(),
-        **fit.further_facts(),
-    }
+    return text if text == "auto" else int(text)

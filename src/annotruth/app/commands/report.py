@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from annotruth.app import console, named_files, values
-from annotruth.app.options import takes_read_options
 from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options()
 def report(
     *,
     context: typer.Context,
@@ -53,45 +51,25 @@ def report(
     with console.running(quiet=quiet) as progress:
         from annotruth import advising, api  # slow to load
 
-        name, command = source or named_files.heading(data), typed_command()
-        saved = (
-            api.load(data[0]) if len(data) == 1 and named_files.is_saved(Path(data[0])) else None
-        )
-        if saved is not None and saved.kind != "labels":
+        is_saved = len(data) == 1 and named_files.is_saved(Path(data[0]))
+        found: Any = api.load(data[0]) if is_saved else named_files.one_or_several(data)
+        known: dict[str, Any] = {"model": model, "gold": gold, "annotator_prior": annotator_prior}
+        known |= values.parse_model_options(settings)
+        further = {}
+        if is_saved and found.kind != "labels":
             refuse_embedding(embed)
-            read.refuse_options_of_data(
-                "labels",
-                model=model,
-                gold=gold,
-                annotator_prior=annotator_prior,
-                **values.parse_model_options(settings),
-            )
-            progress.start("writing report")
-            saved.report(
-                page,
-                source=name,
-                truth=truth,
-                command=command,
-                arguments=advice_arguments(data, context),
-            )
+            read.refuse_options_of_data("labels", **known)
         else:
-            fit = advising.fit_or_load(
-                saved or named_files.one_or_several(data),
-                model,
-                gold=gold,
-                annotator_prior=annotator_prior,
-                progress=progress,
-                read=read,
-                **values.parse_model_options(settings),
-            )
-            progress.start("writing report")
-            fit.report(
-                page,
-                source=name,
-                truth=truth,
-                command=command,
-                arguments=advice_arguments(data, context),
-                embed=embed,
-            )
+            found = advising.fit_or_load(found, progress=progress, read=read, **known)
+            further["embed"] = embed
+        progress.start("writing report")
+        found.report(
+            page,
+            source=source or named_files.heading(data),
+            truth=truth,
+            command=typed_command(),
+            arguments=advice_arguments(data, context),
+            **further,
+        )
     if not quiet:
         console.show_lines(f"report written to {page}")

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from annotruth.app import console, named_files
-from annotruth.app.commands.rank import rank_entries
-from annotruth.app.console import json_entries, print_result
-from annotruth.app.options import takes_read_options
-from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
+from annotruth.app.console import print_result
+from annotruth.app.outputs import Outputs, Paths, save_fit
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.changes import Changes
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@takes_read_options(without=("scale", "categories", "bins"))
-@takes_outputs()
 def update(
     *,
     fit: Path,
@@ -80,7 +76,7 @@ def update(
 
         progress.start(f"reading {fit.name}")
         before = load_fit(fit)
-        after, changed, entries = _update(
+        after, changed = _update(
             before,
             named_files.one_or_several(labels),
             gold=gold,
@@ -106,7 +102,8 @@ def update(
             written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
     if not (as_json or quiet):
         console.show_lines(changed.summary())
-    print_result(after, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
+    more = changed.to_dict()
+    print_result(after, metrics, written.lines, as_json=as_json, quiet=quiet, more=more)
     written.raise_failures()
 
 
@@ -118,9 +115,8 @@ def _update(
     refit: bool,
     read: ReadOptions,
     progress: ProgressReporter,
-) -> tuple[Fit[Any], Changes, dict[str, Any]]:
-    """Return the new fit, what changed, and the entries of ``--json``."""
-    changed: Changes
+) -> tuple[Fit[Any], Changes]:
+    """Return the new fit and what changed."""
     if before.kind == "labels":
         from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit
@@ -128,11 +124,9 @@ def _update(
         after, n_repeated = update_fit(
             before, data, gold=gold, refit=refit, read=read, progress=progress
         )
-        changed = changes(before, after, n_repeated=n_repeated)
-        return after, changed, {**json_entries(after), **changed.to_dict()}
+        return after, changes(before, after, n_repeated=n_repeated)
     from annotruth.analyses.advice.changes import rank_changes
     from annotruth.ranking import update_ranking
 
-    ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)
-    changed = rank_changes(before, ranking, n_repeated=n_repeated)
-    return ranking, changed, {**rank_entries(ranking), **changed.to_dict()}
+    after, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)
+    return after, rank_changes(before, after, n_repeated=n_repeated)

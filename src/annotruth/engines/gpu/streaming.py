@@ -298,9 +298,8 @@ class CardItems:
         return rows * int(array.values[:1].nbytes)
 
     def _on_host(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        if self.labels.on_disk:
-            on_disk: NDArray[Any] = self.labels.disk.zeros(shape, dtype)  # type: ignore[attr-defined]
-            return on_disk
+        if self.labels.disk is not None:
+            return self.labels.disk.zeros(shape, dtype)
         with self.device.current():
             return self.device.page_locked(shape, dtype)
 

@@ -39,11 +39,6 @@ _GOLD = ("_gold", ":gold")  # after the name of a question
 _GOLD_REASON = "_gold_reason"
 
 
-def _recognise_crowdflower(source: Source) -> bool:
-    names = set(source.names)
-    return _UNIT in names and (_CONTRIBUTOR in names or "_unit_state" in names)
-
-
 def _read_crowdflower(source: Source) -> ParsedLabels:
     """Read one answer of every judgment; the answers of test questions are gold."""
     if _CONTRIBUTOR not in source.names and "annotator" not in source.columns:
@@ -69,10 +64,10 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
             else:
                 votes.add_gold(row[item], accepted)
     parsed = votes.parsed(
-        counted(len(rows), "judgment", "judgments"),
+        counted(len(rows), "judgment"),
         f"items by {item}",
         f"question {question}",
-        counted(tainted, "tainted judgment included", "tainted judgments included"),
+        counted(tainted, "tainted judgment{s} included"),
         counted(
             len(several),
             "test question with several accepted answers is not gold",
@@ -153,10 +148,6 @@ def is_batch(names: Iterable[str]) -> bool:
     return {"HITId", "WorkerId"} <= set(names)
 
 
-def _recognise_batch(source: Source) -> bool:
-    return is_batch(source.names)
-
-
 def _read_batch(source: Source) -> ParsedLabels:
     """Read the labels of all assignments that were not rejected.
 
@@ -182,7 +173,7 @@ def _read_batch(source: Source) -> ParsedLabels:
         _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
         from_text=source.from_text,
         notes=(
-            counted(table.num_rows, "assignment", "assignments"),
+            counted(table.num_rows, "assignment"),
             f"items by {item}",
             f"answer {answer.removeprefix(ANSWER_PREFIX)}",
             counted(left_out, "rejected left out", "rejected left out"),
@@ -247,10 +238,6 @@ _PERFORMER, _TASK, _STATUS = (
 _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 
 
-def _recognise_toloka(source: Source) -> bool:
-    return _PERFORMER in source.names and any(name.startswith("OUTPUT:") for name in source.names)
-
-
 def _read_toloka(source: Source) -> ParsedLabels:
     """Read the outputs of assignments that were submitted and not rejected."""
     output = _answer_column(source, "OUTPUT:")
@@ -269,7 +256,7 @@ def _read_toloka(source: Source) -> ParsedLabels:
         from_text=source.from_text,
         gold=gold,
         notes=(
-            counted(n_rows, "answer", "answers"),
+            counted(n_rows, "answer"),
             f"items by {item}",
             f"output {output.removeprefix('OUTPUT:')}",
             counted(
@@ -354,7 +341,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
         else:
             votes.add(_subject(row), row.get("user_name") or row.get("user_ip"), task.choices)
     parsed = votes.parsed(
-        counted(len(rows), "classification", "classifications"),
+        counted(len(rows), "classification"),
         "items by subject",
         f"task {question}",
         f"its question was worded in {len(wordings)} ways" if len(wordings) > 1 else "",
@@ -414,8 +401,20 @@ def _load(cell: Any, name: str, number: int) -> Any:
 
 
 FORMATS = (
-    Format("crowdflower", "CrowdFlower or Appen report", _recognise_crowdflower, _read_crowdflower),
-    Format("mturk", "MTurk batch results", _recognise_batch, _read_batch),
-    Format("toloka", "Toloka assignments", _recognise_toloka, _read_toloka),
+    Format(
+        "crowdflower",
+        "CrowdFlower or Appen report",
+        lambda source: (
+            _UNIT in source.names and not {_CONTRIBUTOR, "_unit_state"}.isdisjoint(source.names)
+        ),
+        _read_crowdflower,
+    ),
+    Format("mturk", "MTurk batch results", lambda source: is_batch(source.names), _read_batch),
+    Format(
+        "toloka",
+        "Toloka assignments",
+        lambda source: _PERFORMER in source.names and _starting_with("OUTPUT:", source.names) != [],
+        _read_toloka,
+    ),
     Format("zooniverse", "Zooniverse classifications", _recognise_zooniverse, _read_zooniverse),
 )

@@ -81,11 +81,11 @@ def _read(source: Source) -> ParsedLabels:
             times = {"time": annotation.get("created_at"), "seconds": annotation.get("lead_time")}
             votes.add(item, annotator, results.choices[question], data_of(task), times)
     return votes.parsed(
-        counted(len(tasks), "task", "tasks") + (", numbered from 1" if numbered else ""),
+        counted(len(tasks), "task") + (", numbered from 1" if numbered else ""),
         f"question {question}",
         not_read,
-        counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
-        counted(empty, "annotation without a label", "annotations without a label"),
+        counted(cancelled, "cancelled annotation{s} left out"),
+        counted(empty, "annotation{s} without a label"),
     )
 
 
@@ -224,10 +224,10 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
         {role: pa.chunked_array([make_column(role, values[role])]) for role in columns},
         title="Label Studio export",
         notes=(
-            counted(len(tasks), "task", "tasks"),
+            counted(len(tasks), "task"),
             f"question {question}",
             f"left = {columns['left']}, right = {columns['right']}",
-            counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
+            counted(cancelled, "cancelled annotation{s} left out"),
         ),
     )
 
@@ -274,10 +274,6 @@ _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANNOTATORS_FIELD}
 
 
-def _recognise_short(source: Source) -> bool:
-    return set(source.first) >= _OURS or set(source.names) >= _OURS
-
-
 def _read_short(source: Source) -> ParsedLabels:
     rows = list(source.records()) if source.kind == "json" else _rows_of_table(source)
     question = _question_of_rows(rows, source.question)
@@ -285,7 +281,7 @@ def _read_short(source: Source) -> ParsedLabels:
     for row in rows:
         times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}
         votes.add(_item_of_row(row), row.get("annotator"), _unwrap(row.get(question)), times=times)
-    parsed = votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
+    parsed = votes.parsed(counted(len(rows), "annotation"), f"question {question}")
     return replace(parsed, from_text=source.from_text)
 
 
@@ -362,5 +358,10 @@ def _unwrap(value: Any) -> Any:
 
 FORMATS = (
     Format("label-studio", "Label Studio export", _recognise, _read, _read_comparisons),
-    Format("label-studio-min", "Label Studio short export", _recognise_short, _read_short),
+    Format(
+        "label-studio-min",
+        "Label Studio short export",
+        lambda source: set(source.first) >= _OURS or set(source.names) >= _OURS,
+        _read_short,
+    ),
 )

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
-from annotruth.observations.frames import KNOWN_NAMES, as_numpy, make_column
+from annotruth.observations.frames import NAMES_OF, as_numpy, make_column
 from annotruth.observations.options import ParsedLabels
 from annotruth.observations.validate import (
     NOT_AVAILABLE,
@@ -154,9 +153,8 @@ def _find_abstentions(
 # With names: one row per item and one column per annotator, or transposed. The items may have no
 # names, as when a frame of labels by annotator is written without its index.
 
-_ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "id", "index"}
-_ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"])}
-_LABELS = {*chain(*KNOWN_NAMES["label"]), "stars"}
+_ITEMS, _ANNOTATORS = NAMES_OF["item"] | {"stimuli", "id", "index"}, NAMES_OF["annotator"]
+_LABELS = NAMES_OF["label"] | {"stars"}
 _IDS = set(map("{}_id".format, _ITEMS | _ANNOTATORS))
 _NUMBERED_ANNOTATOR = re.compile(
     rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE

@@ -58,7 +58,7 @@ def _read_records(source: Source) -> ParsedLabels:
     return ParsedLabels(
         pa.table(table),
         columns=times,
-        notes=(counted(len(rows), "record", "records"), describe_columns(columns, source.columns)),
+        notes=(counted(len(rows), "record"), describe_columns(columns, source.columns)),
     )
 
 
@@ -85,7 +85,7 @@ def _read_peerannot(source: Source) -> ParsedLabels:
             votes.add(task, worker, label)
     categories = _classes(source.path, votes.labels)
     parsed = votes.parsed(
-        counted(len(tasks), "task", "tasks"),
+        counted(len(tasks), "task"),
         f"{len(categories)} classes by metadata.json" if categories else "",
     )
     return replace(parsed, from_text=True, categories=categories, nominal=True)

@@ -45,7 +45,7 @@ def _read(source: Source) -> ParsedLabels:
         for observer, scores in _by_observer(video, item):
             for score in scores if isinstance(scores, list) else [scores]:
                 votes.add(item, observer, check_literal(score, f"a score of video {shown(item)}"))
-    return votes.parsed(counted(len(videos), "distorted video", "distorted videos"))
+    return votes.parsed(counted(len(videos), "distorted video"))
 
 
 def _by_observer(video: dict[str, Any], item: Any) -> Iterable[tuple[Any, Any]]:
@@ -183,7 +183,7 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
         {role: pa.chunked_array([make_column(role, values)]) for role, values in rows.items()},
         sides_known=False,
         title="sureal dataset of paired comparisons",
-        notes=(counted(len(videos), "distorted video", "distorted videos"),),
+        notes=(counted(len(videos), "distorted video"),),
     )
 
 

@@ -67,7 +67,7 @@ def _read_argilla(source: Source) -> ParsedLabels:
         if response.question == question:
             votes.add(item, response.user, response.answer, times={"time": response.time})
     return votes.parsed(
-        counted(n_records, "record", "records"),
+        counted(n_records, "record"),
         f"question {question}",
         counted(left_out, "discarded or draft left out", "discarded or draft left out"),
     )
@@ -135,13 +135,9 @@ def _recognise_doccano(source: Source) -> bool:
     annotations = first.get("annotations")
     if isinstance(annotations, list):
         return all(isinstance(one, dict) and {"label", "user"} <= set(one) for one in annotations)
-    return _is_of_one_user(first)
-
-
-def _is_of_one_user(record: Record) -> bool:
-    """Return whether a record is of one user: an example with a list of labels and no user name."""
-    labels = record.get("label", record.get("labels", record.get("entities")))
-    return isinstance(labels, list) and bool({"text", "data", "filename"} & set(record))
+    # Of one user: an example with a list of labels and no user name.
+    labels = first.get("label", first.get("labels", first.get("entities")))
+    return isinstance(labels, list) and bool({"text", "data", "filename"} & set(first))
 
 
 def _read_doccano(source: Source) -> ParsedLabels:
@@ -151,7 +147,7 @@ def _read_doccano(source: Source) -> ParsedLabels:
         n_examples += 1
         _add(votes, record, name)
     note = "" if len(set(votes.annotators)) != 1 else "one user; give the folder of all users"
-    parsed = votes.parsed(counted(n_examples, "example", "examples"), note)
+    parsed = votes.parsed(counted(n_examples, "example"), note)
     return replace(parsed, nominal=True)  # numbers are ids of labels
 
 
@@ -283,7 +279,7 @@ def _read_potato(source: Source) -> ParsedLabels:
     for (item, user), given in choices.items():
         votes.add(item, user, given, times=times[item, user])
     parsed = votes.parsed(
-        counted(len(choices), "annotation", "annotations"),
+        counted(len(choices), "annotation"),
         f"question {question}",
         f"spans of {', '.join(sorted(spans))} left out" if spans else "",
     )
@@ -326,9 +322,7 @@ def _times_potato(behavior: object) -> Record:
 
 # Prodigy's JSON lines: one line per decision, with the hash of the task and a session.
 
-
-def _recognise_prodigy(source: Source) -> bool:
-    return bool({"_input_hash", "_task_hash"} & set(source.first)) and "answer" in source.first
+_HASHES = {"_input_hash", "_task_hash"}
 
 
 def _read_prodigy(source: Source) -> ParsedLabels:
@@ -360,7 +354,7 @@ def _read_prodigy(source: Source) -> ParsedLabels:
             accepted = sequence(record.get("accept"), "the list of accepted options")
             votes.add(_item(record), _annotator(record), accepted, times=_times_prodigy(record))
     return votes.parsed(
-        counted(len(records), "decision", "decisions"),
+        counted(len(records), "decision"),
         "by choice" if by_choice else "accept or reject",
         counted(ignored, "ignored left out", "ignored left out"),
         counted(rejected, "rejected left out", "rejected left out"),
@@ -384,5 +378,10 @@ FORMATS = (
     Format("argilla", "Argilla records", _recognise_argilla, _read_argilla),
     Format("doccano", "doccano export", _recognise_doccano, _read_doccano),
     Format("potato", "Potato annotations", _recognise_potato, _read_potato),
-    Format("prodigy", "Prodigy annotations", _recognise_prodigy, _read_prodigy),
+    Format(
+        "prodigy",
+        "Prodigy annotations",
+        lambda source: "answer" in source.first and not _HASHES.isdisjoint(source.first),
+        _read_prodigy,
+    ),
 )

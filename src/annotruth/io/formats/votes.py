@@ -79,11 +79,11 @@ class Votes:
             gold=gold,
             notes=(
                 *notes,
-                counted(n_gold, "truth taken as gold", "truths taken as gold"),
+                counted(n_gold, "truth{s} taken as gold"),
                 counted(
                     n_left_out, "truth of an item without labels", "truths of items without labels"
                 ),
-                counted(self.n_several, "answer of several labels", "answers of several labels"),
+                counted(self.n_several, "answer{s} of several labels"),
             ),
             as_sets=None if has_sets else partial(self._tables, True),
         )
@@ -240,8 +240,10 @@ def refuse_regions(question: str, kind: str) -> NoReturn:
     )
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return a count with its noun, an empty text for zero."""
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun, whose {s} is for several; an empty text for zero."""
+    if "{s}" in one:
+        one, many = one.replace("{s}", ""), one.replace("{s}", "s")
     return errors.counted(number, one, many) if number else ""
 
 

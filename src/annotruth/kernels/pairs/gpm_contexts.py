@@ -207,23 +207,36 @@ def set_differences(
     solution: Floats,
     found: VoteDifferences,
 ) -> None:
-    """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
+    """Set the differences of the votes of the contexts ``lo:hi``, given theta and the coefficients.
+
+    Without contexts, those of the votes ``lo:hi``.
+    """
     q = at.covariates.shape[1]
     n_items = len(solution) - q
-    if len(at.item_ptr) == 1:  # without rows, as such votes may be many
+    if len(at.item_ptr) == 1:
         for v in range(lo, hi):
             total = solution[at.left[v]] - solution[at.right[v]]
             for x in range(q):
                 total += at.covariates[v, x] * solution[n_items + x]
             found.mean[v], found.variance[v] = total, 0.0
         return
-    rows = make_rows(1, row_width(at))
-    for v in range(lo, hi):
-        set_row(at, posterior, v, n_items, rows, 0)
-        total = rows.base[0]
-        for i in range(rows.size[0]):
-            total += rows.design[0, i] * solution[rows.column[0, i]]
-        found.mean[v], found.variance[v] = total, max(common_variance(at, posterior, v, v), 0.0)
+    for c in range(lo, hi):
+        first, start = at.item_ptr[c], at.square_ptr[c]
+        k = int(at.item_ptr[c + 1] - first)
+        score = np.empty(k)
+        for i in range(k):
+            total = posterior.mean[first + i]
+            for j in range(k):
+                total += posterior.design[start + i * k + j] * solution[at.items[first + j]]
+            for x in range(q):
+                total -= posterior.covariate[first + i, x] * solution[n_items + x]
+            score[i] = total
+        for place in range(at.vote_ptr[c], at.vote_ptr[c + 1]):
+            v = at.votes[place]
+            total = score[at.left[v]] - score[at.right[v]]
+            for x in range(q):
+                total += at.covariates[v, x] * solution[n_items + x]
+            found.mean[v], found.variance[v] = total, max(common_variance(at, posterior, v, v), 0.0)
 
 
 @compiled

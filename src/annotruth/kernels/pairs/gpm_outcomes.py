@@ -23,7 +23,7 @@ from annotruth.kernels.compiled import compiled
 MAX_LOG_ODDS = 60.0
 """Differences are cut off there."""
 
-_NODES = (5, 9, 23)
+_NODES = (5, 9, 15, 23)
 _EQUIDISTANT = 89
 _RANGE = 4.4  # standard deviations
 
@@ -38,7 +38,7 @@ class Quadrature(NamedTuple):
 
 
 def make_quadrature() -> Quadrature:
-    """Return the rules: the mean alone, Gauss-Hermite with 5, 9 and 23 nodes, equidistant nodes."""
+    """Return the rules: the mean alone, Gauss-Hermite with 5, 9, 15 and 23 nodes, equidistant nodes."""
     rules = [(np.zeros(1), np.ones(1))]
     rules += [np.polynomial.hermite_e.hermegauss(n) for n in _NODES]
     equidistant = np.linspace(-_RANGE, _RANGE, _EQUIDISTANT)
@@ -48,7 +48,7 @@ def make_quadrature() -> Quadrature:
         np.concatenate([node for node, _ in rules]),
         np.concatenate([weight / weight.sum() for _, weight in rules]),
         np.append(0, np.cumsum(sizes)).astype(np.int64),
-        np.array([0.07, 0.5, 1.5, 5.0, np.inf]),
+        np.array([0.07, 0.5, 1.5, 3.0, 5.0, np.inf]),
     )
 
 
@@ -97,6 +97,9 @@ LOST = 5.0
 """How much more a vote against an item says about who favours it than a vote for it."""
 
 MIN_SHOWN = 4.0
+
+LEAST_LEFT_OVER = 0.02
+"""Of the variance of a difference, after one vote."""
 
 
 class Sites(NamedTuple):
@@ -263,35 +266,72 @@ def update_sites(
 ) -> None:
     """Update the site of each vote of the annotators ``lo:hi``.
 
-    K and z go a part ``step`` of the way to the expected curvature and slope of the vote's
-    log-probability, which are multiplied by its annotator's weight.
+    K and z go a part ``step`` of the way to the site that gives the vote's difference the mean and variance
+    that the vote itself gives it, all other sites being as they are (expectation propagation). Where the
+    difference hardly varies, it is the slope and curvature of the log-probability at the mean. The
+    log-probability is multiplied by the weights of the vote and of its annotator.
     """
-    kept = 1.0 - votes.slip
-    chance = votes.slip / (3.0 if votes.has_ties else 2.0)
-    rules = votes.rules
     for s in range(lo, hi):
         b, nu_s = who.sharpness[s], math.exp(who.tie[s]) if votes.has_ties else 0.0
         for v in range(votes.ptr[s], votes.ptr[s + 1]):
-            nu = nu_s * votes.tie_odds[v]
-            sd, middle = abs(b) * math.sqrt(at.variance[v]), b * at.mean[v] + who.side[s]
-            rule = rule_of(sd, rules)
-            outcome = votes.outcome[v]
-            chosen = 0.5 if outcome == 0 else -0.5 if outcome == 1 else 0.0
-            slope = curvature = 0.0
-            for i in range(rules.ptr[rule], rules.ptr[rule + 1]):
-                d = min(max(middle + sd * rules.node[i], -MAX_LOG_ODDS), MAX_LOG_ODDS)
-                odds = math.exp(0.5 * d)
-                scale = 1.0 / (odds + 1.0 / odds + nu)
-                left, right = odds * scale, scale / odds
-                m = 0.5 * (left - right)
-                p = left if outcome == 0 else right if outcome == 1 else nu * scale
-                meant = rules.weight[i] * kept * p / (kept * p + chance)
-                slope += meant * (chosen - m)
-                curvature += meant * (0.25 * (left + right) - m * m)
-            w = votes.weight[v] * who.weight[s]
-            new = w * b * b * curvature
-            sites.precision[v] += step * (new - sites.precision[v])
-            sites.shift[v] += step * (w * b * slope + new * at.mean[v] - sites.shift[v])
+            nu, w = nu_s * votes.tie_odds[v], votes.weight[v] * who.weight[s]
+            precision, shift = sites.precision[v], sites.shift[v]
+            left_over = max(1.0 - precision * at.variance[v], LEAST_LEFT_OVER)
+            sd = math.sqrt(at.variance[v] / left_over)
+            rule = rule_of(abs(b) * sd, votes.rules)
+            if rule == 0:
+                slope, new_precision = _curve(votes, v, b * at.mean[v] + who.side[s], nu)
+                new_precision *= w * b * b
+                new_shift = w * b * slope + new_precision * at.mean[v]
+            else:
+                mean = (at.mean[v] - at.variance[v] * shift) / left_over
+                center, ratio = _tilted(votes, v, b * mean + who.side[s], b * sd, nu, w, rule)
+                new_precision = (1.0 / ratio - 1.0) / (sd * sd)
+                new_shift = new_precision * mean + center / (sd * ratio)
+            sites.precision[v] += step * (new_precision - precision)
+            sites.shift[v] += step * (new_shift - shift)
+
+
+@compiled
+def _curve(votes: Outcomes, v: int, d: float, nu: float) -> tuple[float, float]:
+    """Return the slope and curvature of a vote's log-probability; a slip has none."""
+    kept = 1.0 - votes.slip
+    outcome = votes.outcome[v]
+    d = min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+    odds = math.exp(0.5 * d)
+    scale = 1.0 / (odds + 1.0 / odds + nu)
+    left, right = odds * scale, scale / odds
+    m = 0.5 * (left - right)
+    p = left if outcome == 0 else right if outcome == 1 else nu * scale
+    meant = kept * p / (kept * p + votes.slip / (3.0 if votes.has_ties else 2.0))
+    chosen = 0.5 if outcome == 0 else -0.5 if outcome == 1 else 0.0
+    return meant * (chosen - m), meant * (0.25 * (left + right) - m * m)
+
+
+@compiled
+def _tilted(
+    votes: Outcomes, v: int, mean: float, sd: float, nu: float, w: float, rule: int
+) -> tuple[float, float]:
+    """Return how a vote of weight w changes the distribution of its difference d.
+
+    These are by how many standard deviations it moves the mean, and what it multiplies the variance by.
+    """
+    kept, rules = 1.0 - votes.slip, votes.rules
+    chance = votes.slip / (3.0 if votes.has_ties else 2.0)
+    outcome = votes.outcome[v]
+    total = first = second = 0.0
+    for i in range(rules.ptr[rule], rules.ptr[rule + 1]):
+        x = rules.node[i]
+        d = min(max(mean + sd * x, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        odds = math.exp(0.5 * d)
+        scale = 1.0 / (odds + 1.0 / odds + nu)
+        p = odds * scale if outcome == 0 else scale / odds if outcome == 1 else nu * scale
+        p = rules.weight[i] * math.exp(w * math.log(kept * p + chance))
+        total += p
+        first += p * x
+        second += p * x * x
+    center = first / total
+    return center, min(max(second / total - center * center, LEAST_LEFT_OVER), 1.0)
 
 
 class Predictions(NamedTuple):

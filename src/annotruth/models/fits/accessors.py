@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
-from annotruth.bindings import bound
+from annotruth.bindings import bound_for
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models import base_fit
 from annotruth.models.base_fit import Readout
@@ -51,12 +51,6 @@ class Kind:
     names: tuple[str, ...] = ()  # what completion offers beside the names that all fits have
 
 
-def kind_of(name: str) -> Kind:
-    """Return what is different for a kind: "labels", "distributed", "comparisons" or "sets"."""
-    kind: Kind = bound(f"{name}.kind")
-    return kind
-
-
 class FitTables:
     """Part of `annotruth.models.result.Fit`: its tables, and what rooms above make of it."""
 
@@ -70,7 +64,6 @@ class FitTables:
     earlier_fits: pa.Table | None
     fitted_at: Any
     _kind: Any
-    _call: Any
 
     @property
     def kind(self) -> str:
@@ -261,8 +254,10 @@ class FitTables:
         are made in partitions. There is a table of distributions if the items table has no columns
         for the categories.
         """
-        made: dict[str, LazyTable | pa.Table] = self._kind.written(self)
-        return made | self.further_tables()
+        made: dict[str, LazyTable | pa.Table] = {**self._kind.written(self)}
+        for results in self.further.values():
+            made |= results.tables
+        return made
 
     def table(self, name: str) -> pa.Table:
         """Return a table in Arrow; raise if this fit has none of that name."""
@@ -335,14 +330,14 @@ class FitTables:
 
     def verdict_table(self) -> pa.Table:
         """Return the table of verdicts on annotators in Arrow."""
-        table: pa.Table = self._call("verdict_table")
+        table: pa.Table = bound_for(self.kind, "verdict_table")(self)
         return table
 
     def past_fit_table(self) -> pa.Table:
         """Return the table of past fits in Arrow."""
         fit: Any = self
         time = self.fitted_at or base_fit.now()
-        rows = past_fits.rows_of(fit, time, self._call("standing_table"))
+        rows = past_fits.rows_of(fit, time, bound_for(self.kind, "standing_table")(fit))
         return past_fits.append_rows(self.earlier_fits, rows)
 
     def further_table(self, kind: str, name: str) -> pa.Table:
@@ -353,15 +348,6 @@ class FitTables:
             )
         return self.further[kind].tables[name]
 
-    def further_tables(self) -> dict[str, pa.Table]:
-        """Return all tables of further results by name."""
-        parts = [results.tables for results in self.further.values()]
-        return {name: table for tables in parts for name, table in tables.items()}
-
-    def further_lines(self) -> list[str]:
-        """Return what the summary says of further results."""
-        return [line for results in self.further.values() for line in results.lines]
-
     def further_facts(self) -> dict[str, Any]:
         """Return the figures of further results by kind, as JSON types."""
         return {kind: dict(results.facts) for kind, results in self.further.items()}
@@ -369,11 +355,11 @@ class FitTables:
     @property
     def plot(self) -> Any:
         """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
-        return self._call("plot")
+        return bound_for(self.kind, "plot")(self)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
-        self._call("save", path)
+        bound_for(self.kind, "save")(self, path)
 
     def report(
         self,
@@ -410,4 +396,5 @@ class FitTables:
         """
         options = {"arguments": arguments, "embed": embed or None, "changes": changes}
         given = {name: value for name, value in options.items() if value is not None}
-        self._call("report", path, source=source, truth=truth, command=command, **given)
+        write = bound_for(self.kind, "report")
+        write(self, path, source=source, truth=truth, command=command, **given)

@@ -13,87 +13,82 @@ from annotruth.observations.scale import is_text
 ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 """What a column of a table holds."""
 
-
-def _columns(
-    *, id: str = "", number: str = "", count: str = "", flag: str = "", text: str = ""
-) -> dict[str, ColumnKind]:
-    """Return what the columns of a table hold, given the names of each kind."""
-    names: dict[ColumnKind, str] = {
-        "id": id,
-        "number": number,
-        "count": count,
-        "flag": flag,
-        "text": text,
-    }
-    return {name: kind for kind, listed in names.items() for name in listed.split()}
-
-
-_PAIR = "agreement expected correlation"  # how often two annotators gave the same label
 _INTERVAL = "reliability low high"
 
-FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
+FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[ColumnKind, str]]] = {
     "dependent_annotators": {
-        "dependent_annotators": _columns(
-            id="annotator other", count="n_items", number=f"{_PAIR} p_value"
-        )
+        "dependent_annotators": {
+            "id": "annotator other",
+            "count": "n_items",
+            "number": "agreement expected correlation p_value",
+        }
     },
     "groups": {
-        "groups": _columns(id="item label", text="group", count="n_labels", number="low high"),
-        "group_differences": _columns(
-            id="item", text="group other", number="p_value q_value distance", flag="differs"
-        ),
-        "group_summary": _columns(
-            text="group",
-            count="n_annotators n_labels n_spammers",
-            number="reliability p_value q_value",
-            flag="differs",
-        ),
+        "groups": {"id": "item label", "text": "group", "count": "n_labels", "number": "low high"},
+        "group_differences": {
+            "id": "item",
+            "text": "group other",
+            "number": "p_value q_value distance",
+            "flag": "differs",
+        },
+        "group_summary": {
+            "text": "group",
+            "count": "n_annotators n_labels n_spammers",
+            "number": "reliability p_value q_value",
+            "flag": "differs",
+        },
     },
     "over_time": {
-        "over_time": _columns(id="annotator from to", count="n_labels", number=_INTERVAL),
-        "changes_over_time": _columns(
-            id="annotator at", count="n_before", number="probability before after"
-        ),
-        "crowd_over_time": _columns(text="by from to", count="n_labels", number=_INTERVAL),
+        "over_time": {"id": "annotator from to", "count": "n_labels", "number": _INTERVAL},
+        "changes_over_time": {
+            "id": "annotator at",
+            "count": "n_before",
+            "number": "probability before after",
+        },
+        "crowd_over_time": {"text": "by from to", "count": "n_labels", "number": _INTERVAL},
     },
     "boards": {
-        "boards": _columns(
-            text="board",
-            id="item",
-            count="n_comparisons rank",
-            number="score low high difference",
-            flag="compared",
-        ),
-        "board_differences": _columns(
-            text="board", id="item other", number="difference low high overall q_value"
-        ),
+        "boards": {
+            "text": "board",
+            "id": "item",
+            "count": "n_comparisons rank",
+            "number": "score low high difference",
+            "flag": "compared",
+        },
+        "board_differences": {
+            "text": "board",
+            "id": "item other",
+            "number": "difference low high overall q_value",
+        },
     },
     "both_bad": {
-        "both_bad": _columns(
-            id="item", count="n_comparisons n_both_bad", number="p_both_bad low high"
-        )
+        "both_bad": {
+            "id": "item",
+            "count": "n_comparisons n_both_bad",
+            "number": "p_both_bad low high",
+        }
     },
     "beside": {
-        "beside": _columns(id="item", number="score value", count="n_values", flag="on_front")
+        "beside": {"id": "item", "number": "score value", "count": "n_values", "flag": "on_front"}
     },
     "machines": {
-        "machines": _columns(
-            id="machine",
-            count="n_labels n_people",
-            text="may_replace",
-            number="agreement agreement_low agreement_high people_agreement accuracy accuracy_low "
+        "machines": {
+            "id": "machine",
+            "count": "n_labels n_people",
+            "text": "may_replace",
+            "number": "agreement agreement_low agreement_high people_agreement accuracy accuracy_low "
             "accuracy_high weight winning_rate advantage p_value",
-        ),
-        "dependence": _columns(
-            id="annotator other",
-            count="n_items",
-            number=f"{_PAIR} low high p_value",
-            flag="dependent",
-        ),
-        "machine_confusion": _columns(id="machine", text="consensus label", number="n share"),
+        },
+        "dependence": {
+            "id": "annotator other",
+            "count": "n_items",
+            "number": "agreement expected correlation low high p_value",
+            "flag": "dependent",
+        },
+        "machine_confusion": {"id": "machine", "text": "consensus label", "number": "n share"},
     },
 }
-"""The tables of each kind of further results, with the columns that a saved fit must have."""
+"""The tables of each kind of further results, with the columns, by what they hold, that a saved fit must have."""
 
 HOW_TO_GET: Mapping[str, str] = {
     "dependent_annotators": "fit robust-gpm in memory, without machines and groups, to labels of at most 400 annotators, "
@@ -124,18 +119,15 @@ class FurtherResults:
     facts: Mapping[str, Any] = field(default_factory=dict)  # figures by name, of JSON types
     lines: Sequence[str] = ()  # what the summary says
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts and lines, as JSON types."""
-        return {"facts": dict(self.facts), "lines": list(self.lines)}
-
 
 def make_further_results(
     kind: str, entries: Mapping[str, Any], tables: Mapping[str, pa.Table]
 ) -> FurtherResults:
     """Return saved further results; raise a ValueError if a column is missing or of a wrong type."""
     for name, columns in FURTHER_TABLES[kind].items():
-        for column, column_kind in columns.items():
-            found = tables[name].schema.field(column).type
-            if not _IS_KIND[column_kind](found):
-                raise ValueError(f"{column} in {name} is of type {found}")
+        for holds, listed in columns.items():
+            for column in listed.split():
+                found = tables[name].schema.field(column).type
+                if not _IS_KIND[holds](found):
+                    raise ValueError(f"{column} in {name} is of type {found}")
     return FurtherResults(tables, entries["facts"], entries["lines"])

@@ -1,8 +1,9 @@
-"""Results per item and per label, as models compute them, and the fit made of them on any engine."""
+"""A fit made of what a model computes on any engine, and fits of the same labels in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -11,16 +12,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.engines import DistributedLabels, DistributedSession, Session
-from annotruth.kernels.arrays import Floats, concatenate, map_slices, reduce_rows
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices, reduce_rows
 from annotruth.models.base_fit import Column
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import direct_history
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.observations import Labels, LabelSummary
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.layout import CanonicalOrder
+from annotruth.observations.table import ReorderedLabels
+
+MAX_CANONICAL_LABELS = 50_000
+"""Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
 
 _ITEMS_AT_ONCE = 1 << 16  # temporary arrays stay in the cache
-
 
 ItemResults: TypeAlias = dict[str, Any]
 """Results per item and per label: fields of `Fit`."""
@@ -117,3 +124,115 @@ def build_tables(
     if labels.n_categories > MOST_COLUMNS:
         tables["distributions"] = fit.distribution_table()
     return tables
+
+
+_OF_ITEMS = ("distribution", "other_distribution", "score", "item_columns")
+_OF_ANNOTATORS = ("reliability", "low", "high", "behavior", "annotator_columns")
+
+
+def in_canonical_order(labels: Labels, *, keep_categories: bool) -> list[ReorderedLabels]:
+    """Return few labels in canonical order, in several orders if they are symmetric; of more, nothing.
+
+    Floating-point sums depend on the order of their terms, and extrapolated EM amplifies differences of
+    rounding up to its tolerance. In canonical order, labels that differ in names and in the order of
+    rows only are fitted with the same arithmetic. Categories that have an order keep it.
+    """
+    is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
+    if is_large or isinstance(labels, DistributedLabels):
+        return []
+    orders = labels.canonical_orders(keep_categories=keep_categories)
+    if labels.classifier is not None:
+        orders = orders[:1]  # items that are alike by their labels may differ by the classifier
+    return [labels.reordered(order) for order in orders]
+
+
+def fit_of_original(
+    fit: Fit, labels: Labels, reordered: Sequence[ReorderedLabels], axes: Mapping[str, str]
+) -> Fit:
+    """Return a fit of reordered labels as one of the original ``labels``.
+
+    Of several orders it is the mean. If exchanging some items, annotators and categories gives the same
+    labels, exchanging their results gives a fit that is as good. Where rounding, amplified by EM, has
+    chosen between the two, the mean is undecided, as it is without rounding.
+    """
+    images = []
+    for each in reordered:
+        places = CanonicalOrder(*map(np.argsort, each.order))
+        p_serious = None if fit.p_serious is None else fit.p_serious[each.position]
+        images.append(_rearranged(fit, labels, places, axes, p_serious))
+    if len(images) == 1:
+        return images[0]
+    n, names = labels.n_categories, (*_OF_ITEMS, *_OF_ANNOTATORS, "parameters", "p_serious")
+    return replace(
+        images[0], **{name: _mean([getattr(each, name) for each in images], n) for name in names}
+    )
+
+
+def restricted_fit(fit: Fit, labels: Labels, axes: Mapping[str, str]) -> Fit:
+    """Return a fit for some of its labels, without results per label, to start another fit from."""
+    places = CanonicalOrder(
+        match_ids(labels.items, fit.data.items),
+        match_ids(labels.annotators, fit.data.annotators),
+        np.arange(labels.n_categories),
+    )
+    return _rearranged(fit, labels, places, axes, p_serious=None)
+
+
+def _rearranged(
+    fit: Fit,
+    labels: Labels,
+    places: CanonicalOrder,
+    axes: Mapping[str, str],
+    p_serious: Floats | None,
+) -> Fit:
+    """Return the results for the items, annotators and categories at the given places."""
+    item, annotator, category = places
+    code = np.argsort(category)
+    fields = {name: _at(item, getattr(fit, name), code) for name in _OF_ITEMS}
+    fields |= {name: _at(annotator, getattr(fit, name), code) for name in _OF_ANNOTATORS}
+    fields["parameters"] = {
+        name: _reordered(values, axes[name], annotator, category)
+        for name, values in fit.parameters.items()
+    }
+    return replace(fit, data=labels, p_serious=p_serious, **fields)
+
+
+def _at(places: Codes, values: Any, code: Codes) -> Any:
+    """Return results at some places; ``code`` are the new codes of the categories."""
+    if isinstance(values, Mapping):
+        return {name: _at(places, each, code) for name, each in values.items()}
+    if isinstance(values, Distribution):
+        return values.take(places, code)
+    if isinstance(values, pa.Array):
+        return values.take(as_arrow(places))
+    if isinstance(values, np.ndarray):
+        return values[places]
+    return None if values is None else [values[place] for place in places]
+
+
+def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:
+    """Return a parameter in another order of annotators and categories."""
+    axes, _, code = axes.partition(" -> ")
+    for axis, name in enumerate(axes.split()):
+        n = values.shape[axis]
+        if name == "annotator":
+            values = values.take(annotator, axis=axis)
+        elif name == "category":  # what follows the last category stays, such as a total
+            places = np.append(category, np.arange(len(category), n))
+            values = values.take(places, axis=axis)
+        elif name == "state":
+            states = np.arange(n).reshape(len(category), -1)
+            values = values.take(states[category].ravel(), axis=axis)
+    return np.where(values < 0, values, np.argsort(category)[values]) if code else values
+
+
+def _mean(values: Sequence[Any], n_categories: int) -> Any:
+    """Return the mean of floating-point numbers; of anything else, the first."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {name: _mean([each[name] for each in values], n_categories) for name in first}
+    if isinstance(first, Distribution):
+        dense = [each.dense(n_categories) for each in values]
+        return Distribution.of_dense(np.mean(dense, axis=0))
+    is_float = isinstance(first, np.ndarray) and first.dtype.kind == "f"
+    return np.mean(values, axis=0) if is_float else first

@@ -173,36 +173,27 @@ class VoteCounts:
 
 def notes_of(fit: Fit) -> list[Note]:
     """Return what limits the results of a fit, the most severe first; empty if nothing is known."""
-    notes = [*_replaced_model(fit), *(_too_little(fit) or _contradictions(fit))]
+    notes, data = [], fit.data
+    if fit.chosen is not None and "instead_of" in fit.chosen:
+        sentence = (
+            f"{fit.chosen['why']} for {fit.chosen['instead_of']}: {fit.model} was fitted instead, which "
+            "does not test whether labels agree better than chance"
+        )
+        notes.append(Note("other model", "warning", sentence))
+    if data.n_annotators == 1:
+        notes.append(Note("one annotator", "warning", ONE_ANNOTATOR_LINE))
+    elif data.n_categories == 1:
+        notes.append(Note("one category", "warning", ONE_CATEGORY_LINE))
+    elif data.n_labels == data.n_items:
+        notes.append(Note("one label per item", "warning", ONE_LABEL_LINE))
+    else:
+        notes += _contradictions(fit)
     return sorted(notes, key=lambda note: note.severity != "critical")
 
 
 def to_dicts(notes: Sequence[Note]) -> list[dict[str, Any]]:
     """Return notes as JSON types."""
     return [note._asdict() for note in notes]
-
-
-def _replaced_model(fit: Fit) -> list[Note]:
-    """Return that another model than the default one was fitted, if so."""
-    if fit.chosen is None or "instead_of" not in fit.chosen:
-        return []
-    sentence = (
-        f"{fit.chosen['why']} for {fit.chosen['instead_of']}: {fit.model} was fitted instead, which does "
-        "not test whether labels agree better than chance"
-    )
-    return [Note("other model", "warning", sentence)]
-
-
-def _too_little(fit: Fit) -> list[Note]:
-    """Return why nothing can be compared, if so."""
-    data = fit.data
-    if data.n_annotators == 1:
-        return [Note("one annotator", "warning", ONE_ANNOTATOR_LINE)]
-    if data.n_categories == 1:
-        return [Note("one category", "warning", ONE_CATEGORY_LINE)]
-    if data.n_labels == data.n_items:
-        return [Note("one label per item", "warning", ONE_LABEL_LINE)]
-    return []
 
 
 def _contradictions(fit: Fit) -> list[Note]:

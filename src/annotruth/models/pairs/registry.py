@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from annotruth.models.registry import check_given, find_class, make_named
+from annotruth.models.registry import check_given, find_class
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.base import PairEstimator
@@ -31,5 +31,7 @@ def get_pair_model(name: str) -> type[PairEstimator]:
 def make_pair_estimator(model: str | PairEstimator, options: Mapping[str, Any]) -> PairEstimator:
     """Return an estimator of the named model; raise for options it does not have."""
     if isinstance(model, str):
-        return make_named(get_pair_model(model), options)
+        cls = get_pair_model(model)
+        cls.check_options(options)
+        return cls(**options)
     return check_given(model, options, "comparisons", "of pair comparisons")

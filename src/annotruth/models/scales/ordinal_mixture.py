@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from annotruth.models.gpm import (
     BehaviorOption,
     behavior_distribution,
     behavior_names,
-    check_behavior_option,
     learned_behaviors,
 )
 from annotruth.models.options import check_positive
@@ -33,7 +32,7 @@ from annotruth.models.scales.ordinal_steps import (
     table_shape,
 )
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.validate import check_ordinal
+from annotruth.observations.validate import check_choice, check_ordinal
 
 _MAX_NUMBERS = 2**28  # in one array: 2 GB
 
@@ -187,7 +186,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
 
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
-        check_behavior_option(self.behavior)
+        check_choice("behavior", self.behavior, get_args(BehaviorOption))
         check_positive(expertise_shape=self.expertise_shape, difficulty_shape=self.difficulty_shape)
         check_ordinal(labels.scale, self.name)
         table = 4 * math.prod(table_shape(labels.scale.values))  # two tables, and temporary copies

@@ -132,7 +132,8 @@ def _write_files(fit: Fit[Any], folder: Path) -> dict[str, dict[str, Any]]:
     arrays = {f"{_PARAMETER}{name}": values for name, values in parameters.items()}
     if fit.kind == "comparisons":
         arrays[COVARIANCE] = fit.scores.covariance
-    tables |= {f"{_FURTHER}{name}": table for name, table in fit.further_tables().items()}
+    for results in fit.further.values():
+        tables |= {f"{_FURTHER}{name}": table for name, table in results.tables.items()}
     for name, table in tables.items():
         feather.write_feather(table, str(folder / f"{name}.arrow"))
     for name, values in arrays.items():

@@ -27,7 +27,6 @@ from annotruth.observations.pairs.table import (
     BOTH_BAD,
     RANKING,
     Comparisons,
-    MappedComparisons,
     join_further,
 )
 from annotruth.observations.pairs.votes import (
@@ -229,7 +228,7 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
     return floats
 
 
-class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
+class ComparisonBuilder(TableBuilder):
     """Builds comparisons from batches of rows; a source in memory is one batch.
 
     On ``disk``, covariates are not kept and rows that were written twice are not looked for.
@@ -332,6 +331,9 @@ class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
         assert first is not None
         outcome = self._outcome.to_array()
         left, right, annotator, context = (column.to_array() for column in self._codes.values())
+        self._encoders["item"].renumber(left, right)
+        self._encoders["annotator"].renumber(annotator)
+        self._encoders["context"].renumber(context)
         has_context = len(context) == len(outcome)
         rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
         ids = {role: self._ids(role) for role in ("item", "annotator")}
@@ -361,7 +363,7 @@ class ComparisonBuilder(TableBuilder[ParsedComparisons, Comparisons]):
         }
         if self._disk is not None:
             fields = sort_votes_on_disk(self._disk, rows, len(ids["annotator"]))
-            return MappedComparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
+            return Comparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
         made = Comparisons.from_codes(*rows[:4], covariates=covariates, **of_all)
         if has_context:
             about["context"] = context[made.row]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.observations import validate
-from annotruth.observations.arrays import InMemory, OnDisk
+from annotruth.observations.arrays import LocalObservations
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
@@ -34,7 +34,7 @@ RANKING, BOTH_BAD = "ranking", "both_bad"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons(InMemory):
+class Comparisons(LocalObservations):
     """A frozen, validated table of pair comparisons in integer codes, sorted by annotator.
 
     Attributes
@@ -59,6 +59,8 @@ class Comparisons(InMemory):
     further
         Further columns by name, one value per comparison, such as a category; see `RANKING` and
         `BOTH_BAD`.
+    disk, rows
+        Where the arrays are on disk; the codes in the order of the input, on disk or not yet sorted.
     annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
         As in `annotruth.observations.LabelSummary`.
 
@@ -91,6 +93,8 @@ class Comparisons(InMemory):
     left_out: str = ""
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
+    disk: Disk | None = None
+    rows: RowVotes | None = None
 
     kind: ClassVar[str] = "comparisons"
     """What annotators gave, as `annotruth.models.result.Fit.kind`."""
@@ -137,8 +141,10 @@ class Comparisons(InMemory):
                 )
         # Copies, as the arrays may change before they are sorted.
         types = (np.int32, np.int32, np.int32, np.int8)
-        made = _UnsortedComparisons.of_unsorted(
-            RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
+        rows = RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True)))
+        made = cls.__new__(cls)
+        made.__dict__.update(
+            rows=rows,
             items=pa.array(items),
             annotators=pa.array(annotators),
             covariates={},
@@ -152,6 +158,19 @@ class Comparisons(InMemory):
             made, covariates={name: values[made.row] for name, values in covariates.items()}
         )
 
+    if not TYPE_CHECKING:  # there are no other attributes than those above
+
+        def __getattr__(self, name: str) -> Any:
+            """Sort the comparisons by annotator where that order is first needed.
+
+            Sorting many takes longer than fitting a model for which annotators are alike.
+            """
+            rows = self.__dict__.get("rows")
+            if name not in SortedCodes._fields or rows is None:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            self.__dict__.update(sort_codes(rows, self.n_annotators)._asdict(), rows=None)
+            return self.__dict__[name]
+
     @property
     def n_comparisons(self) -> int:
         """The number of comparisons."""
@@ -160,7 +179,9 @@ class Comparisons(InMemory):
     @property
     def votes(self) -> UnsortedVotes:
         """The comparisons in any order, for what does not depend on who made them."""
-        return UnsortedVotes(self.n_items, self.left, self.right, self.outcome)
+        of_input = self if self.rows is None else self.rows
+        left, right, outcome = of_input.left, of_input.right, of_input.outcome
+        return UnsortedVotes(self.n_items, left, right, outcome, self.disk)
 
     @property
     def n_labels(self) -> int:
@@ -228,6 +249,8 @@ class Comparisons(InMemory):
             covariates={name: values[places] for name, values in self.covariates.items()},
             context=None if self.context is None else self.context[places],
             further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
+            disk=None,
+            rows=None,
         )
 
     def without_gaps(self) -> Comparisons:
@@ -262,6 +285,8 @@ class Comparisons(InMemory):
         The winner is left, right or tie. A context, covariates and further columns follow where there
         are any.
         """
+        if self.rows is not None:
+            return self._decoded(*self.rows.at(rows))
         order = np.argsort(self.row)[rows]
         table = self._decoded(
             self.left[order],
@@ -279,6 +304,8 @@ class Comparisons(InMemory):
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return one value per comparison in the order of the input."""
+        if self.disk is not None:
+            return self.disk.in_row_order(values, self.row)
         return values[np.argsort(self.row)]
 
     def _decoded(
@@ -307,9 +334,6 @@ class Comparisons(InMemory):
             f"{counted(self.n_annotators, 'annotator')}"
         )
 
-    def __repr__(self) -> str:
-        return f"Comparisons({self.describe()})"
-
     # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
 
     def length(self, per: str) -> int:
@@ -328,37 +352,6 @@ class Comparisons(InMemory):
         return bounds
 
 
-class _UnsortedComparisons(Comparisons):
-    """Comparisons that are sorted by annotator when that order is first needed.
-
-    Sorting many comparisons takes longer than fitting a model for which annotators are alike.
-    """
-
-    unsorted: RowVotes | None = None
-
-    @classmethod
-    def of_unsorted(cls, unsorted: RowVotes, **fields: Any) -> Comparisons:
-        """Return comparisons with these fields but for the sorted ones."""
-        made = cls.__new__(cls)
-        made.__dict__.update(fields, unsorted=unsorted)
-        return made
-
-    @property
-    def votes(self) -> UnsortedVotes:
-        """The comparisons in the order of the input, if they have not been sorted yet."""
-        if self.unsorted is None:
-            return super().votes
-        left, right, _, outcome, _ = self.unsorted
-        return UnsortedVotes(self.n_items, left, right, outcome)
-
-    def __getattr__(self, name: str) -> Any:
-        """Sort the comparisons where a sorted field is not there yet."""
-        if name not in SortedCodes._fields or self.unsorted is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        self.__dict__.update(sort_codes(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
-        return self.__dict__[name]
-
-
 def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
     """Return a further column of several sources, one after the other; as text if types differ.
 
@@ -372,29 +365,6 @@ def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:
             for column, n in zip(columns, before, strict=True)
         ]
     return concat_columns(columns)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedComparisons(OnDisk, Comparisons):
-    """Comparisons on disk; ``rows`` are their codes in the order of the input."""
-
-    disk: Disk = field(kw_only=True)
-    rows: RowVotes = field(kw_only=True)
-
-    @property
-    def votes(self) -> UnsortedVotes:
-        """The comparisons in the order of the input."""
-        rows = self.rows
-        return UnsortedVotes(self.n_items, rows.left, rows.right, rows.outcome, self.disk)
-
-    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
-        """Return the comparisons where ``keep`` is true, in memory."""
-        in_order = {each.name: getattr(self, each.name) for each in fields(Comparisons)}
-        return Comparisons(**in_order).subset(keep)
-
-    def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
-        """Return some comparisons in the order of the input, as `Comparisons.to_arrow` does."""
-        return self._decoded(*self.rows.at(rows))
 
 
 def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:

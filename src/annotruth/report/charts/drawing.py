@@ -54,30 +54,19 @@ class Drawing:
         steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
         self._add(f'path class="{css_class}" d="M{steps}"')
 
-    def shade(
-        self, x: float, y: float, side: float, share: float, tip: str, text: str = ""
-    ) -> None:
+    def square(
+        self, x: float, y: float, side: float, share: float, tip: str, text: str = "",
+        *, css_class: str = "at-heat", least: float = 0.04, dark_from: float = 0.65,
+    ) -> None:  # fmt: skip
         """Draw a square, darker for a higher share from 0 to 1, with a text where it has room."""
-        size = f'width="{_number(side)}" height="{_number(side)}"'
-        opacity = f'fill-opacity="{0.04 + 0.96 * share:.2f}"'
-        self._add(f'rect class="at-heat" x="{_number(x)}" y="{_number(y)}" {size} {opacity}', tip)
+        place = (
+            f'x="{_number(x)}" y="{_number(y)}" width="{_number(side)}" height="{_number(side)}"'
+        )
+        opacity = f'fill-opacity="{least + (1.0 - least) * share:.2f}"'
+        self._add(f'rect class="{css_class}" {place} {opacity}', tip)
         if text and len(text) * TICK_LETTER <= side:
-            css_class = "at-on-heat" if share > 0.65 else "at-in-heat"
-            self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
-
-    def balance(
-        self, x: float, y: float, side: float, share: float, tip: str, text: str = ""
-    ) -> None:
-        """Draw a square in one color for shares above a half, in the other below, darker at the ends."""
-        size = f'width="{_number(side)}" height="{_number(side)}"'
-        strength = 2.0 * abs(share - 0.5)
-        opacity = f'fill-opacity="{0.08 + 0.92 * strength:.2f}"'
-        css_class = "at-heat" if share >= 0.5 else "at-warn"
-        place = f'x="{_number(x)}" y="{_number(y)}"'
-        self._add(f'rect class="{css_class}" {place} {size} {opacity}', tip)
-        if text:
-            css_class = "at-on-heat" if strength > 0.6 else "at-in-heat"
-            self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
+            on = "at-on-heat" if share > dark_from else "at-in-heat"
+            self.text(x + side / 2, y + side / 2 + 4, text, on, "middle")
 
     def text(
         self, x: float, y: float, text: str, css_class: str = "at-text", anchor: str = "start"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.report.charts.chart import NORMAL_WIDTH, Chart
 from annotruth.report.charts.drawing import TICK_LETTER, Drawing, shorten, text_width
 
@@ -28,26 +28,18 @@ def matrix_chart(
     texts = tips or [
         f"{row} {r}, {column} {c}: {n:,}" for r, c, n in zip(*data.values(), strict=True)
     ]
-    shown = np.asarray(counts).round().astype(np.int64)
+    counts = np.asarray(counts).round().astype(np.int64)
+    of_row = counts.sum(axis=1, keepdims=True)
+    share = counts / np.where(of_row > 0, of_row, 1)
+    numbers = [_short_count(count) for count in counts.ravel().tolist()]
     return Chart(
         name,
         title,
         caption,
         data,
-        lambda width: confusion_matrix(names, shown, width, texts, titles),
+        lambda width: heatmap(names, names, share, width, texts, titles, numbers),
         width=width,
     )
-
-
-def confusion_matrix(
-    names: Sequence[str], counts: Codes, width: float, tips: Sequence[str],
-    titles: tuple[str, str] = ("recovered ↓", "label given →"),
-) -> Drawing:  # fmt: skip
-    """Draw counts as squares, darker for a larger share of the row."""
-    rows = counts.sum(axis=1, keepdims=True)
-    share = counts / np.where(rows > 0, rows, 1)
-    texts = [_short_count(count) for count in counts.ravel().tolist()]
-    return heatmap(names, names, share, width, tips, titles, texts)
 
 
 def heatmap(
@@ -73,7 +65,7 @@ def heatmap(
             x, y = left + side * g + 1, top + side * k + 1
             at = k * n + g
             text = texts[at] if texts else ""
-            drawing.shade(x, y, side - 2, max(float(share[k, g]), 0.0), tips[at], text)
+            drawing.square(x, y, side - 2, max(float(share[k, g]), 0.0), tips[at], text)
     drawing.rect(left, top, side * n, side * n, "at-frame")
     return drawing
 
@@ -109,7 +101,7 @@ def pair_triangle(
         for j in np.flatnonzero(~np.isnan(share[i, :i])).tolist():
             darkness = (float(share[i, j]) - lowest) / (1.0 - lowest)
             text = hundredths(float(share[i, j]))
-            drawing.shade(side * j, y, side - 1, 0.08 + 0.92 * darkness, tips[i][j], text)
+            drawing.square(side * j, y, side - 1, 0.08 + 0.92 * darkness, tips[i][j], text)
         drawing.text(side * i + 4, y + height / 2 + 3, shorten(name, room))
     return drawing
 
@@ -117,11 +109,6 @@ def pair_triangle(
 def hundredths(share: float) -> str:
     """Return a share in hundredths, rounded down so that only 1 itself is equality: "="."""
     return "=" if share >= 1.0 - 1e-12 else f"{np.floor(100.0 * share):.0f}"
-
-
-def fitting_items(n: int, names: Sequence[str], width: float) -> int:
-    """Return how many of n items a matrix of this width has room for, the first of them."""
-    return min(n, int((width - _win_room(names, width) - 4) / _MIN_WIN_SIDE))
 
 
 def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -> Drawing:
@@ -132,8 +119,8 @@ def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -
     ``ties``: items x items: how often neither was.
     ``width``: the width of the drawing; only the first items are drawn if there is no room for all.
     """
-    n = fitting_items(len(names), names, width)
-    left, top = _win_room(names, width), 22.0
+    left, top = text_width(names, width * (0.26 if width > 500 else 0.36)) + 26, 22.0
+    n = min(len(names), int((width - left - 4) / _MIN_WIN_SIDE))
     side = min((width - left - 4) / n, _MAX_WIN_SIDE)
     drawing = Drawing(width, top + side * n + 6)
     every = 1 if side >= 2.4 * TICK_LETTER or n < 10 else 2
@@ -146,25 +133,17 @@ def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -
         drawing.text(left - 4, top + middle + 4, str(k + 1), "at-tick", "end")
     votes = wins + wins.T + ties
     for k, g in zip(*np.nonzero(votes[:n, :n]), strict=True):
-        share = (wins[k, g] + ties[k, g] / 2.0) / votes[k, g]
-        tip = _win_tip(names[k], names[g], wins[k, g], wins[g, k], ties[k, g])
-        x, y = left + side * g + 0.5, top + side * k + 0.5
-        drawing.balance(x, y, side - 1, float(share), tip, _percentage(float(share), side))
+        share = float((wins[k, g] + ties[k, g] / 2.0) / votes[k, g])
+        tip = f"{names[k]} over {names[g]}: {wins[k, g]:.0f} to {wins[g, k]:.0f}"
+        tip += f", {ties[k, g]:.0f} tied" if ties[k, g] else ""
+        text = f"{100.0 * share:.0f}"
+        has_room = side >= 22 and len(text) * TICK_LETTER <= side - 4
+        drawing.square(
+            *(left + side * g + 0.5, top + side * k + 0.5, side - 1, 2.0 * abs(share - 0.5)),
+            *(tip, text if has_room else ""),
+            css_class="at-heat" if share >= 0.5 else "at-warn",
+            least=0.08,
+            dark_from=0.6,
+        )
     drawing.rect(left, top, side * n, side * n, "at-frame")
     return drawing
-
-
-def _win_room(names: Sequence[str], width: float) -> float:
-    """Return the width of the names and numbers left of the matrix."""
-    return text_width(names, width * (0.26 if width > 500 else 0.36)) + 26
-
-
-def _win_tip(name: str, other: str, wins: float, losses: float, ties: float) -> str:
-    text = f"{name} over {other}: {wins:.0f} to {losses:.0f}"
-    return f"{text}, {ties:.0f} tied" if ties else text
-
-
-def _percentage(share: float, side: float) -> str:
-    """Return the percentage of votes for the item of the row where the square has room for it."""
-    text = f"{100.0 * share:.0f}"
-    return text if side >= 22 and len(text) * TICK_LETTER <= side - 4 else ""

@@ -155,6 +155,25 @@ class Panel(NamedTuple):
     changes: Sequence[float] = ()  # where a vertical line stands
 
 
+def time_chart(
+    name: str, title: str, caption: str, lines: Mapping[str, TimeLine],
+    keys: Sequence[str] = ("series", "value", "low", "high"), *,
+    width: float = TIME_LINES_WIDTH, **options: Any,
+) -> Chart:  # fmt: skip
+    """Chart values over time, one panel per line.
+
+    ``keys``: the names of lines, values and the ends of intervals in the data.
+    ``options``: those of `draw_time_lines`.
+    """
+    data: dict[str, list[Any]] = {keys[0]: [key for key in lines for _ in lines[key].time]}
+    data["time"] = [time.isoformat() for line in lines.values() for time in line.time]
+    for key, values in zip(keys[1:], ("value", "low", "high"), strict=True):
+        data[key] = [each for line in lines.values() for each in getattr(line, values).tolist()]
+    return Chart(
+        name, title, caption, data, lambda w: draw_time_lines(lines, w, **options), width=width
+    )
+
+
 def draw_time_lines(
     lines: Mapping[str, TimeLine],
     width: float,

@@ -111,85 +111,71 @@ def thinned(n: int, width: float) -> Codes:
     return np.arange(n) if n <= room else np.unique(np.linspace(0, n - 1, room).round().astype(int))
 
 
-def dumbbells(
-    names: Sequence[str], series: Sequence[tuple[str, Floats]], domain: tuple[float, float],
-    width: float, title: str,
-) -> Drawing:  # fmt: skip
-    """Draw several values per name on one line, those of the first series in grey."""
-    left = text_width(names, width * 0.4)
-    classes = ("at-given", "at-mark", "at-ring", "at-warn")
-    top = 12.0 + 18.0 * len(series)
-    bottom = top + 28.0 * len(names)
-    drawing = Drawing(width, bottom + 40)
-    axis = Axis(*domain, left, width - 12)
-    for n, (legend, _) in enumerate(series):
-        drawing.circle(left + 6, 8 + 18 * n, 5, classes[n])
-        drawing.text(left + 18, 12 + 18 * n, legend, "at-tick")
-    draw_x_axis(drawing, axis, top, bottom, title=title)
-    for k, name in enumerate(names):
-        y = top + 28.0 * (k + 0.5)
-        drawing.text(left - 8, y + 4, shorten(name, left), "at-text", "end")
-        finite = [float(values[k]) for _, values in series if not np.isnan(values[k])]
-        if finite:
-            drawing.line(axis(min(finite)), y, axis(max(finite)), y, "at-base")
-        for n, (legend, values) in enumerate(series):
-            if not np.isnan(values[k]):
-                tip = f"{name}, {legend}: {values[k]:.3f}"
-                drawing.circle(axis(values[k]), y, 5, classes[n], tip=tip)
-    return drawing
-
-
 def dumbbell_chart(
     name: str, title: str, caption: str, data: Mapping[str, Sequence[Any]],
-    series: Mapping[str, Floats], domain: tuple[float, float], axis: str,
+    series: Mapping[str, Floats], domain: tuple[float, float], axis_title: str,
 ) -> Chart:  # fmt: skip
-    """Chart several values of each name, which is in the first column of the data, on one line."""
+    """Chart several values of each name, which is in the first column of the data, on one line.
+
+    Those of the first series are grey.
+    """
     names = next(iter(data.values()))
-    return Chart(
-        name,
-        title,
-        caption,
-        {**data, **{key: values.tolist() for key, values in series.items()}},
-        lambda width: dumbbells(names, list(series.items()), domain, width, axis),
-    )
+    classes = ("at-given", "at-mark", "at-ring", "at-warn")
+
+    def draw(width: float) -> Drawing:
+        left = text_width(names, width * 0.4)
+        top = 12.0 + 18.0 * len(series)
+        bottom = top + 28.0 * len(names)
+        drawing = Drawing(width, bottom + 40)
+        axis = Axis(*domain, left, width - 12)
+        for n, legend in enumerate(series):
+            drawing.circle(left + 6, 8 + 18 * n, 5, classes[n])
+            drawing.text(left + 18, 12 + 18 * n, legend, "at-tick")
+        draw_x_axis(drawing, axis, top, bottom, title=axis_title)
+        for k, each in enumerate(names):
+            y = top + 28.0 * (k + 0.5)
+            drawing.text(left - 8, y + 4, shorten(each, left), "at-text", "end")
+            finite = [float(values[k]) for values in series.values() if not np.isnan(values[k])]
+            if finite:
+                drawing.line(axis(min(finite)), y, axis(max(finite)), y, "at-base")
+            for n, (legend, values) in enumerate(series.items()):
+                if not np.isnan(values[k]):
+                    tip = f"{each}, {legend}: {values[k]:.3f}"
+                    drawing.circle(axis(values[k]), y, 5, classes[n], tip=tip)
+        return drawing
+
+    columns = {key: values.tolist() for key, values in series.items()}
+    return Chart(name, title, caption, {**data, **columns}, draw)
 
 
 def histogram_chart(
     name: str, title: str, caption: str, edges: Any, counts: Codes, axis: str, unit: str,
     *, integers: bool = False,
 ) -> Chart:  # fmt: skip
-    """Chart how many units there are between each two edges."""
+    """Chart how many units there are between each two edges; of integers, bins end before the next."""
+
+    def draw(width: float) -> Drawing:
+        drawing = Drawing(width, 240)
+        top, bottom = 24.0, 196.0
+        y = Axis(0.0, max(float(counts.max()), 1.0), bottom, top)
+        left = y_axis_room(y)
+        x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
+        draw_y_axis(drawing, y, left, width - 12, title=unit, integers=True)
+        for low, high, count in zip(edges, edges[1:], counts, strict=False):
+            span = f"{axis} {low:.2f} to {high:.2f}"
+            if integers:
+                span = f"{low:,.0f} to {high - 1:,.0f} {axis}"
+            tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
+            bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
+            drawing.rect(*bar, "at-mark", tip=tip)
+        draw_x_ticks(drawing, x, x.ticks(5, integers=integers), bottom)
+        drawing.line(left, bottom, width - 12, bottom, "at-base")
+        drawing.text((left + width) / 2, bottom + 34, axis, "at-tick", "middle")
+        return drawing
+
     to = edges[1:] - 1 if integers else edges[1:]
-    return Chart(
-        name,
-        title,
-        caption,
-        {"from": edges[:-1].tolist(), "to": to.tolist(), unit: counts.tolist()},
-        lambda width: histogram(edges, counts, width, title=axis, unit=unit, integers=integers),
-    )
-
-
-def histogram(
-    edges: Floats, counts: Codes, width: float, *, title: str, unit: str, integers: bool = False
-) -> Drawing:
-    """Draw how many there are between each two edges; of integers, each bin ends before the next."""
-    drawing = Drawing(width, 240)
-    top, bottom = 24.0, 196.0
-    y = Axis(0.0, max(float(counts.max()), 1.0), bottom, top)
-    left = y_axis_room(y)
-    x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
-    draw_y_axis(drawing, y, left, width - 12, title=unit, integers=True)
-    for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        span = f"{title} {low:.2f} to {high:.2f}"
-        if integers:
-            span = f"{low:,.0f} to {high - 1:,.0f} {title}"
-        tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
-        bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
-        drawing.rect(*bar, "at-mark", tip=tip)
-    draw_x_ticks(drawing, x, x.ticks(5, integers=integers), bottom)
-    drawing.line(left, bottom, width - 12, bottom, "at-base")
-    drawing.text((left + width) / 2, bottom + 34, title, "at-tick", "middle")
-    return drawing
+    data = {"from": edges[:-1].tolist(), "to": to.tolist(), unit: counts.tolist()}
+    return Chart(name, title, caption, data, draw)
 
 
 def paired_bars(

@@ -113,13 +113,8 @@ class LabelStudioProject(PlatformClient):
         """
         page, n_read = 1, 0
         while True:
-            content = self.get(
-                "/api/tasks",
-                project=self.number,
-                page=page,
-                page_size=_TASKS_AT_ONCE,
-                fields="all",
-            )
+            asked = {"project": self.number, "page": page, "page_size": _TASKS_AT_ONCE}
+            content = self.get("/api/tasks", **asked, fields="all")
             tasks = content.get("tasks") if isinstance(content, dict) else None
             if not isinstance(tasks, list) or not all(isinstance(each, dict) for each in tasks):
                 raise PlatformError(f"{_TITLE} returned no list of tasks ({shown(content)})")
@@ -128,10 +123,6 @@ class LabelStudioProject(PlatformClient):
             if not tasks or n_read >= content.get("total", 0):
                 return
             page += 1
-
-    def has_annotation(self, number: str) -> bool:
-        """Return whether an annotation still exists."""
-        return self.exists(f"/api/annotations/{number}/")
 
     def project(self) -> dict[str, Any]:
         """Return the settings of the project."""
@@ -146,14 +137,6 @@ class LabelStudioProject(PlatformClient):
         content = self.post(path, list(predictions))
         created = content.get("created") if isinstance(content, dict) else None
         return created if isinstance(created, int) else len(predictions)
-
-    def change_prediction(self, number: int, changes: Fields) -> None:
-        """Change a prediction."""
-        self.patch(f"/api/predictions/{number}/", dict(changes))
-
-    def delete_prediction(self, number: int) -> None:
-        """Delete a prediction."""
-        self.delete(f"/api/predictions/{number}/")
 
 
 class _Answer(NamedTuple):
@@ -186,7 +169,7 @@ class LabelStudio(Platform):
             gold = {item: label for each in found for item, label in each.gold.items()}
             return HookEvents([each.event for each in found if each.event], gold)
         if action == "ANNOTATIONS_DELETED":
-            return HookEvents([_deletion(number) for number in _ids(payload.get("annotations"))])
+            return HookEvents([_deletion(each) for each in _deleted(payload.get("annotations"))])
         return HookEvents([], needs_poll=True)
 
     @contextmanager
@@ -197,12 +180,16 @@ class LabelStudio(Platform):
         because pages move while they are read.
         """
         with LabelStudioProject(project.settings, **options) as client:
-            yield PlatformState(_annotations(client.tasks(), project), client.has_annotation)
+            yield PlatformState(
+                _annotations(client.tasks(), project),
+                lambda annotation: client.exists(f"/api/annotations/{annotation}/"),
+            )
 
 
-def _deletion(annotation: str) -> LabelEvent:
+def _deletion(annotation: Fields) -> LabelEvent:
     """Return the event that an annotation was deleted; the time is that of receipt."""
-    return LabelEvent(annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True)
+    number = text_of(annotation.get("id"), "id of the annotation")
+    return LabelEvent(annotation=number, event_id=event_id(number, "deleted"), deleted=True)
 
 
 def read_annotation(task: Fields, annotation: Fields, project: HookProject) -> PolledAnnotation:
@@ -235,9 +222,10 @@ def read_annotation(task: Fields, annotation: Fields, project: HookProject) -> P
 
 def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
     """Return the annotations of a message with their tasks; there may be several of both."""
-    tasks = {_task_id(task.get("id")): task for task in _several(payload.get("task"), "task")}
+    what = "id of the task"
+    tasks = {text_of(task.get("id"), what): task for task in _several(payload.get("task"), "task")}
     for annotation in _several(payload.get("annotation"), "annotation"):
-        task = tasks.get(_task_id(annotation.get("task")))
+        task = tasks.get(text_of(annotation.get("task"), what))
         if task is None:
             raise InputError(
                 "the message has no task of the annotation: switch on 'Send payload' in the "
@@ -246,22 +234,15 @@ def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
         yield task, annotation
 
 
-def _task_id(number: Any) -> str:
-    return text_of(number, "id of the task")
-
-
 def _several(value: Any, what: str) -> Iterable[dict[str, Any]]:
     values = value if isinstance(value, list) else [value]
     return [object_of(one, what) for one in values]
 
 
-def _ids(annotations: Any) -> list[str]:
+def _deleted(annotations: Any) -> Iterable[dict[str, Any]]:
     if not isinstance(annotations, list):
         raise InputError("the message has no list of annotations that were deleted")
-    return [
-        text_of(object_of(one, "annotation").get("id"), "id of the annotation")
-        for one in annotations
-    ]
+    return _several(annotations, "annotation")
 
 
 def _answer(task: Fields, annotation: Fields, project: HookProject) -> _Answer:
@@ -272,13 +253,8 @@ def _answer(task: Fields, annotation: Fields, project: HookProject) -> _Answer:
         left, right = text_of(one, "left item"), text_of(other, "right item")
         outcome = "" if winner is None else outcome_of(winner, left, right)
         return _Answer(left, right, annotator, outcome)
-    label = label_of(annotation, project.question)
-    return _Answer(
-        text_of(item_of(task), "item"),
-        "",
-        annotator,
-        "" if label is None else text_of(label, "label"),
-    )
+    item, label = text_of(item_of(task), "item"), label_of(annotation, project.question)
+    return _Answer(item, "", annotator, "" if label is None else text_of(label, "label"))
 
 
 def _annotations(tasks: Iterable[Fields], project: HookProject) -> Iterator[PolledAnnotation]:

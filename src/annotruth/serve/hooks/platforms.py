@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.serve.hooks.argilla import Argilla
 from annotruth.serve.hooks.cvat import SIGNATURE_HEADER, Cvat
 from annotruth.serve.hooks.label_studio import SECRET_HEADER, LabelStudio
 from annotruth.serve.hooks.message import (
@@ -29,7 +28,7 @@ from annotruth.serve.hooks.message import (
     verify_secret,
     verify_standard,
 )
-from annotruth.serve.hooks.potato import Potato
+from annotruth.serve.hooks.text_tools import Argilla, Potato
 from annotruth.serve.outgoing import checked_url
 from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.web.guard import message_of

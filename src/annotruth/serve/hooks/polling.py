@@ -112,13 +112,13 @@ def write_back(
         for task, before in tasks.get(name, ()):
             if not before:
                 new.append({"task": task, **prediction})
-            elif _is_near(before[0], prediction) and _value(before[0]) == _value(prediction):
+            elif _is_near(before[0], prediction):
                 n_unchanged += 1
             else:
-                client.change_prediction(before[0]["id"], prediction)
+                client.patch(f"/api/predictions/{before[0]['id']}/", prediction)
                 n_changed += 1
             for repeated in before[1:]:  # of an attempt whose answer was lost
-                client.delete_prediction(repeated["id"])
+                client.delete(f"/api/predictions/{repeated['id']}/")
     starts = range(0, len(new), _AT_ONCE)
     n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
     if not settings.get("model_version") and n_added + n_changed + n_unchanged:
@@ -162,11 +162,11 @@ def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
 
 
 def _is_near(before: Fields, prediction: Fields) -> bool:
-    """Return whether a prediction has nearly the score that it had before."""
+    """Return whether a prediction is the one before, with nearly the same score."""
     old, new = before.get("score"), prediction["score"]
-    if isinstance(old, int | float) and isinstance(new, int | float):
-        return abs(old - new) < _SCORE_STEP
-    return old is new
+    is_number = isinstance(old, int | float) and isinstance(new, int | float)
+    is_same = abs(old - new) < _SCORE_STEP if is_number else old is new
+    return is_same and _value(before) == _value(prediction)
 
 
 def _value(prediction: Fields) -> Any:

@@ -8,12 +8,15 @@ about labels is answered with 200 and counted.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Request
 from prometheus_client import Counter
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject, SignatureError
@@ -77,18 +80,15 @@ class HookReceiver:
         message cannot be read; then nothing is stored.
         """
         found = await run_in_threadpool(self._find, number)
-        if found is None or not _is_signed(found[0], message):
-            self._messages.labels("any" if found is None else found[0].kind, "refused").inc()
-            seconds = self._refusals.wait(address)
-            raise (
-                too_many(seconds)
-                if seconds
-                else HTTPException(401, "there is no such connection, or the signature is wrong")
-            )
+        if found is None:
+            raise self._refusal("any", address)
         sender, project = found
         try:
+            PLATFORMS[sender.kind].verify(sender.secret, message)
             said = _read(sender, project, message)
             appended = await self._store(sender, project, said)
+        except SignatureError:
+            raise self._refusal(sender.kind, address) from None
         except InputError as error:
             self._messages.labels(sender.kind, "malformed").inc()
             await self._keep(sender, message.received, error=str(error))
@@ -96,6 +96,12 @@ class HookReceiver:
         self._messages.labels(sender.kind, "stored" if said.is_known else "unknown").inc()
         await self._keep(sender, message.received, needs_poll=said.needs_poll)
         return appended
+
+    def _refusal(self, kind: str, address: str) -> HTTPException:
+        self._messages.labels(kind, "refused").inc()
+        if seconds := self._refusals.wait(address):
+            return too_many(seconds)
+        return HTTPException(401, "there is no such connection, or the signature is wrong")
 
     def _find(self, number: str) -> tuple[PlatformConnection, Project] | None:
         if not (number.isascii() and number.isdigit() and len(number) <= _MAX_NUMBER):
@@ -111,12 +117,7 @@ class HookReceiver:
         self, sender: PlatformConnection, project: Project, said: HookEvents
     ) -> Received:
         if said.gold:
-
-            def set_known_truths() -> None:
-                with self._context.database.begin() as connection:
-                    set_gold(connection, project.id, said.gold)
-
-            await run_in_threadpool(set_known_truths)
+            await self._write(lambda connection: set_gold(connection, project.id, said.gold))
         if not said.events:
             return Received(known=said.is_known)
         appended = await self._context.ingest.append(project, sender.source, said.events)
@@ -137,20 +138,16 @@ class HookReceiver:
             return
         self._contacts[sender.id] = now, error
         cursor = {REQUESTED: now.isoformat()} if needs_poll else {}
+        await self._write(
+            lambda connection: keep_contact(connection, sender.id, now, error=error, cursor=cursor)
+        )
 
-        def write() -> None:
+    async def _write(self, write: Callable[[Connection], None]) -> None:
+        def run() -> None:
             with self._context.database.begin() as connection:
-                keep_contact(connection, sender.id, now, error=error, cursor=cursor)
+                write(connection)
 
-        await run_in_threadpool(write)
-
-
-def _is_signed(sender: PlatformConnection, message: HookMessage) -> bool:
-    try:
-        PLATFORMS[sender.kind].verify(sender.secret, message)
-    except SignatureError:
-        return False
-    return True
+        await run_in_threadpool(run)
 
 
 def _read(sender: PlatformConnection, project: Project, message: HookMessage) -> HookEvents:

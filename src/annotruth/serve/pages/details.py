@@ -15,8 +15,8 @@ from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
-from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.panels import TimeLine, draw_time_lines
+from annotruth.report.charts.chart import NORMAL_WIDTH, Chart
+from annotruth.report.charts.panels import TimeLine, time_chart
 from annotruth.report.content import content_type
 from annotruth.report.headings import RANK_HEADINGS
 from annotruth.report.render import Fact, Facts
@@ -56,16 +56,7 @@ _OPPONENT_COLUMNS = [
 
 
 def _page(frame: Frame, title: str, tab: str, **values: Any) -> str:
-    empty: dict[str, Any] = {
-        "content": [],
-        "charts": [],
-        "lead": "",
-        "over_time": None,
-        "table": None,
-        "past": (),
-    }
-    values = {"waiting": "", "tab": tab, "live": True, **empty, **values}
-    return render(frame, "details.html", title, **values)
+    return render(frame, "details.html", title, tab=tab, live=True, **values)
 
 
 def item_page(
@@ -222,9 +213,11 @@ def ranked_item_page(
     ]
     query = TableQuery(path=frame.address("item", id=item))
     rows = _opponents(tables, row[CODE])
-    table = PagedTable("Opponents", _OPPONENT_COLUMNS, rows[:MAX_OPPONENTS], query, len(rows))
+    values["table"] = PagedTable(
+        "Opponents", _OPPONENT_COLUMNS, rows[:MAX_OPPONENTS], query, len(rows)
+    )
     values |= {"facts": Facts(known), "section": "opponents", "heading": "Against whom, best first"}
-    return _page(frame, item, "items", table=table, **values)
+    return _page(frame, item, "items", **values)
 
 
 def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
@@ -386,17 +379,7 @@ def _history_charts(
     line = TimeLine([each.created for each in past], *(np.array(c, dtype=float) for c in columns))
     limit = None if has_flags(tables.fit) else SPAMMER_BELOW
     dashed = "" if limit is None else f"; dashed: {limit}"
-    return [
-        Chart(
-            name="reliability-over-time",
-            title="Reliability over time",
-            caption=f"Lines are 95% intervals{dashed}. Points are where it changed.",
-            data={
-                "time": [time.isoformat() for time in line.time],
-                "reliability": line.value.tolist(),
-                "low": line.low.tolist(),
-                "high": line.high.tolist(),
-            },
-            draw=lambda width: draw_time_lines({annotator: line}, width, limit=limit),
-        )
-    ]
+    name, title = "reliability-over-time", "Reliability over time"
+    caption = f"Lines are 95% intervals{dashed}. Points are where it changed."
+    lines = {annotator: line}
+    return [time_chart(name, title, caption, lines, limit=limit, width=NORMAL_WIDTH)]

@@ -107,22 +107,17 @@ def render(frame: Frame, template: str, title: str, **values: Any) -> str:
         "styles": [static_path(name) for name in styles],
         "script": static_path(SCRIPT),
     }
-    absent = {"tab": None, "under": "", "notice": "", "live": False, "every_label": False}
-    return _renderer().page(template, **(absent | page | values))
+    return _renderer().page(template, **page, **values)
 
 
 def list_page(frame: Frame, title: str, **values: Any) -> str:
     """Return a page with one table, and what is given of that which may belong to it."""
-    absent = ("lead", "searched", "may_mark", "other", "words", "charts", "may_create", "queue")
-    return render(frame, "list.html", title, **(dict.fromkeys(absent) | {"charts": ()} | values))
+    return render(frame, "list.html", title, **values)
 
 
-def message_page(
-    frame: Frame, title: str, text: str, *, with_link: bool = True, **values: Any
-) -> str:
+def message_page(title: str, text: str) -> str:
     """Return a page with one message, such as that of an error."""
-    values = {"text": text, "lead": True, "with_link": with_link, "login": False, **values}
-    return render(frame, "frame.html", title, **values)
+    return render(Frame(scope=""), "frame.html", title, text=text, with_link=True)
 
 
 def login_page(*, wrong: bool = False) -> str:
@@ -132,8 +127,7 @@ def login_page(*, wrong: bool = False) -> str:
     the page's script puts it into the form.
     """
     notice = "This token is unknown, revoked or expired." if wrong else ""
-    frame = Frame(scope="")
-    return message_page(frame, "Log in", "", with_link=False, login=True, notice=notice)
+    return render(Frame(scope=""), "frame.html", "Log in", login=True, notice=notice)
 
 
 @cache

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.analyses.advice.items import ITEM_STATUS
-from annotruth.errors import AnnotruthError, counted, shorten
-from annotruth.report.charts.chart import Chart
+from annotruth.errors import counted, shorten
+from annotruth.report.charts.chart import drawable
 from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, RANK_HEADINGS, READOUT_TIPS
 from annotruth.serve.pages.frame import Category, Frame, Mark, PageLink, bars, list_page, trend
 from annotruth.serve.pages.tables import (
@@ -34,13 +34,7 @@ FINISHED: AlertKind = "finished"
 """What chooses the pages of finished items, which is also their kind of alerts."""
 
 _MAX_ASKED = 12
-_DEFAULT_SORT = (
-    "accuracy",
-    "reliability",
-    "n_labels",
-    "n_comparisons",
-)  # the first that the model estimates
-
+_DEFAULT_SORT = ("accuracy", "reliability", "n_labels", "n_comparisons")  # the first that there is
 
 _ALERT_COLUMNS = [
     Column("created", "Time", "in UTC", sorts=False),
@@ -112,6 +106,8 @@ def annotators_page(
     default = next(name for name in _DEFAULT_SORT if name in keys)
     query = TableQuery.parse(frame.address("annotators"), asked, columns, default)
     rows, total = chosen_rows(tables.annotators, query, ids="annotator", picked="verdict")
+    charts: Any = tables.charts
+    has_accuracy = isinstance(tables, LabelSnapshotTables) and tables.fit.accuracy is not None
     known = activity([row["annotator"] for row in rows])
     for row in rows:
         seconds, past = known.get(row["annotator"], Activity())
@@ -128,7 +124,7 @@ def annotators_page(
         words=verdict_rules(tables.fit),
         all_text="all verdicts",
         rules="Rules of the verdicts",
-        charts=_annotator_charts(tables),
+        charts=drawable([charts.accuracy if has_accuracy else charts.reliability]).values(),
     )
 
 
@@ -155,19 +151,10 @@ def _annotator_columns(tables: SnapshotTables) -> list[Column]:
     return [column for column in wanted if column.key in known]
 
 
-def _annotator_charts(tables: SnapshotTables) -> list[Chart]:
-    try:
-        if isinstance(tables, LabelSnapshotTables) and tables.fit.accuracy is not None:
-            return [tables.charts.accuracy()]
-        return [tables.charts.reliability()]
-    except AnnotruthError:  # the model gives no reliability
-        return []
-
-
 def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -> str:
     """Return the page of items, or the ranking: the most difficult or the best items first."""
     is_ranking = isinstance(tables, RankTables)
-    columns = _ranking_columns(tables) if isinstance(tables, RankTables) else _columns(tables)
+    columns = _item_columns(tables)
     default = "rank" if is_ranking else "-entropy"
     query = TableQuery.parse(frame.address("items"), asked, columns, default)
     picked = "" if is_ranking else "status"
@@ -190,12 +177,10 @@ def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -
     )
 
 
-def _ranking_columns(tables: RankTables) -> list[Column]:
-    return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
-
-
-def _columns(tables: LabelSnapshotTables) -> list[Column]:
+def _item_columns(tables: SnapshotTables) -> list[Column]:
     """Return the columns of the table of items: what the model estimates."""
+    if isinstance(tables, RankTables):
+        return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
     wanted = [
         Column("item", "Item"),
         _headed("distribution", sorts=False, rank=1),
@@ -245,8 +230,12 @@ def queue_page(
 ) -> str:
     """Return the queue: what to ask for next, whom to ask, and what is being labelled now."""
     query = TableQuery.parse(frame.address("queue"), asked, _QUEUE_COLUMNS, "-gain")
+    pairs_by_key: dict[str, LabelTask] = {}
     if isinstance(tables, RankTables):
         pairs = tables.advice.comparison_table()
+        sides = (map(str, pairs[side].to_pylist()) for side in ("left", "right"))
+        tasks = [LabelTask(*pair) for pair in zip(*sides, strict=True)]
+        pairs_by_key = {task.key: task for task in tasks[::-1]}  # the first of a pair is given out
         query = query.within(pairs.num_rows)
         rows = pairs.slice(query.start, ROWS_PER_PAGE).to_pylist()
         for row in rows:
@@ -263,10 +252,9 @@ def queue_page(
         table = PagedTable("Queue", _QUEUE_COLUMNS, rows, query, total)
     asked_people = tables.annotators.filter(tables.annotators["ask"])
     best = asked_people.sort_by([("information", "descending")]).slice(0, _MAX_ASKED)
-    advised = _advised_pairs(tables) if isinstance(tables, RankTables) else {}
     shown = [
         {
-            "names": advised.get(each.item, ()) if frame.is_ranking else (each.item,),
+            "names": pairs_by_key.get(each.item, ()) if frame.is_ranking else (each.item,),
             "annotator": each.annotator,
             "minutes": f"{max((each.expires - now).total_seconds(), 0) / 60:.0f}",
         }
@@ -288,14 +276,6 @@ def queue_page(
             "n_leases": len(leases),
         },
     )
-
-
-def _advised_pairs(tables: RankTables) -> dict[str, LabelTask]:
-    """Return the pairs that the advice asks for, by what leases know them by."""
-    table = tables.advice.comparison_table()
-    sides = (map(str, table[side].to_pylist()) for side in ("left", "right"))
-    tasks = [LabelTask(*pair) for pair in zip(*sides, strict=True)]
-    return {task.key: task for task in reversed(tasks)}  # the first of a pair is given out
 
 
 def alerts_page(
@@ -332,16 +312,11 @@ def _subject(frame: Frame, alert: Alert) -> PageLink:
 
 def audit_page(frame: Frame, query: TableQuery, entries: Sequence[AuditEntry], total: int) -> str:
     """Return one page of the audit log."""
-    rows = [
-        {**each._asdict(), "actor": shorten(each.actor), "detail": _detail(each)}
-        for each in entries
-    ]
+    rows = []
+    for each in entries:
+        detail = json.dumps(each.detail, ensure_ascii=False, default=str) if each.detail else ""
+        said = {"actor": shorten(each.actor), "detail": shorten(detail, _MAX_DETAIL)}
+        rows.append(each._asdict() | said)
     table = PagedTable("Audit log", _AUDIT_COLUMNS, rows, query, total)
     under = "Who changed what. Labels are not listed here; they are never overwritten."
     return list_page(frame, "Audit log", tab="audit", under=under, table=table)
-
-
-def _detail(entry: AuditEntry) -> str:
-    if not entry.detail:
-        return ""
-    return shorten(json.dumps(entry.detail, ensure_ascii=False, default=str), _MAX_DETAIL)

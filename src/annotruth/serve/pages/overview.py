@@ -13,7 +13,7 @@ from annotruth.report.charts.panels import (
     TIME_LINES_WIDTH,
     TimeLine,
     draw_counts,
-    draw_time_lines,
+    time_chart,
 )
 from annotruth.report.render import Fact, Facts
 from annotruth.serve.pages.frame import PROJECTS, Frame, PageLink, list_page, minute, render
@@ -138,7 +138,9 @@ def _charts(
             lines[title] = TimeLine.without_intervals(*map(list, zip(*known, strict=True)))
     if lines:
         low = min(0.0, *(float(line.value.min()) for line in lines.values()))
-        charts.append(_lines_chart(lines, math.floor(10 * low) / 10))
+        title, caption = "Agreement and progress", "One point per snapshot."
+        domain, width = (math.floor(10 * low) / 10, 1.0), TIME_LINES_WIDTH * 2 / 3
+        charts.append(time_chart("progress", title, caption, lines, domain=domain, width=width))
     return charts
 
 
@@ -154,21 +156,6 @@ def _point(row: Snapshot, key: str) -> float | None:
         return value
     n_items = _whole(row.summary.get("n_items"))
     return value / n_items if n_items else None
-
-
-def _lines_chart(lines: Mapping[str, TimeLine], low: float) -> Chart:
-    return Chart(
-        name="progress",
-        title="Agreement and progress",
-        caption="One point per snapshot.",
-        data={
-            "series": [name for name, line in lines.items() for _ in line.time],
-            "time": [time.isoformat() for line in lines.values() for time in line.time],
-            "value": [value for line in lines.values() for value in line.value.tolist()],
-        },
-        draw=lambda width: draw_time_lines(lines, width, domain=(low, 1.0)),
-        width=TIME_LINES_WIDTH * 2 / 3,
-    )
 
 
 def _counts_chart(frame: Frame, per_hour: Mapping[datetime, int]) -> Chart:

@@ -23,6 +23,7 @@ from annotruth.serve.pages.frame import (
     colors_name,
     login_page,
     message_page,
+    render,
     static_file,
     version_hash,
 )
@@ -80,21 +81,20 @@ class PageRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_with_pages(request: Request) -> Response:
-            frame = Frame(scope="")
             try:
                 return await handle(request)
             except HTTPException as error:
                 if error.status_code == 401:
                     return HTMLResponse(login_page(), 401)
-                page = message_page(frame, f"Error {error.status_code}", str(error.detail))
+                page = message_page(f"Error {error.status_code}", str(error.detail))
                 return HTMLResponse(page, error.status_code, error.headers)
             except DatabaseUnavailableError as error:
                 # The message names the server or the file, which visitors need not know.
                 _LOGGER.warning("%s", error)
                 text = f"{error.public_reason.capitalize()}: load this page again in a moment."
-                return HTMLResponse(message_page(frame, "Error 503", text), 503)
+                return HTMLResponse(message_page("Error 503", text), 503)
             except AnnotruthError as error:
-                return HTMLResponse(message_page(frame, "Not possible", str(error)), 422)
+                return HTMLResponse(message_page("Not possible", str(error)), 422)
 
         return handle_with_pages
 
@@ -124,8 +124,8 @@ class Visit(NamedTuple):
 
     def waiting(self, title: str, tab: str) -> str:
         """Return the page where there is no snapshot yet."""
-        text = "There is no snapshot yet."
-        return message_page(self.frame, title, text, with_link=False, tab=tab, live=True)
+        said = {"text": "There is no snapshot yet.", "tab": tab, "live": True}
+        return render(self.frame, "frame.html", title, **said)
 
 
 def frame_of(context: ServeContext, access: Access, tables: SnapshotTables | None = None) -> Frame:

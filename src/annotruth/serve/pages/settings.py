@@ -115,14 +115,6 @@ class _Change(NamedTuple):
         """Return what a field says; empty if the form does not have it."""
         return self.fields.get(name, "")
 
-    @property
-    def number(self) -> int:
-        """The number of the webhook or connection that the form names."""
-        number = _whole_number(self.text("id"))
-        if number < 0:
-            raise InputError(_OUT_OF_DATE)
-        return number
-
 
 def settings_page(
     frame: Frame,
@@ -236,15 +228,18 @@ def _revoke_token(change: _Change) -> None:
         raise InputError("there is no such token, or it is revoked already")
 
 
+def _remove(change: _Change, row: type[Webhook | PlatformConnection]) -> None:
+    number = _whole_number(change.text("id"))
+    if number < 0:
+        raise InputError(_OUT_OF_DATE)
+    change.admin.remove(change.project, row, number)
+
+
 def _create_webhook(change: _Change) -> _Secret:
     kinds = [kind for kind in ALERT_KINDS if f"on_{kind}" in change.fields]
     wanted = _checked(NewWebhook, {"url": change.text("url"), "kinds": kinds})
     made = change.admin.add_webhook(change.project, wanted.url, wanted.kinds)
     return "secret of the new webhook", made.secret
-
-
-def _remove_webhook(change: _Change) -> None:
-    change.admin.remove_webhook(change.project, change.number)
 
 
 def _create_connection(change: _Change) -> _Secret:
@@ -253,10 +248,6 @@ def _create_connection(change: _Change) -> _Secret:
     wanted = _checked(NewConnection, {"kind": kind, "settings": settings, "secret": secret})
     made = change.admin.add_connection(change.project, wanted.kind, settings, wanted.secret)
     return f"secret of the new connection, /hooks/{made.id}", made.secret
-
-
-def _remove_connection(change: _Change) -> None:
-    change.admin.remove_connection(change.project, change.number)
 
 
 def _whole_number(text: str) -> int:
@@ -277,7 +268,7 @@ _CHANGES: dict[str, Callable[[_Change], _Secret | None]] = {
     "create-token": _create_token,
     "revoke-token": _revoke_token,
     "create-webhook": _create_webhook,
-    "remove-webhook": _remove_webhook,
+    "remove-webhook": lambda change: _remove(change, Webhook),
     "create-connection": _create_connection,
-    "remove-connection": _remove_connection,
+    "remove-connection": lambda change: _remove(change, PlatformConnection),
 }

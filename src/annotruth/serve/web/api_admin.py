@@ -20,7 +20,7 @@ from annotruth.serve.store.projects import (
     latest_snapshot,
     list_projects,
 )
-from annotruth.serve.store.rows import change, find, latest
+from annotruth.serve.store.rows import change, find, latest, table_of
 from annotruth.serve.store.tables import Alert, AuditEntry, PlatformConnection, Project, Webhook
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
@@ -177,10 +177,7 @@ def webhooks(context: Context, access: Admin) -> list[dict[str, Any]]:
 @alert_router.delete("/projects/{project}/webhooks/{number}", status_code=204)
 def delete_webhook(number: Number, context: Context, access: Admin) -> Response:
     """Remove a webhook."""
-    with context.administer(access.actor) as admin:
-        if not admin.remove_webhook(access.project, number):
-            raise HTTPException(404, "there is no such webhook")
-    return Response(status_code=204)
+    return _remove(context, access, Webhook, number)
 
 
 @connection_router.post("/projects/{project}/connections", status_code=201)
@@ -205,9 +202,15 @@ def connections(context: Context, access: Admin) -> list[dict[str, Any]]:
 @connection_router.delete("/projects/{project}/connections/{number}", status_code=204)
 def delete_connection(number: Number, context: Context, access: Admin) -> Response:
     """Remove a connection; its labels stay."""
+    return _remove(context, access, PlatformConnection, number)
+
+
+def _remove(
+    context: ServeContext, access: Access, row: type[Webhook | PlatformConnection], number: int
+) -> Response:
     with context.administer(access.actor) as admin:
-        if not admin.remove_connection(access.project, number):
-            raise HTTPException(404, "there is no such connection")
+        if not admin.remove(access.project, row, number):
+            raise HTTPException(404, f"there is no such {table_of(row).name}")
     return Response(status_code=204)
 
 

@@ -114,67 +114,59 @@ class _Sent(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-EventId = Annotated[Id | None, Field(description="Makes sending again safe; a new one by default.")]
-Started = Annotated[Time | None, Field(description="When the annotator began.")]
-Submitted = Annotated[Time | None, Field(description="The time of receipt by default.")]
-Deleted = Annotated[StrictBool, Field(description="Whether to delete the annotation.")]
+class _NewEvent(_Sent):
+    """What labels and comparisons have in common; ids are text or whole numbers."""
+
+    annotator: Id | None = Field(None, description="Who labelled or compared; always given.")
+    event_id: Id | None = Field(None, description="Makes sending again safe; a new one by default.")
+    annotation: Id | None = Field(
+        None,
+        description="What later events edit or delete; by default that of item and annotator, and of a "
+        "comparison its own.",
+    )
+    started: Time | None = Field(None, description="When the annotator began.")
+    submitted: Time | None = Field(None, description="The time of receipt by default.")
+    deleted: StrictBool = Field(False, description="Whether to delete the annotation.")
+
+    def _event(self, item: str | None, label: str | None, other: str | None = None) -> LabelEvent:
+        return LabelEvent(
+            item or "",
+            self.annotator or "",
+            label or "",
+            self.event_id,
+            self.annotation,
+            other or "",
+            self.started,
+            self.submitted,
+            self.deleted,
+        )
 
 
-class NewLabel(_Sent):
+class NewLabel(_NewEvent):
     """A label, an edit of one, or its deletion."""
 
-    item: Id | None = Field(default=None, description="Text or a whole number; always given.")
-    annotator: Id | None = Field(default=None, description="Who labelled it; always given.")
+    item: Id | None = Field(None, description="Text or a whole number; always given.")
     label: LabelValue | None = Field(
-        default=None, description="Text, a number or true/false; given unless deleted."
+        None, description="Text, a number or true/false; given unless deleted."
     )
-    event_id: EventId = None
-    annotation: Id | None = Field(
-        default=None,
-        description="What later events edit or delete; by default that of item and annotator.",
-    )
-    started: Started = None
-    submitted: Submitted = None
-    deleted: Deleted = False
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
-        return _event(self, item=self.item or "", label=self.label or "")
+        return self._event(self.item, self.label)
 
 
-class NewComparison(_Sent):
+class NewComparison(_NewEvent):
     """A comparison of two items, an edit of one, or its deletion."""
 
-    left: Id | None = Field(default=None, description="The item on the left; always given.")
-    right: Id | None = Field(default=None, description="The item on the right; always given.")
-    annotator: Id | None = Field(default=None, description="Who compared them; always given.")
+    left: Id | None = Field(None, description="The item on the left; always given.")
+    right: Id | None = Field(None, description="The item on the right; always given.")
     outcome: Literal["left", "right", "tie"] | None = Field(
-        default=None, description="Which was preferred; given unless deleted."
+        None, description="Which was preferred; given unless deleted."
     )
-    event_id: EventId = None
-    annotation: Id | None = Field(
-        default=None, description="What later events edit or delete; by default the event's own."
-    )
-    started: Started = None
-    submitted: Submitted = None
-    deleted: Deleted = False
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
-        other = self.right or ""
-        return _event(self, item=self.left or "", label=self.outcome or "", other_item=other)
-
-
-def _event(sent: NewLabel | NewComparison, **what: str) -> LabelEvent:
-    return LabelEvent(
-        annotator=sent.annotator or "",
-        event_id=sent.event_id,
-        annotation=sent.annotation,
-        started=sent.started,
-        submitted=sent.submitted,
-        deleted=sent.deleted,
-        **what,
-    )
+        return self._event(self.left, self.outcome, self.right)
 
 
 class Accepted(BaseModel):

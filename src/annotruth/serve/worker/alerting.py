@@ -86,32 +86,21 @@ def find_agreement_change(
 ) -> tuple[AgreementState, AgreementChange | None]:
     r"""Return the state after another look, and a change of agreement if there is one.
 
-    ``seq`` holds the number of the event of each row of the labels. The latest labels are compared with
-    those before.
+    ``seq`` holds the number of the event of each row of the labels.
 
-    The agreement of a label is the share of the item's other labels that are equal to it. For a window
-    S of the latest labels and the labels E before them, the change is
-
-    .. math:: d = \frac{1}{n} \sum_{i \in S} (a_i - \bar a_{s(i)}),
-
-    with :math:`\bar a_s` the mean agreement of annotator s in E: each annotator is compared with
-    themself, so that a change of shifts between better and worse annotators is no change of
-    agreement. It is linear in the agreements, :math:`d = \sum_i c_i a_i`, and labels of one item depend
-    on each other, so its variance is estimated by clusters of items:
-
-    .. math:: v = \sum_{\text{items}} \Bigl(\sum_{i \in \text{item}} c_i (a_i - m_i)\Bigr)^2,
-
-    with :math:`m_i` the mean of the annotator's labels in E, plus d in S. With the sums :math:`u_g` of the
-    clusters, d has the t distribution of about :math:`(\sum_g u_g^2)^2 / \sum_g u_g^4` degrees of freedom,
-    the number of clusters if they were alike; so small windows need large changes.
+    The agreement :math:`a_i` of a label is the share of the item's other labels that are equal to it. The
+    change from labels E to the n latest ones, S, is :math:`d = \frac{1}{n} \sum_{i \in S} (a_i - \bar a_{s(i)})`
+    with :math:`\bar a_s` the mean of annotator s in E: each annotator is compared with themself, so that a
+    change of shifts is no change. It is linear, :math:`d = \sum_i c_i a_i`, and labels of one item depend
+    on each other, so its variance is :math:`\sum_g u_g^2` over items g, :math:`u_g = \sum_{i \in g} c_i (a_i - m_i)`,
+    with :math:`m_i` the annotator's mean in E, plus d in S. It has the t distribution of about
+    :math:`(\sum_g u_g^2)^2 / \sum_g u_g^4` degrees of freedom, so that small windows need large changes.
 
     Windows of 64, 256, 1024, ... labels, at most half of all, are compared at every snapshot, each with at
-    most 16 times as many labels before it, whose share in the variance is small then. The error rate :math:`\alpha` is
-    divided between them: the k-th look since the last change spends :math:`\alpha / (k (k + 1))`, which
-    sums to :math:`\alpha` over all looks, in equal parts for the windows and for both directions. So
-    labels of constant agreement give an alert with probability :math:`\alpha` at most, however often one
-    looks. After a change, the labels that follow are compared with each other only: the same change is not
-    found twice, and a second one must be as clear as the first.
+    most 16 times as many labels before it. The k-th look since the last change spends the error rate
+    :math:`\alpha / (k (k + 1))`, in equal parts for the windows and both directions: labels of constant
+    agreement give an alert with probability :math:`\alpha` at most, however often one looks. After a
+    change, the labels that follow are compared with each other only.
     """
     rows = _latest_rows(labels, seq, state.since)
     n = len(rows.seq)

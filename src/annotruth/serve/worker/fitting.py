@@ -9,8 +9,8 @@ import hashlib
 import json
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -28,7 +28,7 @@ from annotruth.models.pairs.registry import make_pair_estimator
 from annotruth.models.registry import AUTO
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.observations.encode import IdTable, encode_column, match_ids
+from annotruth.observations.encode import encode_column, match_ids
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.outcomes import outcome_of_word
@@ -67,9 +67,9 @@ class CurrentLabels:
     ) -> None:
         self.are_pairs = are_pairs
         self.columns = PAIR_COLUMNS if are_pairs else LABEL_COLUMNS
-        self._ids = {name: IdTable() for name in LABEL_COLUMNS}
+        self._ids: dict[str, dict[str, int]] = {name: {} for name in LABEL_COLUMNS}
         for name, values in (first or {}).items():
-            self._ids[name].add(values.cast(pa.string()))
+            self._add_ids(name, values.cast(pa.string()).to_pylist())
         self.codes = {name: np.empty(0, dtype=np.int32) for name in self.columns}
         self.seq = np.empty(0, dtype=np.int64)
 
@@ -78,16 +78,22 @@ class CurrentLabels:
 
     def ids(self, column: str) -> pa.Array:
         """Return the text behind the codes of a column."""
-        return self._table_of(column).values().cast(pa.string())
+        return pa.array(list(self._table_of(column)), pa.string())
 
-    def _table_of(self, column: str) -> IdTable:
+    def _table_of(self, column: str) -> dict[str, int]:
         return self._ids["item" if column == "other_item" else column]
+
+    def _add_ids(self, column: str, values: Iterable[str]) -> IntCodes:
+        """Return the codes of ids; new ones get the next codes."""
+        codes = self._table_of(column)
+        return np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int32)
 
     def add_table(self, table: pa.Table) -> None:
         """Add labels of a table with the columns of `CurrentRow`, all of new slots."""
         for name in self.columns:
-            added = self._table_of(name).add(table[name].combine_chunks().cast(pa.string()))
-            self.codes[name] = np.concatenate([self.codes[name], added])
+            codes, values, _ = encode_column(table[name])
+            added = self._add_ids(name, values.to_pylist())
+            self.codes[name] = np.concatenate([self.codes[name], added[codes]])
         self.seq = np.concatenate([self.seq, table["seq"].to_numpy()])
 
     def replace(self, slots: Sequence[tuple[str, str]], rows: Iterable[CurrentRow]) -> int:
@@ -99,10 +105,7 @@ class CurrentLabels:
             return 0
         items, annotators = zip(*slots, strict=True)
         # A slot that has no label, and had none, may name unknown ids; they get codes without labels.
-        changed = _slot_keys(
-            self._ids["item"].add(pa.array(items, pa.string())),
-            self._ids["annotator"].add(pa.array(annotators, pa.string())),
-        )
+        changed = _slot_keys(self._add_ids("item", items), self._add_ids("annotator", annotators))
         removed = _is_in(
             _slot_keys(self.codes["item"], self.codes["annotator"]), np.unique(changed)
         )
@@ -137,8 +140,8 @@ class CurrentLabels:
             codes = np.concatenate([self.codes[each][order] for each in same_ids])
             coded = pa.DictionaryArray.from_arrays(as_arrow(codes), self.ids(name))
             encoded = encode_column(pa.chunked_array([coded]))
-            self._ids[name] = IdTable()
-            self._ids[name].add(encoded.values)
+            self._ids[name] = {}
+            self._add_ids(name, encoded.values.to_pylist())
             parts = np.split(encoded.codes, len(same_ids))
             self.codes |= dict(zip(same_ids, parts, strict=True))
 
@@ -231,25 +234,24 @@ def fit_current(
     cannot be continued: it is of another scale or, for some models, of other items. Labels that
     cannot be used are left out, and a note counts them.
     """
-    with _warnings_ignored():
+    with warnings.catch_warnings():  # meant for readers of files; the fit says whether it converged
+        warnings.simplefilter("ignore", AnnotruthWarning)
         made = None if before is None else _update(current, settings, before)
         if made is None:
-            current.put_in_order()
-            data, seq, notes = (
-                _comparisons(current) if current.are_pairs else _labels(current, settings)
-            )
-            made = CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
+            made = _fit_from_scratch(current, settings)
     if made.fit.kind == "labels":
         return made._replace(notes=(*made.notes, *_note_on_sets(made.fit.data)))
     return made
 
 
-def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
-    if data.kind == "labels":
-        return replace(fit(data, model), earlier_fits=None)
-    if model == AUTO:
-        return rank(data, n_groups=AUTO)
-    return rank(data, model)
+def _fit_from_scratch(current: CurrentLabels, settings: FitSettings) -> CurrentFit:
+    current.put_in_order()
+    if current.are_pairs:
+        data, seq, notes = _comparisons(current)
+        options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
+        return CurrentFit(rank(data, **options), True, seq, notes)
+    data, seq, notes = _labels(current, settings)
+    return CurrentFit(replace(fit(data, settings.model), earlier_fits=None), True, seq, notes)
 
 
 def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> CurrentFit | None:
@@ -262,21 +264,11 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         estimator.fit(comparisons, warm_start=before)
         return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
     usable = _labels_on_scale_of(current, settings, before)
-    if usable is None:
-        return None
-    try:
-        after = fit_again(before, usable.data)
-    except InputError:  # not with this model, or not with these labels
-        return None
-    return CurrentFit(replace(after, fitted_at=now()), False, usable.seq, usable.notes)
-
-
-@contextmanager
-def _warnings_ignored() -> Iterator[None]:
-    """Ignore warnings, which are meant for readers of files; the fit says whether it converged."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AnnotruthWarning)
-        yield
+    with suppress(InputError):  # not with this model, or not with these labels
+        if usable is not None:
+            after = replace(fit_again(before, usable.data), fitted_at=now())
+            return CurrentFit(after, False, usable.seq, usable.notes)
+    return None
 
 
 def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:

@@ -57,8 +57,10 @@ def set_differences(
     solution: Floats,
     found: VoteDifferences,
 ) -> None:
-    """Set the differences of the votes ``lo:hi``, given theta and then the coefficients."""
-    for v in range(lo, hi):
+    """Set the differences of the votes of the contexts ``lo:hi``, or without contexts of the votes."""
+    has_contexts = len(at.item_ptr) > 1
+    votes = at.votes[at.vote_ptr[lo] : at.vote_ptr[hi]] if has_contexts else range(lo, hi)
+    for v in votes:
         design, base, common = vote_rows(at, slice(v, v + 1), posterior, len(solution))
         found.mean[v] = base[0] + design[0] @ solution
         found.variance[v] = max(common[0, 0], 0.0)

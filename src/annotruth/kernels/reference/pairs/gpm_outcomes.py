@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.kernels.pairs.gpm_outcomes import (
+    LEAST_LEFT_OVER,
     LOST,
     MAX_LOG_ODDS,
     MIN_SHOWN,
@@ -21,15 +22,20 @@ from annotruth.kernels.pairs.gpm_outcomes import (
 )
 
 
-def _nodes(mean: Floats, sd: Floats, rules: Quadrature) -> tuple[Floats, Floats]:
-    """Return differences and weights, votes x nodes of the longest rule; unused weights are 0."""
+def _nodes(sd: Floats, rules: Quadrature) -> tuple[Floats, Floats]:
+    """Return standard scores and weights, votes x nodes of the longest rule; unused weights are 0."""
     rule = np.searchsorted(rules.limit, sd)
     first, size = rules.ptr[rule], np.diff(rules.ptr)[rule]
     place = np.arange(size.max(initial=1))
     used = place < size[:, np.newaxis]
     index = np.where(used, first[:, np.newaxis] + place, 0)
-    d = mean[:, np.newaxis] + sd[:, np.newaxis] * rules.node[index]
-    return np.clip(d, -MAX_LOG_ODDS, MAX_LOG_ODDS), np.where(used, rules.weight[index], 0.0)
+    return rules.node[index], np.where(used, rules.weight[index], 0.0)
+
+
+def _differences(mean: Floats, sd: Floats, node: Floats) -> Floats:
+    """Return the differences at the nodes."""
+    d = mean[:, np.newaxis] + sd[:, np.newaxis] * node
+    return np.clip(d, -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
 def _davidson(d: Floats, nu: Floats) -> Floats:
@@ -45,7 +51,8 @@ def outcome_probabilities(mean: Floats, sd: Floats, nu: Floats, rules: Quadratur
     """Return the probabilities of left, right and tie, averaged over a normal d: 3 x votes."""
     found = np.empty((3, len(mean)))
     for at in slices(len(mean), 1 << 16):
-        d, weight = _nodes(mean[at], sd[at], rules)
+        node, weight = _nodes(sd[at], rules)
+        d = _differences(mean[at], sd[at], node)
         found[:, at] = (_davidson(d, nu[at]) * weight).sum(axis=2)
     return found
 
@@ -54,8 +61,8 @@ def _slopes(
     votes: Outcomes, at: slice, mean: Floats, sd: Floats, nu: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return log-probabilities, their slopes (2 x votes) and the information (2 x 2 x votes)."""
-    d, weight = _nodes(mean, sd, votes.rules)
-    p = _davidson(d, nu)
+    node, weight = _nodes(sd, votes.rules)
+    p = _davidson(_differences(mean, sd, node), nu)
     m = (p[0] - p[1]) / 2.0
     side = np.stack([p[0] * (0.5 - m), -p[1] * (0.5 + m), -p[2] * m])
     tie = np.stack([-p[0] * p[2], -p[1] * p[2], p[2] * (1.0 - p[2])])
@@ -116,22 +123,34 @@ def update_sites(
     """Update the Gaussian site of each vote."""
     for s in range(lo, hi):
         own, b = slice(votes.ptr[s], votes.ptr[s + 1]), who.sharpness[s]
+        mean, variance = at.mean[own], at.variance[own]
+        precision, shift = sites.precision[own], sites.shift[own]
         nu = np.exp(who.tie[s]) * votes.tie_odds[own] * votes.has_ties
-        middle, sd = b * at.mean[own] + who.side[s], abs(b) * np.sqrt(at.variance[own])
-        d, weight = _nodes(middle, sd, votes.rules)
-        p = _davidson(d, nu)
-        m = (p[0] - p[1]) / 2.0
-        outcome = votes.outcome[own].astype(np.int64)
-        of_outcome = (1.0 - votes.slip) * p[outcome, np.arange(len(outcome))]
-        meant = weight * of_outcome
-        meant /= of_outcome + votes.slip / (3.0 if votes.has_ties else 2.0)
-        chosen = np.array([0.5, -0.5, 0.0])[outcome][:, np.newaxis]
-        slope = (meant * (chosen - m)).sum(axis=1)
-        curvature = (meant * (0.25 * (p[0] + p[1]) - m**2)).sum(axis=1)
+        chosen = votes.outcome[own].astype(np.int64), np.arange(len(mean))
         w = votes.weight[own] * who.weight[s]
-        new = w * b**2 * curvature
-        sites.precision[own] += step * (new - sites.precision[own])
-        sites.shift[own] += step * (w * b * slope + new * at.mean[own] - sites.shift[own])
+        slip = votes.slip / (3.0 if votes.has_ties else 2.0)
+        left_over = np.maximum(1.0 - precision * variance, LEAST_LEFT_OVER)
+        sd = np.sqrt(variance / left_over)
+        node, weight = _nodes(b * sd, votes.rules)
+        varies = (weight > 0.0).sum(axis=1) > 1
+        middle = np.where(varies, (mean - variance * shift) / left_over, mean)
+        p = _davidson(_differences(b * middle + who.side[s], varies * b * sd, node), nu)
+        of_outcome = (1.0 - votes.slip) * p[chosen]
+        # Where it hardly varies: the slope and curvature at the mean, which is the only node.
+        meant = (of_outcome / (of_outcome + slip))[:, 0]
+        m = (p[0] - p[1])[:, 0] / 2.0
+        slope = w * b * meant * (np.array([0.5, -0.5, 0.0])[chosen[0]] - m)
+        curvature = w * b**2 * meant * (0.25 * (p[0] + p[1])[:, 0] - m**2)
+        # Elsewhere the moments, with the vote in place of its site.
+        tilted = weight * (of_outcome + slip) ** w[:, np.newaxis]
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        center = (tilted * node).sum(axis=1)
+        ratio = np.clip((tilted * node**2).sum(axis=1) - center**2, LEAST_LEFT_OVER, 1.0)
+        sd = np.where(varies, sd, 1.0)
+        new = np.where(varies, (1.0 / ratio - 1.0) / sd**2, curvature)
+        new_shift = new * middle + np.where(varies, center / (sd * ratio), slope)
+        sites.precision[own] += step * (new - precision)
+        sites.shift[own] += step * (new_shift - shift)
 
 
 def predict_votes(

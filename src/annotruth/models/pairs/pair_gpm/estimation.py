@@ -32,7 +32,6 @@ _MAX_CELL_TIE = 2.0
 _FIRST_SPREAD, _MAX_SPREAD = 1.0, 6.0  # of scores over contexts: beyond, these determine votes
 _FIRST_SITES, _SITES, _SITES_OF_SPREAD, _LAST_SITES = 8, 3, 3, 4
 _STEP = 0.8
-_HALF_STEP_SPREAD = 6.0  # the spread at which steps on sites are halved
 _FIRST_HABITS = 2  # steps on habits in the first round
 _SCALE_STEP = 0.7
 _PRIOR_ITEMS = 1.0  # the prior of the variance of scores counts as one score of +-1
@@ -71,20 +70,9 @@ class PairEstimate:
     classes: EvaluatedVotes | None = None  # these votes, once they are needed
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
-        """Update the scores and sites of all groups.
-
-        Where contexts decide nearly everything, votes hardly restrict how large a difference is, and
-        full steps oscillate: steps are shorter, and more.
-        """
-        shorter = 1.0 / (1.0 + (self.prior.spread / _HALF_STEP_SPREAD) ** 2)
+        """Update the scores and sites of all groups."""
         for g, group in enumerate(self.groups):
-            group.iterate(
-                self.outcomes,
-                self.states.voters(g),
-                self.prior,
-                math.ceil(n_times / shorter),
-                min(step, shorter),
-            )
+            group.iterate(self.outcomes, self.states.voters(g), self.prior, n_times, step)
 
     def leave_out(self) -> None:
         """Compute the differences by the votes of others.

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.gpm_outcomes import make_quadrature
+from annotruth.kernels.pairs.gpm_outcomes import Quadrature, make_quadrature
 from annotruth.kernels.reference.pairs.gpm_outcomes import outcome_probabilities
 from annotruth.models.pairs.pair_gpm.annotators import (
     ALWAYS,
@@ -25,6 +26,7 @@ from annotruth.models.result import RankFit
 from annotruth.observations.layout import check_index
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
+_TIE_NODES = 5  # of log tie rates of contexts that are not known
 _RANDOM, _FIRST_ALWAYS, _INVERTED, _FAVOURS = 1, 2, 5, 6
 
 
@@ -98,7 +100,7 @@ def check_parameters(fit: RankFit) -> None:
         shapes |= {"coefficient": (g, n_covariates), "covariate_scale": (n_covariates,)}
     if "cell" in found:
         n_cells = max(found["cell"].size, 1)
-        shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,)}
+        shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,), "cell_tie_sd": (1,)}
     if "context_code" in found:
         ptr = found.get("context_ptr", np.zeros(1, dtype=np.int64))
         sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
@@ -144,7 +146,8 @@ def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
     names = ("p_level", "side", "tie", "group", "level", "crowd")
     p_level, side, tie, p_group, level, crowd = (fit.parameters[name] for name in names)
     mean_side, _, mean_tie, _, _ = crowd
-    pair_tie, rules, is_new = _pair_ties(fit, new), make_quadrature(), new.annotator < 0
+    pair_tie, tie_sd = _pair_ties(fit, new)
+    rules, is_new = make_quadrature(), new.annotator < 0
     against = np.exp(-0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2)
     against /= against.sum()
     n_outcomes = 3 if fit.data.has_ties else 2
@@ -163,11 +166,11 @@ def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
             kept = weight > 1e-9
             who = new.annotator[kept]
             own_side = np.where(who < 0, mean_side, side[g, who, j])
-            own_tie = np.where(who < 0, mean_tie, tie[g, who, j]) + pair_tie[kept]
-            odds = np.exp(own_tie) if fit.data.has_ties else np.zeros(len(who))
-            p = outcome_probabilities(
-                b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept]), odds, rules
-            ).T
+            at = b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept])
+            own_tie = np.full(len(who), -np.inf)
+            if fit.data.has_ties:
+                own_tie = np.where(who < 0, mean_tie, tie[g, who, j]) + pair_tie[kept]
+            p = _average_over_ties(*at, own_tie, tie_sd[kept], rules)
             p[:, :n_outcomes] = (1.0 - SLIP) * p[:, :n_outcomes] + SLIP / n_outcomes
             total[kept] += weight[kept, np.newaxis] * p
     return total
@@ -214,23 +217,38 @@ def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Float
     return mean, np.maximum(variance, 0.0)
 
 
-def _pair_ties(fit: RankFit, new: NewVotes) -> Floats:
-    """Return the log tie rate of each pair in its context, relative to the crowd's; 0 for new ones."""
+def _average_over_ties(
+    mean: Floats, sd: Floats, tie: Floats, tie_sd: Floats, rules: Quadrature
+) -> Floats:
+    """Return the probabilities of outcomes, averaged over the difference and the log tie rate."""
+    node, weight = np.polynomial.hermite_e.hermegauss(_TIE_NODES if tie_sd.any() else 1)
+    total = np.zeros((len(mean), 3))
+    for x, w in zip(node, weight / weight.sum(), strict=True):
+        total += w * outcome_probabilities(mean, sd, np.exp(tie + x * tie_sd), rules).T
+    return total
+
+
+def _pair_ties(fit: RankFit, new: NewVotes) -> tuple[Floats, Floats]:
+    """Return the log tie rate of each pair in its context, relative to the crowd's, and its spread.
+
+    Those of new pairs are 0. Votes of a new context vary as contexts do.
+    """
     found, n = fit.parameters, fit.data.n_items
     low, high = np.minimum(new.left, new.right), np.maximum(new.left, new.right)
     pair = low * n + high
-    ties = _values_at(pair, found["pair"], found["pair_tie"])
-    if "cell" in found:
-        cell = np.where(new.context < 0, -1, new.context * n**2 + pair)
-        ties += _values_at(cell, found["cell"], found["cell_tie"])
-    return ties
+    ties, _ = _values_at(pair, found["pair"], found["pair_tie"])
+    if "cell" not in found:
+        return ties, np.zeros(len(ties))
+    cell = np.where(new.context < 0, -1, new.context * n**2 + pair)
+    of_cell, is_known = _values_at(cell, found["cell"], found["cell_tie"])
+    return ties + of_cell, np.where(is_known, 0.0, found["cell_tie_sd"])
 
 
-def _values_at(wanted: Codes, codes: Codes, values: Floats) -> Floats:
-    """Return the values of codes, which are sorted; 0 for others."""
+def _values_at(wanted: Codes, codes: Codes, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the values of codes, which are sorted, 0 for others; and which codes there are."""
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
-    found: Floats = np.where(codes[at] == wanted, values[at], 0.0)
-    return found
+    is_known = codes[at] == wanted
+    return np.where(is_known, values[at], 0.0), is_known
 
 
 def _favoured(fit: RankFit, new: NewVotes, share: Floats) -> Floats:

@@ -324,4 +324,9 @@ def _cell_ties(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
     code = data.context[votes.order[first]] * data.n_items**2 + pair
     order = np.argsort(code, kind="stable")
     value = shrunk_cell_tie(slope, known, estimate.cell_tie_variance)
-    return {"cell": code[order], "cell_tie": value[order]}
+    return {
+        "cell": code[order],
+        "cell_tie": value[order],
+        # As votes had it while habits were fitted: by those of others in their contexts.
+        "cell_tie_sd": np.array([np.sqrt(np.mean(np.square(estimate.cell_tie)))]),
+    }

@@ -113,7 +113,8 @@ class GroupScores:
 
     def _set_differences(self) -> None:
         arguments = self.votes.layout, self._context, self.solution, self.differences
-        self._passes.run("gpm_contexts.set_differences", "votes", *arguments)
+        over = "contexts" if self.votes.has_contexts else "votes"
+        self._passes.run("gpm_contexts.set_differences", over, *arguments)
 
     def _solve_dense(self, prior: Prior) -> None:
         """Solve the equations, from which contexts are eliminated, by Cholesky's factorisation."""
