@@ -46,6 +46,15 @@ def test_a_flag_needs_clear_evidence_and_stays():
     assert follow(*steps, ("keep", 80, 0.02)) == ["drop"] * 3 + ["keep"]
 
 
+def test_a_flag_by_a_tenth_of_the_labels_has_to_stay():
+    steps = [("keep", 90, 0.02), ("drop", 100, 0.99)]
+    assert follow(*steps) == ["keep", "drop"]
+    soon = [("keep", 91, 0.02), ("drop", 100, 0.99)]
+    assert follow(*soon) == ["keep", "keep"]
+    assert follow(*soon, ("drop", 111, 0.99)) == ["keep", "keep", "keep"]
+    assert follow(*soon, ("drop", 112, 0.99)) == ["keep", "keep", "drop"]
+
+
 @pytest.mark.parametrize(
     ("n_labels", "agreement", "stays"), [(100, 0.19, True), (100, 0.21, False)]
 )
@@ -86,13 +95,13 @@ def test_fits_without_verdicts_change_nothing():
 
 def test_the_run_of_a_verdict_is_counted_in_labels():
     (now,) = standing_verdicts(
-        fit_of(90, 0.1), ["ann"], np.array(["unsure"]), {"ann": Standing("keep", "unsure", 70)}
+        fit_of(90, 0.1), ["ann"], np.array(["unsure"]), {"ann": Standing("keep", "unsure", 70, 80)}
     )
-    assert now == Standing("keep", "unsure", 70)
+    assert now == Standing("keep", "unsure", 70, 90)
     (now,) = standing_verdicts(
-        fit_of(90, 0.1), ["ann"], np.array(["keep"]), {"ann": Standing("keep", "unsure", 70)}
+        fit_of(90, 0.1), ["ann"], np.array(["keep"]), {"ann": Standing("keep", "unsure", 70, 80)}
     )
-    assert now == Standing("keep", "keep", 90)
+    assert now == Standing("keep", "keep", 90, 90)
 
 
 def test_only_updated_fits_show_standing_verdicts():

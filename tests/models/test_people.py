@@ -183,9 +183,10 @@ def test_flags_are_saved(tmp_path):
 
 def test_at_most_a_twentieth_of_the_flagged_is_expected_to_be_fine():
     p_careless = np.array([0.99, 0.80, 0.999, 0.85, 0.97])
-    chosen = _control_discoveries(p_careless)
+    chosen = _control_discoveries(p_careless, 0.05)
     assert chosen.tolist() == [True, False, True, True, True]
     assert (1 - p_careless[chosen]).mean() <= 0.05
+    assert _control_discoveries(p_careless, 0.01).tolist() == [True, False, True, False, False]
 
 
 def test_agreement_is_that_of_shuffled_labels_on_average():

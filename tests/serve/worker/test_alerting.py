@@ -79,8 +79,11 @@ def test_a_reliability_beyond_the_threshold_gives_one_alert(plain):
     assert found == [("keep", "unsure"), ("unsure", "keep")]
 
 
-def flag_alerts(fit, steps):
-    """Return before and after of the alerts about one annotator, given behaviors and probabilities."""
+def flag_alerts(fit, steps, growth=1):
+    """Return before and after of the alerts about one annotator, given behaviors and probabilities.
+
+    ``growth`` is how many times as many labels each fit has as the one before.
+    """
     alerted, found = Alerted(), []
     n = fit.data.n_annotators
     for behavior, p_spammer in steps:
@@ -93,6 +96,11 @@ def flag_alerts(fit, steps):
             fit, behavior=[behavior] * n, annotator_columns={**fit.annotator_columns, **columns}
         )
         alerted, alerts = find_alerts(now, advise(now), seq_of(fit), alerted)
+        held = {
+            name: each._replace(since=each.since // growth, n_labels=each.n_labels // growth)
+            for name, each in alerted.verdicts.items()
+        }
+        alerted = replace(alerted, verdicts=held)
         found += [
             (each.detail["before"], each.detail["verdict"])
             for each in alerts
@@ -103,8 +111,10 @@ def flag_alerts(fit, steps):
 
 def test_a_flag_is_taken_back_once_people_are_rather_serious(fit):
     steps = [("serious", 0.0), ("random", 0.99), ("unclear", 0.7), ("random", 0.99)]
-    assert flag_alerts(fit, steps) == [("keep", "drop")]
-    assert flag_alerts(fit, [*steps, ("serious", 0.05)]) == [("keep", "drop"), ("drop", "keep")]
+    assert flag_alerts(fit, steps) == []
+    assert flag_alerts(fit, steps, growth=2) == [("keep", "drop")]
+    after = flag_alerts(fit, [*steps, ("serious", 0.05)], growth=2)
+    assert after == [("keep", "drop"), ("drop", "keep")]
 
 
 def test_unclear_labels_change_no_verdict_to_keep(fit):

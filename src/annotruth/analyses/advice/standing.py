@@ -3,8 +3,9 @@
 The verdict of a fit depends on its labels alone, so near a threshold it changes from week to week. The standing
 verdict remembers: it begins as too few labels, and changes on clear evidence only. Of a model that flags people,
 
-- "drop" is given to those who are flagged and careless with a probability of `SURE`. It is taken back once they
-  are rather serious, or once their labels clearly agree with the others'.
+- "drop" is given to those who are flagged and careless with a probability of `SURE`, unless they were not flagged
+  with more than nine tenths of their labels. It is taken back once they are rather serious, or once their labels
+  clearly agree with the others'.
 - "keep" is given to those whose labels follow the items, if they are serious with a probability of `SURE`.
 - "unsure" is given to those who are noticed and rather serious, after they have been noticed in every fit since
   they had two thirds of their labels. "keep" follows "unsure" after as many labels.
@@ -34,7 +35,8 @@ from annotruth.models.result import Fit
 SURE, RATHER = 0.95, 0.5
 """Probabilities from which somebody is clearly, or rather, what they are called."""
 
-_SHARE_BEFORE = 2 / 3  # of the labels now: as many as there were when a verdict was first given
+# of the labels now: as many as there were when a verdict was first given
+_SHARE_BEFORE, _SHARE_BEFORE_DROP = 2 / 3, 0.9
 _LEAST_AGREEMENT, _CLEARLY = 0.1, 2.0
 _NORMAL_95 = 1.96
 
@@ -45,6 +47,7 @@ class Standing(NamedTuple):
     verdict: str  # the standing verdict
     said: str  # the verdict of the last fit
     since: int  # how many labels the annotator had when fits began to say so
+    n_labels: int = 0  # and in the last fit
 
 
 def standing_verdicts(
@@ -66,11 +69,15 @@ def standing_verdicts(
     if fit.verdict in ("chance", "camps") or fit.is_void:
         now = last
     elif has_flags(fit):
-        now = _by_flags(fit, verdict, last, since <= _SHARE_BEFORE * n_labels)
+        sudden = np.minimum(since, [each.n_labels for each in past]) > _SHARE_BEFORE_DROP * n_labels
+        now = _by_flags(fit, verdict, last, since <= _SHARE_BEFORE * n_labels, sudden)
     else:
         now = np.where(_is_held(fit, last) | (verdict == too_few), last, verdict)
     return [
-        Standing(*each) for each in zip(now.tolist(), verdict.tolist(), since.tolist(), strict=True)
+        Standing(*each)
+        for each in zip(
+            now.tolist(), verdict.tolist(), since.tolist(), n_labels.tolist(), strict=True
+        )
     ]
 
 
@@ -79,8 +86,12 @@ def _by_flags(
     verdict: NDArray[np.str_],
     last: NDArray[np.object_],
     long: NDArray[np.bool_],
+    sudden: NDArray[np.bool_],
 ) -> NDArray[np.object_]:
-    """Return the standing verdicts of a model that flags people; ``long``: where fits said so for long."""
+    """Return the standing verdicts of a model that flags people.
+
+    ``long``: where fits said so for long; ``sudden``: where a small part of the labels made the last fit say so.
+    """
     columns = fit.annotator_columns
     n_labels = np.maximum(fit.data.labels_per_annotator, 1)
     p_spammer, agreement = (np.asarray(columns[name]) for name in ("p_spammer", "agreement"))
@@ -90,7 +101,7 @@ def _by_flags(
     return np.select(
         [
             dropped & (p_spammer >= RATHER) & ~follows,
-            (verdict == "drop") & (p_spammer >= SURE),
+            (verdict == "drop") & (p_spammer >= SURE) & ~sudden,
             (verdict == "keep") & (p_spammer <= 1.0 - SURE) & (long | dropped | (last == none)),
             (verdict == "unsure") & (p_spammer < RATHER) & long,
         ],
@@ -130,8 +141,9 @@ def standing_table(fit: Fit) -> pa.Table:
     before = {}
     if fit.earlier_fits is not None:
         last = past_fits.last_fit(fit.earlier_fits)
-        columns = (last[name].to_pylist() for name in ("annotator", "standing", "verdict", "since"))
+        fields = ("annotator", "standing", "verdict", "since", "n_labels")
+        columns = (last[name].to_pylist() for name in fields)
         before = {name: Standing(*rest) for name, *rest in zip(*columns, strict=True)}
     standing = standing_verdicts(fit, names.to_pylist(), verdicts(fit)[0], before)
-    now, said, since = zip(*standing, strict=True)
+    now, said, since, _ = zip(*standing, strict=True)
     return pa.table({"annotator": names, "verdict": said, "since": since, "standing": now})

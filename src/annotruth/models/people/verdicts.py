@@ -2,19 +2,21 @@ r"""Assess the people behind labels: who is flagged, who is only noticed, and wh
 
 A *flag* is an accusation. Annotators are flagged as careless or consistently wrong if all of these hold:
 
-- The labels are at least ten times likelier if they are not serious (a hundred times where opinions differ, as
-  disagreement has one more cause there), and the probability of that is 0.8 or more.
+- There are ten labels or more that can be compared. They are at least ten times likelier if they are not serious,
+  and the probability of that is 0.9 or more.
 - The items explain nothing: the own shares of labels predict the labels better than a serious annotator with the
   same shares would (by :math:`10^{1/2}`), or there is one label only, or, on classes without an order, the
-  evidence is a hundred to one. Strict and biased people are not careless.
+  evidence is a hundred to one, from many labels. Strict and biased people are not careless.
 - Plain counts do not contradict: the agreement with the others' labels is not clearly above that of the own labels
   shuffled over the own items.
-- Among all who are flagged, at most 5% are expected to be fine (the mean probability of that).
+- Among all who are flagged, at most 5% are expected to be fine (the mean probability of that). Where opinions differ,
+  disagreement has one more cause: at most 1%, or the evidence is a hundred to one.
 
-Those who disagree with the crowd may agree with one another: a *camp*. Its members are compared with the others
-outside of it. Where members agree clearly with one another they are flagged only if they contradict the others
-more than chance does, or exchange labels consistently; otherwise theirs is another opinion. If the camp is more than 40% of
-those who follow either side, it is open which side is right, and there are no verdicts on people at all.
+Those who disagree with the crowd may agree with one another: a *camp*. Everybody is also compared with the others
+outside of it, and its members with these only. Where members agree clearly with one another they are flagged only if
+they contradict the others more than chance does, or exchange labels consistently; otherwise theirs is another opinion.
+If the camp is more than 40% of those who follow either side, it is open which side is right, and there are no verdicts
+on people at all.
 
 Thresholds are conventions. A *notice* is not a flag: the accuracy is clearly below two thirds of the way from
 chance to that of the crowd ("low accuracy"), or the labels are serious in part only ("partly careless").
@@ -46,19 +48,17 @@ from annotruth.observations import LabelSummary
 
 Mask = NDArray[np.bool_]
 
-_LIKELY = 0.8
-_EVIDENCE, _STRONG_EVIDENCE = 1.0, 2.0
+_STRONG_EVIDENCE = 2.0
 _ITEM_EVIDENCE, _NO_ITEM_EVIDENCE = 0.5, -0.1
-_ONE_LABEL, _FEW_LABELS = 0.95, 5
-_FALSE_DISCOVERIES = 0.05
+_ONE_LABEL = 0.95
+_FALSE_DISCOVERIES, _FEW_FALSE_DISCOVERIES = 0.05, 0.01
 _CLEARLY_WHERE_OPINIONS_DIFFER = 1.64
-_LEAST_AGREEMENT = 0.1
 _CAMP_ROUNDS, _CAMP_SUSPECT, _CAMP_MEMBER, _CAMP_CLEAR, _CAMP_AGREES = 3, -1.5, 1.0, 3.0, 4.0
 _CAMP_GAIN, _MAX_CAMP_SHARE = 0.1, 0.4
 _LEAST_MEMBERS = 3  # two may agree by chance
 _LOW_SHARE = 2.0 / 3.0
-_SURE, _OPEN = 0.9, 0.1
-_LEAST_LABELS = 5
+_OPEN = 0.1
+_LEAST_LABELS, _LEAST_LABELS_OF_FLAGGED = 5, 10
 _LITTLE_EVIDENCE = 0.5
 _Z_95 = 1.96
 _VARIANCE_INFLATION, _ROUNDING_VARIANCE = 1.5, 0.25
@@ -139,39 +139,39 @@ def judge(
 ) -> Verdicts:
     """Return the verdicts on people."""
     one_truth = passes.states.one_truth
-    enough = _EVIDENCE if one_truth else _STRONG_EVIDENCE
-    suspect = (posterior.p_careless >= _LIKELY) & (posterior.evidence >= enough)
+    suspect = (posterior.p_careless >= SURE) & (posterior.evidence >= CLEAR_EVIDENCE)
     with_others = passes.agreement()
-    z, corrected = with_others.z, with_others.corrected
+    z = with_others.z
     other_opinion = np.zeros(len(z), dtype=np.bool_)
     is_wrong = posterior.groups[:, WRONG] > 0.5
     camp = find_camp(passes, cavities, with_others, suspect)
     undecided = False
     if camp is not None:
-        z = np.where(camp.members, camp.outside.z, z)
-        corrected = np.where(camp.members, camp.outside.corrected, corrected)
+        z = np.where(camp.members, camp.outside.z, np.maximum(z, camp.outside.z))
         agree = camp.members & (camp.among.z > _CAMP_CLEAR)
         agree &= camp.among.corrected > camp.outside.corrected
         other_opinion = agree & (camp.outside.z > -CLEARLY) & ~is_wrong
         undecided = camp.share > _MAX_CAMP_SHARE
-    clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
-    follows = (z > clearly) & (corrected > _LEAST_AGREEMENT)
-    may_flag = suspect & ~follows & ~other_opinion & (_ignores_items(passes, posterior) | is_wrong)
-    flagged = may_flag & (not undecided)
-    flagged[flagged] = _control_discoveries(posterior.p_careless[flagged])
     decided = not undecided
+    clearly = CLEARLY if one_truth else _CLEARLY_WHERE_OPINIONS_DIFFER
+    flagged = suspect & (with_others.n_labels >= _LEAST_LABELS_OF_FLAGGED) & decided
+    flagged &= ~other_opinion & (z <= clearly) & (_ignores_items(passes, posterior) | is_wrong)
+    flagged[flagged] = _control_discoveries(posterior.p_careless[flagged], _FALSE_DISCOVERIES)
+    if not one_truth:
+        few = _control_discoveries(posterior.p_careless[flagged], _FEW_FALSE_DISCOVERIES)
+        flagged[flagged] = few | (posterior.evidence[flagged] >= _STRONG_EVIDENCE)
     low = _has_low_accuracy(passes, cavities, accuracy, flagged) & ~flagged & decided
-    partly = (posterior.p_partly > _SURE) & ~flagged & ~low & decided
+    partly = (posterior.p_partly > SURE) & ~flagged & ~low & decided
     says_little = (posterior.p_careless >= _OPEN) | (posterior.evidence > -_LITTLE_EVIDENCE)
     is_open = says_little & ~(flagged | other_opinion | low | partly)
-    few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
+    too_few = with_others.n_labels < np.where(is_open, MANY_LABELS, _LEAST_LABELS)
     return Verdicts(
         flagged=flagged,
         other_opinion=other_opinion & suspect & decided,
         low_accuracy=low,
         partly_careless=partly,
-        too_few=few & ~(flagged | low | partly),
-        unclear=is_open & ~few & decided,
+        too_few=too_few & ~(flagged | low | partly),
+        unclear=is_open & ~too_few & decided,
         undecided=undecided,
         agreement=with_others.corrected,
     )
@@ -181,19 +181,19 @@ def _ignores_items(passes: PeoplePasses, posterior: PeoplePosterior) -> Mask:
     """Return whose labels the items do not explain, or who gave one label only."""
     counts, evidence = passes.compared, posterior.item_evidence
     n_labels = counts.sum(axis=1)
-    one_label = (counts.max(axis=1) >= _ONE_LABEL * n_labels) & (n_labels >= _FEW_LABELS)
+    one_label = counts.max(axis=1) >= _ONE_LABEL * n_labels
     ignores: Mask = (evidence >= _ITEM_EVIDENCE) | (one_label & (evidence > _NO_ITEM_EVIDENCE))
     if not passes.labels.scale.is_ordinal:
-        ignores |= posterior.evidence >= _STRONG_EVIDENCE
+        ignores |= (posterior.evidence >= _STRONG_EVIDENCE) & (n_labels >= MANY_LABELS)
     return ignores
 
 
-def _control_discoveries(p_careless: Floats) -> Mask:
-    """Return who of the candidates is flagged: as many as have a mean probability of being fine of at most 5%."""
+def _control_discoveries(p_careless: Floats, rate: float) -> Mask:
+    """Return who of the candidates is flagged: as many as are fine with a mean probability of at most the rate."""
     order = np.argsort(-p_careless, kind="stable")
     mean = np.cumsum(1.0 - p_careless[order]) / np.arange(1, len(order) + 1)
     chosen = np.zeros(len(order), dtype=np.bool_)
-    chosen[order[mean <= _FALSE_DISCOVERIES]] = True
+    chosen[order[mean <= rate]] = True
     return chosen
 
 
@@ -230,7 +230,7 @@ def _has_low_accuracy(
     passes: PeoplePasses, cavities: Cavities, accuracy: Accuracy, flagged: Mask
 ) -> Mask:
     """Return whose accuracy is clearly below two thirds of the way from chance to that of the crowd."""
-    known = ~flagged & (cavities.agreement.n_labels >= _FEW_LABELS)
+    known = ~flagged & (cavities.agreement.n_labels >= _LEAST_LABELS)
     if not known.any():
         return np.zeros(len(flagged), dtype=np.bool_)
     chance = 1.0 / passes.labels.n_categories
@@ -239,7 +239,7 @@ def _has_low_accuracy(
     typical = float(np.median(accuracy.mean[known]))
     limit = chance + _LOW_SHARE * (typical - chance)
     is_low: Mask = accuracy.mean + _Z_95 * accuracy.error < limit
-    return is_low & (cavities.agreement.n_labels >= _FEW_LABELS)
+    return is_low & (cavities.agreement.n_labels >= _LEAST_LABELS)
 
 
 class People(NamedTuple):
