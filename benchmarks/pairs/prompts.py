@@ -20,7 +20,7 @@ from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFig
 from benchmarks.pairs.fits import fit_votes
 from benchmarks.pairs.sets import load_set
 
-DEFAULT_RUNS = 4
+DEFAULT_RUNS = 10
 KINDS = ("random", "always left", "always right", "always tie", "inverted")
 N_ITEMS, SCORE_SD, SHARPNESS_SD, TIE_SD, SIDE_SD, USUAL = 10, 0.7, 0.3, 0.4, 0.2, 0.97
 FOLDS, SCORED_FOLDS = 5, 2
@@ -74,7 +74,7 @@ SPAM = [
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Votes with the truth: scores in a new context, and what each annotator is."""
+    """Votes with the truth: log odds of decided votes in a new context, and what each annotator is."""
 
     data: Comparisons
     scores: Floats
@@ -117,7 +117,7 @@ def draw(design: Design, seed: int) -> Drawn:
             odds = np.array([np.exp(d / 2), np.exp(-d / 2), tie[s] * similar[shown[0], shown[1]]])
             outcomes = [_choose(rng, odds, str(kind[s]))]
         else:
-            outcomes = _rank(rng, sharpness[s] * at, 0.5 * tie[s])
+            outcomes = _rank(rng, sharpness[s] * at, _threshold(tie[s]))
         pairs = [(a, b) for a in range(len(shown)) for b in range(a + 1, len(shown))]
         for (a, b), outcome in zip(pairs, outcomes, strict=True):
             rows.append((int(shown[a]), int(shown[b]), s, outcome, int(context[q])))
@@ -129,7 +129,12 @@ def draw(design: Design, seed: int) -> Drawn:
     )
     values, code = np.unique(contexts, return_inverse=True)
     data = replace(data, contexts=pa.array(values), context=code.astype(np.int32)[data.row])
-    return Drawn(data, theta / np.sqrt(1.0 + MARGINAL * design.tau**2), kind)
+    # Neighbours in a ranking that are closer than t tie: the others differ more.
+    sharper = 1.0
+    if design.ballot > 2:
+        sharper = float(np.mean(2.0 / (1.0 + np.exp(-_threshold(tie[kind == "serious"])))))
+    scores = sharper * theta / np.sqrt(1.0 + MARGINAL * (sharper * design.tau) ** 2)
+    return Drawn(data, scores, kind)
 
 
 def _choose(rng: np.random.Generator, odds: Floats, kind: str) -> int:
@@ -137,6 +142,11 @@ def _choose(rng: np.random.Generator, odds: Floats, kind: str) -> int:
         odds = np.full(3, (1.0 - USUAL) / 2.0)
         odds[KINDS.index(kind) - 1] = USUAL
     return int(rng.choice(3, p=odds / odds.sum()))
+
+
+def _threshold(tie: Any) -> Any:
+    """Return the differences in a ranking below which neighbours tie."""
+    return 0.5 * tie
 
 
 def _rank(rng: np.random.Generator, strength: Floats, threshold: float) -> list[int]:

@@ -173,7 +173,7 @@ NO_INDEX = "a Series of labels needs an index of two levels"
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        *((data, {}, NO_LABELS) for data in (5, None, "labels.csv", b"x", {2.5})),
+        *((data, {}, NO_LABELS) for data in (5, None, "labels.csv", b"x", len)),
         *(
             ([(1, "a", "x"), row], {}, NO_TRIPLE)
             for row in ((1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4))

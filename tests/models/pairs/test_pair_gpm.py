@@ -149,6 +149,19 @@ def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.Monke
     assert set(fit.behavior[10:]) == {"serious"}
 
 
+def test_scores_of_many_comparisons_have_the_scale_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where some vote at random, scores of all votes counted alike are too close to each other."""
+    data = simulate.comparers(
+        n_items=6, n_annotators=120, comparisons_per_annotator=200, behavior="random",
+        spammer_share=0.3, score_spread=1.5, sharpness_spread=0.5, seed=2,
+    ).comparisons  # fmt: skip
+    few = PairGPM().fit(data).result_.scores.mean
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model.LARGE", 5000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.starts._SAMPLE", 4000)
+    many = PairGPM().fit(data).result_.scores.mean
+    assert many @ few / (few @ few) == pytest.approx(1.0, abs=0.06)
+
+
 def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Annotators who are not in the sample do not count for the mean sharpness in it."""
     data = simulate.comparers(n_items=40, n_annotators=300, seed=1).comparisons

@@ -237,11 +237,11 @@ def one_round(now: PairEstimate, number: int) -> None:
         _update_cell_ties(now, choose=number in _CELL_TIE_ROUNDS)
     # Within contexts that decide nearly everything, scale and spread can hardly be separated.
     may_scale = not now.votes.has_contexts or number <= max(_SPREAD_ROUNDS)
-    _update_scale(now, _SCALE_STEP if may_scale else 0.0)
+    update_scale(now, _SCALE_STEP if may_scale else 0.0)
     now.history.append(now.states.log_likelihood)
 
 
-def _update_scale(now: PairEstimate, step: float) -> None:
+def update_scale(now: PairEstimate, step: float = 1.0) -> None:
     """Move the scale of scores to that of a typical annotator, and update the prior of scores."""
     factor = math.exp(step * now.states.mean_log_sharpness())
     if now.prior.spread > 0.0:

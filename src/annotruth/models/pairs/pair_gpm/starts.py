@@ -25,6 +25,7 @@ from annotruth.models.pairs.pair_gpm.estimation import (
     finish,
     one_round,
     start_estimate,
+    update_scale,
 )
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, make_votes
@@ -134,7 +135,7 @@ LARGE = 400_000
 _SAMPLE, _MOST = 40_000, 100  # votes, and the most of one annotator
 _SAMPLE_TOL, _SAMPLE_ROUNDS = 0.01, 12
 _SITES = 2
-_FIRST_HABITS = 3
+_MOST_RESCALED = 4.0
 
 
 def estimate_large(
@@ -142,10 +143,10 @@ def estimate_large(
 ) -> PairEstimate:
     """Return an estimate: one round over all votes, with the crowd of a sample of the annotators.
 
-    Scores start from those of Bradley and Terry's model.
+    Scores start from those of Bradley and Terry's model, on the scale of the sample's.
     """
-    of_sample = make_votes(sample_votes(votes.data, _SAMPLE, seed, _MOST))
-    small = start_estimate(of_sample, Passes(of_sample, reference=passes.reference))
+    drawn = make_votes(sample_votes(votes.data, _SAMPLE, seed, _MOST))
+    small = start_estimate(drawn, Passes(drawn, reference=passes.reference))
     estimate(small, tol=_SAMPLE_TOL, max_rounds=_SAMPLE_ROUNDS)
     now = start_estimate(votes, passes)
     now.is_large = True
@@ -154,14 +155,18 @@ def estimate_large(
     states.crowd = crowd
     states.habits.side[:], states.habits.tie[:] = crowd.habits.side, crowd.habits.tie
     now.plain = BradleyTerry().fit(votes.data).result_.scores.mean
-    now.groups[0].start_at(now.plain, now.outcomes, states.voters(0))
-    now.iterate(_SITES - 1)
+    group, of_sample = now.groups[0], small.groups[0].theta
+    group.start_at(now.plain, now.outcomes, states.voters(0))
+    slope = float(now.plain @ of_sample) / max(float(now.plain @ now.plain), 1e-300)
+    group.rescale(float(np.clip(slope, 1.0 / _MOST_RESCALED, _MOST_RESCALED)))
+    group.solve(now.prior)
     now.leave_out()
     evaluated = now.evaluated()
     states.evaluate(evaluated.outcomes, passes, evaluated.left_out)
     states.choose_levels()
-    states.evaluate(evaluated.outcomes, passes, evaluated.left_out, n_steps=_FIRST_HABITS - 1)
+    states.evaluate(evaluated.outcomes, passes, evaluated.left_out)
     states.update(now.outcomes)
+    update_scale(now)
     now.history.append(states.log_likelihood)
     if progress is not None:
         progress(Progress(1, 2, now.history[-1], 1.0))

@@ -82,7 +82,7 @@ def make_votes(data: Comparisons) -> PairVotes:
     annotator = data.annotator_of_comparison()
     context = _contexts(data)
     is_shared, n_shared = np.ones(data.n_annotators, dtype=np.bool_), 0
-    order = np.arange(data.n_comparisons)
+    order: Codes | slice = slice(None)
     if context is not None:
         seen = np.unique(context * data.n_annotators + annotator) // data.n_annotators
         shared = np.bincount(seen, minlength=int(context.max()) + 1) > 1
@@ -121,7 +121,7 @@ def make_votes(data: Comparisons) -> PairVotes:
     )
     return PairVotes(
         data=data,
-        order=order,
+        order=np.arange(data.n_comparisons)[order],
         outcomes=outcomes,
         layout=layout,
         left=left,
