@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -14,8 +16,8 @@ from numpy.typing import NDArray
 
 from annotruth.engines.protocol import EngineCapabilities, Extent, Pass, PassData
 from annotruth.engines.selection import SelectedItems
-from annotruth.errors import InputError
-from annotruth.kernels import Kernel, find_kernel
+from annotruth.errors import AnnotruthWarning, InputError
+from annotruth.kernels import Kernel, find_kernel, native_kernels
 from annotruth.kernels.arrays import Floats, aligned_empty, contiguous, usable_cores
 
 if TYPE_CHECKING:
@@ -60,7 +62,19 @@ class MemoryEngine:
 
     def open(self, data: Any) -> MemorySession:
         """Open data that are on this machine."""
+        _warn_without_kernels()
         return MemorySession(check_local(data), self.threads)
+
+
+@cache
+def _warn_without_kernels() -> None:
+    if native_kernels() is None:
+        warnings.warn(
+            "annotruth was installed without its compiled kernels and computes slowly, with NumPy: "
+            "install a C++ compiler, then `pip install --force-reinstall --no-deps annotruth`",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
 
 
 def check_local(data: Any) -> PassData:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
-
-from annotruth.errors import AnnotruthWarning
 
 Kernel: TypeAlias = Callable[..., Any]
 """A function of what it is to process, such as a block and items ``lo, hi``, and of arrays by name."""
@@ -28,7 +25,7 @@ def find_kernel(name: str, *, reference: bool = False) -> Kernel:
     Where the compiled kernels could not be built, the twin takes the place of each, as it does of a
     kernel that is still to be written.
     """
-    found: Any = None if reference else _load_native()
+    found: Any = None if reference else native_kernels()
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not None:
@@ -51,14 +48,9 @@ def _called_by_name(twin: Kernel) -> Kernel:
 
 
 @cache
-def _load_native() -> ModuleType | None:
+def native_kernels() -> ModuleType | None:
+    """Return the module of compiled kernels; None where they could not be built."""
     try:
         return importlib.import_module("annotruth.kernels._native")
     except ImportError:
-        warnings.warn(
-            "annotruth was installed without its compiled kernels and computes slowly, with NumPy: "
-            "install a C++ compiler, then `pip install --force-reinstall --no-deps annotruth`",
-            AnnotruthWarning,
-            stacklevel=2,
-        )
         return None
