@@ -6,6 +6,7 @@
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make attack   attack the service on both databases: rights, hostile requests, Schemathesis, a generated client
 # make mutants  change core files line by line in a copy, and list the changes that no test notices
+# make sanitize run the kernels' tests with checks of their memory and arithmetic
 # make crash    kill commands and make their writes fail, and check what they leave behind
 # make format   format the code and mend what the linter can
 # make clean    remove the environments and everything that was built
@@ -24,7 +25,7 @@ MUTANTS := .venv-mutants
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test compiler fuzz browser java postgresql format docs wheel bench crash label-studio attack mutants clean
+.PHONY: demo test compiler fuzz browser java postgresql format docs wheel bench crash sanitize label-studio attack mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -71,6 +72,17 @@ postgresql:
 	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
 	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || \
 	  echo "PostgreSQL is missing and could not be installed: tests of its server will skip"
+
+# Kernels are compiled with checks of addresses and of undefined behavior (SANITIZE=thread: of races),
+# into an installation of their own.
+SANITIZE := address,undefined
+sanitize: $(VENV)/.ready-dev
+	rm -rf build/sanitize
+	$(BIN)/python $(INSTALL) --no-build-isolation --no-deps --target build/sanitize \
+	  -Cbuild-dir=build/sanitize-kernels -Ccmake.define.ANNOTRUTH_SANITIZE=$(SANITIZE) .
+	PYTHONPATH=build/sanitize PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD=$$($(CXX) -print-file-name=lib$(if $(filter thread,$(SANITIZE)),tsan,asan).so) \
+	  $(BIN)/pytest -n 0 $(if $(filter thread,$(SANITIZE)),tests/engines/test_memory.py,tests/kernels)
 
 format: $(VENV)/.ready-dev
 	$(BIN)/clang-format -i $(filter %.cpp %.hpp,$(KERNELS))
