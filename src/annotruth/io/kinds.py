@@ -142,7 +142,9 @@ class LabelKind:
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        if is_long and source.kind != "json":  # whose keys are known only once they are read
+        if (
+            is_long and source.content.kind != "json"
+        ):  # whose keys are known only once they are read
             return None
         parsed = formats.recognise(source)
         return parsed and self._checked(parsed)

@@ -70,7 +70,8 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
     source = Source(path, content, read.columns or {}, read.question, read.content, read.categories)
     parsed: Any = kind.recognise(source)
     if parsed is None:
-        choose = partial(kind.choose, from_text=source.from_text)
+        from_text = content.kind == "text"
+        choose = partial(kind.choose, from_text=from_text)
         try:
             table = read_columns(content, choose, keep_codes=True)
         except NoLongTableError:
@@ -78,7 +79,7 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
             if parsed is None:
                 raise
         else:
-            return kind.parse(table, from_text=source.from_text, note=content.sheet)
+            return kind.parse(table, from_text=from_text, note=content.sheet)
     return replace(parsed, notes=(*parsed.notes, content.sheet))
 
 

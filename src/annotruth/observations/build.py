@@ -105,16 +105,16 @@ class TableBuilder:
         self._n_rows = self._n_sources = 0
 
     def _check_room(self) -> None:
-        self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
+        if self._disk is not None:
+            n_bytes = sum(each.n_bytes for each in self._encoders.values())
+            self._disk.check_room(n_bytes, "ids")
 
-    def _values(self, role: str) -> pa.Array:
-        """Return the values behind the codes of a role."""
-        values = self._encoders[role].values()
-        return restore_text(values) if self._from_text else values
-
-    def _ids(self, role: str) -> pa.Array:
+    def _ids(self, role: str, *, may_be_numbers: bool = True) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
-        return to_integers(self._values(role)) if self._from_text else self._values(role)
+        ids = self._encoders[role].values()
+        if not self._from_text:
+            return ids
+        return to_integers(restore_text(ids)) if may_be_numbers else restore_text(ids)
 
     def _of_all_sources(self, each: str) -> str:
         """Return one line on how the sources were read, of which each was read so."""
@@ -266,7 +266,7 @@ class LabelBuilder(TableBuilder):
         kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None
         if kept is not None:
             encoded = {role: column.take(kept) for role, column in encoded.items()}
-        times = self._parse_times(batch, columns.times)
+        times = self._parse_times(batch, columns.times) if columns.times else {}
         for role in ("item", "annotator"):
             rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
             if len(rows):
@@ -334,7 +334,7 @@ class LabelBuilder(TableBuilder):
         """Return the labels of all sources, with their known truths."""
         validate.check_any_labels(self._n_rows, self._n_kept)
         options = self._options.with_categories(list(self._levels) or None)
-        values = self._values("label")
+        values = self._ids("label", may_be_numbers=False)
         if self._has_sets:
             # In order, so that codes do not depend on the order of rows.
             keys = values.take(pc.sort_indices(values))

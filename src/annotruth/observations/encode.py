@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError
 from annotruth.kernels import find_kernel
-from annotruth.kernels.arrays import Codes, slices
+from annotruth.kernels.arrays import Codes, map_on_all_cores, slices
 from annotruth.observations import layout
 from annotruth.observations.disk import Disk
 from annotruth.observations.frames import as_arrow, as_numpy
@@ -59,10 +58,10 @@ def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
 
 def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedColumn]:
     """Encode columns, in parallel where they are long."""
-    if min(map(len, columns.values())) < layout.MANY_ROWS:
-        return {name: encode_column(column) for name, column in columns.items()}
-    with ThreadPoolExecutor(len(columns)) as pool:
-        return dict(zip(columns, pool.map(encode_column, columns.values()), strict=True))
+    arrays = list(columns.values())
+    are_long = min(map(len, arrays)) >= layout.MANY_ROWS
+    encode = map_on_all_cores if are_long else map
+    return dict(zip(columns, encode(encode_column, arrays), strict=True))
 
 
 class Memory:
@@ -73,9 +72,6 @@ class Memory:
     def column(self, dtype: DTypeLike) -> MemoryColumn:
         """Return an empty column to append to."""
         return MemoryColumn(np.dtype(dtype))
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything."""
 
 
 class MemoryColumn:
@@ -112,13 +108,9 @@ class BatchEncoder:
         self._distinct: pa.Array | None = None
         self._more: list[pa.Array] = []  # values of the batches since
         self._n = 0  # the values of all batches
+        self.n_bytes = 0  # that the values take in memory
         self._store = store
         self._place = store.column(np.int32)  # of each of them, among those that are distinct
-
-    @property
-    def n_bytes(self) -> int:
-        """The memory that the values take."""
-        return sum(values.nbytes for values in (self._distinct, *self._more) if values is not None)
 
     def add(self, batch: EncodedColumn) -> NDArray[np.int32]:
         """Return the codes of the rows of a batch, to be renumbered once all batches are added.
@@ -129,6 +121,7 @@ class BatchEncoder:
         codes = batch.codes + np.int32(self._n) if self._n else batch.codes
         self._more.append(values)
         self._n += len(values)
+        self.n_bytes += values.nbytes
         known = 0 if self._distinct is None else self._distinct.nbytes
         if self.n_bytes - known > max(known, self._store.pending_bytes):
             self.values()
@@ -146,6 +139,7 @@ class BatchEncoder:
             codes, self._distinct, _ = encode_column(pa.chunked_array(values))
             self._place.append(codes[n:])
             self._more = []
+            self.n_bytes = self._distinct.nbytes
         return self._distinct
 
     def renumber(self, *columns: NDArray[np.integer[Any]]) -> None:

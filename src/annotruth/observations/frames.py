@@ -115,8 +115,10 @@ def check_column_roles(given: object) -> None:
 
 def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
     check_column_roles(given)
+    if not given:
+        return {}
     # pandas numbers columns that have no names; here every name is text.
-    given = {role: str(name) for role, name in (given or {}).items()}
+    given = {role: str(name) for role, name in given.items()}
     unknown = sorted(set(given) - set(roles))
     if unknown:
         raise InputError(
@@ -441,7 +443,7 @@ def as_numpy(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
 def as_arrow(values: NDArray[Any] | Sequence[str]) -> pa.Array:
     """Return numbers, booleans, or a list of text as an Arrow array."""
     if not isinstance(values, np.ndarray):
-        texts = [text.encode() for text in values]
+        texts = [*map(str.encode, values)]
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
         return pa.Array.from_buffers(pa.string(), len(texts), buffers)

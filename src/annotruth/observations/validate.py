@@ -92,10 +92,11 @@ def not_available(labels: pa.Array, categories: Sequence[Any] | None) -> NDArray
     labels = to_plain(labels)
     if not is_text(labels.type):
         return np.zeros(len(labels), dtype=bool)
-    known = {str(each).strip().lower() for each in categories or ()}
-    words = [word for word in NOT_AVAILABLE if word not in known]
+    words = set(NOT_AVAILABLE)
+    if categories is not None:
+        words -= {str(each).strip().lower() for each in categories}
     text = pc.utf8_lower(pc.utf8_trim_whitespace(labels))
-    return as_numpy(pc.is_in(text, value_set=as_arrow(words).cast(text.type)))
+    return as_numpy(pc.is_in(text, value_set=as_arrow(sorted(words)).cast(text.type)))
 
 
 def describe_unavailable(n: int) -> str:
