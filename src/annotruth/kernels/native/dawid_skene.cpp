@@ -21,8 +21,7 @@ namespace {
 
 // The log of a product of probabilities is taken before it can underflow.
 constexpr double LOG_BELOW = 1e-100;
-// Larger tables do not fit into the caches, so rows are prefetched: that of the confusion some
-// labels ahead, and that of the counts of the current label.
+// Larger tables do not fit into the caches, so their rows are prefetched some labels ahead.
 constexpr int64_t MAX_CACHED = 400'000, AHEAD = 20;
 // Many items at once, so that one table is in the second cache, then the other.
 constexpr int64_t ITEMS_AT_ONCE = 4096;
@@ -82,11 +81,9 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
         for (int64_t e = first; e < last; ++e, at += n_classes) {
             const int64_t begin = block.first_label(e), end = block.first_label(e + 1);
             if (prefetching)
-                for (int64_t j = begin; j < end; ++j) {
-                    prefetch(counts.data + row_start(rows, j));
+                for (int64_t j = begin; j < end; ++j)
                     prefetch(confusion.data +
                              row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
-                }
             const int32_t known = block.known[e];
             std::copy_n(prior.data, n_classes, at);
             if (known >= 0)
@@ -130,6 +127,8 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
         for (int64_t e = first; e < last; ++e, at += n_classes)
             for (int64_t j = block.first_label(e); j < block.first_label(e + 1); ++j) {
                 double* const row = counts.data + row_start(rows, j);
+                if (prefetching)
+                    prefetch(counts.data + row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
 #pragma omp simd
                 for (int64_t k = 0; k < n_classes; ++k) row[k] += at[k];
             }
