@@ -22,8 +22,8 @@ PACKAGE = ROOT / "src" / "annotruth"
 
 MAX_FILES_PER_DIRECTORY = 20
 # Files of one subject each, of some 300 lines, count more than one long file on several subjects.
-# NumPy kernels, which few labels need, are among them; compiled ones are not seen.
-MAX_FILES_PER_FIT = 88
+# Compiled kernels are not seen.
+MAX_FILES_PER_FIT = 81
 
 # Classes named after those of crowd-kit, so that its programs change only their import.
 MIRRORED_CLASSES = PACKAGE / "crowdkit"
