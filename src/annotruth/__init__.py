@@ -98,6 +98,7 @@ bind(
         "Changes.notebook": "annotruth.report.notebook:changes_block",
         "Plan.notebook": "annotruth.report.notebook:plan_block",
         "Comparison.notebook": "annotruth.report.notebook:comparison_block",
+        "further_kinds": "annotruth.analyses:further_kinds",
         "Comparison.report": "annotruth.report.comparison:write_comparison",
     }
 )

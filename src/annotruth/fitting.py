@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from annotruth.analyses import check_analyses, fit_with_analysis
+from annotruth.analyses import OPTIONS, check_analyses, fit_with_analysis
 from annotruth.bindings import bound
 from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, shown
@@ -88,7 +88,7 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
+    machines: Sequence[Any] | None = None,
     machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
@@ -104,7 +104,7 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
+    machines: Sequence[Any] | None = None,
     machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
@@ -177,6 +177,7 @@ def fit(
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {shown(progress)}: give a function")
     special = {
+        **{name: options.pop(name) for name in OPTIONS & options.keys()},
         "classifier": classifier,
         "annotators": annotators,
         "by": by,

@@ -41,7 +41,7 @@ def rank(
     data: Any,
     model: str | PairEstimator | None = None,
     *,
-    machines: Sequence[Any] = (),
+    machines: Sequence[Any] | None = None,
     machine_margin: float | None = None,
     by: str | None = None,
     beside: str | None = None,

@@ -8,6 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth import ranking
+from annotruth.analyses import OPTIONS
 from annotruth.app.values import FUNCTION_ARGUMENTS
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.registry import MODELS
@@ -128,7 +129,7 @@ def test_set_knows_the_arguments_of_all_functions_that_fit():
         for each in inspect.signature(function).parameters.values()
         if each.kind is not inspect.Parameter.VAR_KEYWORD
     }
-    assert names - {"seed"} == FUNCTION_ARGUMENTS  # models have seeds too
+    assert names - {"seed"} == FUNCTION_ARGUMENTS | OPTIONS  # models have seeds too
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import annotruth as at
 from annotruth.app.console import json_entries
 from annotruth.errors import InputError
-from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults
+from annotruth.models.fits.further import FurtherResults, further_kinds
 
 EXAMPLES = {"id": "gpt", "text": "a", "number": 0.5, "count": 3, "flag": True}
 RESULTS = FurtherResults(
@@ -21,7 +21,7 @@ RESULTS = FurtherResults(
                 for each in listed.split()
             }
         )
-        for name, columns in FURTHER_TABLES["machines"].items()
+        for name, columns in further_kinds()["machines"].tables.items()
     },
     facts={"n_machines": 1},
     lines=["machines: gpt agrees with people"],

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from annotruth.models.fits.further import FurtherKind
 
 if TYPE_CHECKING:
     from annotruth.engines import Engine
@@ -24,27 +26,112 @@ if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """An analysis that `annotruth.fit` runs for options of its own.
+_INTERVAL = "reliability low high"
+
+
+class Analysis(NamedTuple):
+    """An analysis by the kind of its results, and the options of `annotruth.fit` that ask for it.
 
     Its module has ``check(options, estimator, engine, read)``, which refuses options before labels are
     read, and ``analyse(options, estimator, labels, read, progress)``, which returns the fit.
     """
 
-    options: tuple[str, ...]  # the first one asks for the analysis, the others need it
-    module: str
+    results: FurtherKind
+    options: tuple[str, ...] = ()  # the first one asks for the analysis, the others need it
+    module: str = ""
 
     def function(self, name: str) -> Any:
         """Return a function of the module, which is imported for it."""
         return getattr(importlib.import_module(f"annotruth.analyses.{self.module}"), name)
 
 
-ANALYSES = (
-    Analysis(("machines", "machine_margin"), "machines.fits"),
-    Analysis(("by", "annotators"), "groups.fit"),
-)
+ANALYSES: Mapping[str, Analysis] = {
+    "machines": Analysis(
+        FurtherKind(
+            {
+                "machines": {
+                    "id": "machine",
+                    "count": "n_labels n_people",
+                    "text": "may_replace",
+                    "number": "agreement agreement_low agreement_high people_agreement accuracy "
+                    "accuracy_low accuracy_high weight winning_rate advantage p_value",
+                },
+                "dependence": {
+                    "id": "annotator other",
+                    "count": "n_items",
+                    "number": "agreement expected correlation low high p_value",
+                    "flag": "dependent",
+                },
+                "machine_confusion": {
+                    "id": "machine",
+                    "text": "consensus label",
+                    "number": "n share",
+                },
+            },
+            "fit with the names of machines (`--machine NAME`)",
+        ),
+        ("machines", "machine_margin"),
+        "machines.fits",
+    ),
+    "groups": Analysis(
+        FurtherKind(
+            {
+                "groups": {
+                    "id": "item label",
+                    "text": "group",
+                    "count": "n_labels",
+                    "number": "low high",
+                },
+                "group_differences": {
+                    "id": "item",
+                    "text": "group other",
+                    "number": "p_value q_value distance",
+                    "flag": "differs",
+                },
+                "group_summary": {
+                    "text": "group",
+                    "count": "n_annotators n_labels n_spammers",
+                    "number": "reliability p_value q_value",
+                    "flag": "differs",
+                },
+            },
+            "fit with traits of annotators and a column of them (`--annotators FILE --by COLUMN`)",
+        ),
+        ("by", "annotators"),
+        "groups.fit",
+    ),
+    "over_time": Analysis(
+        FurtherKind(
+            {
+                "over_time": {
+                    "id": "annotator from to",
+                    "count": "n_labels",
+                    "number": _INTERVAL,
+                },
+                "changes_over_time": {
+                    "id": "annotator at",
+                    "count": "n_before",
+                    "number": "probability before after",
+                },
+                "crowd_over_time": {
+                    "text": "by from to",
+                    "count": "n_labels",
+                    "number": _INTERVAL,
+                },
+            },
+            "fit labels with a column time, order or seconds",
+        )
+    ),
+}
 """The first whose option is given is run."""
+
+OPTIONS: frozenset[str] = frozenset().union(*map(attrgetter("options"), ANALYSES.values()))
+"""The options of all analyses."""
+
+
+def further_kinds() -> dict[str, FurtherKind]:
+    """Return the kinds of results of all analyses."""
+    return {kind: analysis.results for kind, analysis in ANALYSES.items()}
 
 
 def check_analyses(
@@ -54,7 +141,7 @@ def check_analyses(
 
     ``options`` are those of `annotruth.fit` that were given and that not all fits take, by name.
     """
-    for analysis in reversed(ANALYSES):
+    for analysis in reversed([*ANALYSES.values()]):
         if not options.keys().isdisjoint(analysis.options):
             analysis.function("check")(options, estimator, engine, read)
 
@@ -67,8 +154,8 @@ def fit_with_analysis(
     progress: ProgressCallback | None,
 ) -> Fit | None:
     """Return the fit of labels by the analysis that is asked for; None if there is none."""
-    for analysis in ANALYSES:
-        if analysis.options[0] in options:
+    for analysis in ANALYSES.values():
+        if not options.keys().isdisjoint(analysis.options[:1]):
             fit: Fit = analysis.function("analyse")(options, estimator, labels, read, progress)
             return fit
     return None

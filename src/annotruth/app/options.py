@@ -298,6 +298,7 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
 
 
 _TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
+_TEXTS, _NUMBER = (list[str] | None, None), (float | None, None)
 
 _SHARED_READ_FLAGS: Flags = {
     "columns": _TEXT,
@@ -331,7 +332,9 @@ _SHARED_OUTPUT_FLAGS: Flags = {
     "force": _FLAG,
 }
 
-# The flags that commands have in place of their parameters ``read`` and ``outputs``.
+_MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
+
+# The flags that commands have in place of their parameters ``read``, ``outputs`` and ``analyses``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
     "fit.read": {**READ_FLAGS, "memory": _TEXT},
@@ -347,6 +350,8 @@ _EXPANDED: Mapping[str, Flags] = {
         "predictions": _FILE,
         "label_studio": _TEXT,
     },
+    "fit.analyses": {"annotators": _FILE, "by": _TEXTS, **_MACHINES},
+    "rank.analyses": _MACHINES,
     "rank.outputs": {**_SHARED_OUTPUT_FLAGS, "preferences": _FILE},
     "next_.outputs": {
         **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
@@ -366,8 +371,8 @@ def with_options(command: Command) -> Command:
     for each in inspect.signature(command).parameters.values():
         own = f"{command.__name__}.{each.name}"
         flags: Flags = {each.name: (hints[each.name], each.default)}
-        if each.name in ("read", "outputs"):
-            flags = expanded[each.name] = _EXPANDED.get(own, _EXPANDED[each.name])
+        if each.name in _PARSERS:
+            flags = expanded[each.name] = _EXPANDED.get(own) or _EXPANDED[each.name]
         for name, (kind, default) in flags.items():
             kind = _annotated(command.__name__, name, kind)
             parameters.append(
@@ -382,7 +387,7 @@ def with_options(command: Command) -> Command:
         for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
             with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
-                given[name] = make_read_options(values) if name == "read" else Outputs(**values)
+                given[name] = _PARSERS[name](**values)
         command(**given)
 
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -390,7 +395,7 @@ def with_options(command: Command) -> Command:
     return with_flags
 
 
-def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
+def make_read_options(**flags: Any) -> ReadOptions:
     """Return the `ReadOptions` for the flags as they were typed."""
     from annotruth.observations.options import ReadOptions  # loads PyArrow
 
@@ -407,3 +412,11 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
         if value is not None:
             given[name] = parsers[name](value) if name in parsers else value
     return ReadOptions(**given)
+
+
+# What makes a command's parameter of the flags in its place.
+_PARSERS: Mapping[str, Callable[..., Any]] = {
+    "read": make_read_options,
+    "outputs": Outputs,
+    "analyses": dict,
+}

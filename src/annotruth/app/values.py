@@ -75,23 +75,24 @@ def engine_option(engine: str, master: str | None, storage: str | None) -> dict[
     return {} if engine == "memory" else {"engine": engine}
 
 
-# Arguments of the functions that fit models; they have flags of their own, or none.
+# Arguments of the functions that fit models, beside options of analyses; they have flags of their
+# own, or none.
 FUNCTION_ARGUMENTS = frozenset(
     (
-        *("annotator_prior", "annotators", "beside", "budget", "by", "classifier", "data", "gold"),
-        *("machine_margin", "machines", "model", "progress", "read", "target", "value"),
-        "warm_start",
+        *("annotator_prior", "beside", "budget", "classifier", "data", "gold", "model", "progress"),
+        *("read", "target", "value", "warm_start"),
     )
 )
 
 
 def parse_model_options(settings: list[str] | None) -> dict[str, Any]:
     """Parse the options of a model; refuse names of other arguments, such as ``model=gpm``."""
-    from annotruth.observations.options import ReadOptions  # loads PyArrow
+    from annotruth.analyses import OPTIONS  # loads PyArrow
+    from annotruth.observations.options import ReadOptions
 
     options = parse_settings(settings)
     for name in options:
-        if name in FUNCTION_ARGUMENTS or name in ReadOptions.names():
+        if name in FUNCTION_ARGUMENTS | OPTIONS | set(ReadOptions.names()):
             raise InputError(
                 f"--set is for options of the model, such as tol=1e-6, and {name!r} is none: pass it "
                 "with a flag of its own (see `--help`)"

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.models.fits.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults, further_kinds
 from annotruth.report.charts.chart import Chart, color_indices
 from annotruth.report.charts.drawing import Drawing
 from annotruth.report.charts.matrices import matrix_chart
@@ -78,22 +78,9 @@ def _yes(key: str) -> Cell:
     return lambda row: "yes" if row[key] else "no"
 
 
-PLAIN = {
-    "both_bad": (
-        "Both bad",
-        "P both bad: the probability that an item and an average one are both called bad. Votes count as ties.",
-    ),
-    "beside": (
-        "Beside the score",
-        "Value: the mean over an item's comparisons. On front: no item with as low a value has a higher score.",
-    ),
-}
-"""The title and the meaning of kinds that are shown as their lines and tables."""
-
-
 def _plain_section(kind: str, results: FurtherResults) -> Section:
-    title, meaning = PLAIN[kind]
-    parts: list[Part] = [Text(meaning, "lead")]
+    described = further_kinds()[kind]
+    parts: list[Part] = [Text(described.meaning, "lead")]
     parts += [Text(as_sentence(line)) for line in results.lines]
     for table in results.tables.values():
         columns = {
@@ -101,7 +88,7 @@ def _plain_section(kind: str, results: FurtherResults) -> Section:
             for name in table.column_names
         }
         parts += first_rows(table.to_pylist(), columns, _MAX_ROWS, "further row")
-    return Section(kind, title, parts)
+    return Section(kind, described.title, parts)
 
 
 def _plain(value: object) -> str:

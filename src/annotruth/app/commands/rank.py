@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -27,8 +27,7 @@ def rank(
     read: ReadOptions,
     truth: str | None = None,
     settings: list[str] | None = None,
-    machines: list[str] | None = None,
-    machine_margin: float | None = None,
+    analyses: dict[str, Any],
     warm_start: Path | None = None,
     outputs: Outputs,
     engine: Literal["memory", "gpu", "spark"] = "memory",
@@ -85,13 +84,12 @@ def rank(
         fit = ranking.rank(
             named_files.one_or_several(votes),
             model,
-            machines=machines or (),
-            machine_margin=machine_margin,
             by=by,
             beside=beside,
             warm_start=warm_start,
             progress=progress,
             read=read,
+            **analyses,
             **model_options,
         )
         metrics = None if truth is None else api.evaluate(fit, truth, max_size=read.max_size)

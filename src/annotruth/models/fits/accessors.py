@@ -15,7 +15,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.models import base_fit
 from annotruth.models.base_fit import Readout
 from annotruth.models.fits import past_fits
-from annotruth.models.fits.further import FURTHER_TABLES, HOW_TO_GET, FurtherResults
+from annotruth.models.fits.further import FurtherResults, further_kinds
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
@@ -263,8 +263,11 @@ class FitTables:
         """Return a table in Arrow; raise if this fit has none of that name."""
         if name in self._kind.tables:
             return decode_table(self._kind.tables[name](self))
-        for kind, tables in FURTHER_TABLES.items():
-            if name in tables:
+        for results in self.further.values():
+            if name in results.tables:
+                return results.tables[name]
+        for kind, missing in further_kinds().items():
+            if name in missing.tables:
                 return self.further_table(kind, name)
         raise InputError(f"a fit of {self.kind} has no table {name.replace('_', ' ')}")
 
@@ -344,7 +347,7 @@ class FitTables:
         """Return a table of further results in Arrow; raise if the fit has no results of the kind."""
         if kind not in self.further:
             raise InputError(
-                f"this fit has no results on {kind.replace('_', ' ')}: {HOW_TO_GET[kind]}"
+                f"this fit has no results on {kind.replace('_', ' ')}: {further_kinds()[kind].how_to_get}"
             )
         return self.further[kind].tables[name]
 

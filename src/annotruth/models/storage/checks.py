@@ -21,7 +21,7 @@ from annotruth.bindings import bound
 from annotruth.errors import InputError, shown
 from annotruth.models.base_fit import RANKING, SETS, Column, Readout, Verdict
 from annotruth.models.em import History
-from annotruth.models.fits.further import FURTHER_TABLES
+from annotruth.models.fits.further import further_kinds
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.registry import MODELS, get_model
 from annotruth.observations.frames import default_frame
@@ -331,7 +331,7 @@ def _matches(pattern: str) -> Check:
 def _is_further(value: Any) -> bool:
     """Return whether a value is what ``fit.json`` says of further results."""
     each = _object_of(facts=_dict_of(_is_any), lines=_list_of(_is_text))
-    return _dict_of(each)(value) and value.keys() <= FURTHER_TABLES.keys()
+    return _dict_of(each)(value) and value.keys() <= further_kinds().keys()
 
 
 def _is_estimate(value: Any) -> bool:

@@ -47,7 +47,7 @@ from annotruth.io.atomic import (
 from annotruth.io.system import exclusive, sync_file, sync_folder
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
-from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
+from annotruth.models.fits.further import FurtherResults, further_kinds, make_further_results
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.checks import check_entries, check_table
 from annotruth.models.storage.tables import (
@@ -316,7 +316,8 @@ def _read_further(
     """Return the further results of a saved fit by kind, their tables checked."""
     found = {}
     for kind, each in entries.get("further", {}).items():
-        tables = {name: _read_table(contents[f"{_FURTHER}{name}"]) for name in FURTHER_TABLES[kind]}
+        names = further_kinds()[kind].tables
+        tables = {name: _read_table(contents[f"{_FURTHER}{name}"]) for name in names}
         for name, table in tables.items():
             check_table(name, table)
         found[kind] = make_further_results(kind, each, tables)
