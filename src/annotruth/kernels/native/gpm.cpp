@@ -109,11 +109,12 @@ ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, S
     LogProduct likelihood;
     double q = 0.0;
     for (Batches batch(block, lo, hi, chance); batch.next();) {
-        const auto [e, after, n, first, last, n_cells, annotator, share, behavior, reliability, mu,
-                    mass, total] =
-            std::tuple(batch.e, batch.after, batch.n_labels, batch.first, batch.last, batch.n_cells,
-                       batch.annotator, batch.share, batch.behavior, batch.reliability, batch.mu,
-                       batch.mass, batch.total);
+        const int64_t e = batch.e, after = batch.after, n = batch.n_labels;
+        const int64_t first = batch.first, last = batch.last, n_cells = batch.n_cells;
+        const int32_t* const annotator = batch.annotator;
+        double *const share = batch.share, *const behavior = batch.behavior;
+        double *const reliability = batch.reliability, *const mu = batch.mu;
+        double *const mass = batch.mass, *const total = batch.total;
 
         // E-step: mu, the annotators' sums and the log-likelihood.
         batch.read_labels(theta.data, pi);
@@ -230,9 +231,11 @@ VECTORIZED void log_likelihood_by_annotator(const Block& block, int64_t lo, int6
                                             Floats<> theta, Floats<> eps, Floats<2> pi,
                                             double chance, Sums<> log_likelihood, Sums<> slope) {
     for (Batches batch(block, lo, hi, chance); batch.next();) {
-        const auto [n, annotator, share, behavior, reliability, logs, slopes] =
-            std::tuple(batch.n_labels, batch.annotator, batch.share, batch.behavior,
-                       batch.reliability, batch.mu, batch.mass);
+        const int64_t n = batch.n_labels;
+        const int32_t* const annotator = batch.annotator;
+        double *const share = batch.share, *const behavior = batch.behavior;
+        double* const reliability = batch.reliability;
+        double *const logs = batch.mu, *const slopes = batch.mass;
         batch.read_labels(theta.data, pi);
         for (int64_t j = 0; j < n; ++j) reliability[j] = eps[annotator[j]];
 #pragma omp simd
