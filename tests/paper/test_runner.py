@@ -209,5 +209,3 @@ def test_unknown_settings_and_values_are_refused(given, text):
 def test_unknown_choices_are_refused():
     with pytest.raises(InputError, match="mixing is 'both': choose label, annotator"):
         EXP1B.resolve({"mixing": "both"})
-    with pytest.raises(InputError, match="reliable_above_half is 1: choose true, false"):
-        EXP1B.resolve({"reliable_above_half": 1})

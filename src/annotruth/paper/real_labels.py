@@ -294,8 +294,7 @@ def compare_scores(
     results: Results = {}
     for model in MOVIE_MODELS:
         fit = fit_model(labels, model)
-        by_label = model in DISCRETE and settings["class_score"] == "label"
-        score = label_values(fit) if by_label or fit.expectation is None else fit.expectation
+        score = label_values(fit) if fit.expectation is None else fit.expectation
         results[model] = {**measure_scores(sample.score, score), "converged": float(fit.converged)}
         if model == "gpm":
             results[model]["spammers"] = spammer_share(fit)
@@ -392,12 +391,6 @@ MOVIE = Experiment(
             "whose mean rating is the truth: everybody's (as in the paper), or that of others "
             "than the users drawn",
             choices=("everybody", "others"),
-        ),
-        "class_score": ExperimentSetting(
-            "expectation",
-            "the score of D&S, GLAD and Ord-bin: the expectation of their distribution, or the "
-            "value of their label",
-            choices=("expectation", "label"),
         ),
     },
     run=compare_scores,

@@ -197,10 +197,7 @@ def _run_batch(job: _Job, batch: Sequence[RunId]) -> list[tuple[RunId, Results]]
 def _run(job: _Job, run_id: RunId) -> Results:
     experiment, settings, data = job
     condition = experiment.conditions(settings)[run_id.condition]
-    seed_of = (experiment.name, condition)
-    if experiment.seeded_as is not None:
-        seed_of = experiment.seeded_as(condition)
-    rng = make_generator(*seed_of, run_id.run)
+    rng = make_generator(experiment.name, condition, run_id.run)
     return experiment.run(condition, settings, rng, data)
 
 

@@ -30,8 +30,6 @@ _BEHAVIORS = ("random", "repeated", "inverted")
 CHOICES = {
     "behavior": (*_BEHAVIORS, "mixed"),
     "mixing": ("label", "annotator"),
-    "shape": ("bins", "rounded", "density"),
-    "precision": ("item", "annotator", "label"),
     "gamma": ("rate", "scale"),
 }
 """The values that options of generators may have."""
@@ -95,14 +93,13 @@ def crowd(
     behavior: str = "random",
     spammer_share: float = 0.2,
     labels_per_item: int | None = None,
-    shape: str = "bins",
     mixing: str = "label",
-    reliable_above_half: bool = True,
     seed: int | np.random.Generator = 0,
 ) -> Simulation:
     """Simulate labels of items whose truth is a categorical distribution (Exp1-a to Exp1-c).
 
-    Item e's distribution theta_e comes from Beta(a, b), with a and b uniform on [1, 10].
+    Item e's distribution theta_e is the mass of Beta(a, b) in equal bins, with a and b uniform on
+    [1, 10].
     Annotator s is serious with probability eps_s: a serious label is drawn from theta_e, any
     other follows the annotator's behavior.
 
@@ -115,28 +112,21 @@ def crowd(
         the serious label counted from the other end of the scale, or a mix of the three.
     spammer_share
         Share of annotators with eps uniform on [0, 0.5), rounded to a whole number of them
-        (halves to the even one).
+        (halves to the even one); that of the others is uniform on [0.5, 1].
     labels_per_item
         Number of annotators who label each item, drawn at random per item; None: all of them.
-    shape : {"bins", "rounded", "density"}
-        How a Beta becomes N categories, which the paper leaves open: its mass in N equal bins,
-        the mass of ``round(1 + (N - 1) x)``, whose end bins are half as wide, or its density at
-        the centers of the equal bins, normalised.
     mixing : {"label", "annotator"}
         Whether "mixed" draws one of the three for every label or for every annotator.
-    reliable_above_half
-        Whether annotators who are not spammers have eps uniform on [0.5, 1], so that the share of
-        spammers is exact, or on [0, 1].
     seed
         The same seed gives the same labels, byte for byte.
     """
-    check_choices(CHOICES, behavior=behavior, mixing=mixing, shape=shape)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing)
     check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
-    distribution = discretize(alpha, beta, n_categories, shape)
-    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    distribution = discretize(alpha, beta, n_categories)
+    reliability = reliabilities(rng, n_annotators, spammer_share)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
     return draw_labels(
@@ -198,36 +188,30 @@ def gaussian(
     behavior: str = "mixed",
     spammer_share: float = 0.25,
     labels_per_item: int | None = None,
-    precision: str = "item",
     gamma: str = "rate",
     mixing: str = "label",
-    reliable_above_half: bool = True,
     seed: int | np.random.Generator = 0,
 ) -> Simulation:
     """Simulate labels of items whose truth is a continuous score (Exp1-d).
 
     Scores are uniform on [1, N]. A serious label is drawn from a Gaussian around the score, then
-    rounded and clipped to 1..N. The Gaussian's precision, one over its variance, is drawn from
-    Gamma(10, 5). Annotators are those of `crowd`, as are the options not listed here.
+    rounded and clipped to 1..N. Each item's precision, one over the Gaussian's variance, is drawn
+    from Gamma(10, 5). Annotators are those of `crowd`, as are the options not listed here.
 
     Parameters
     ----------
-    precision : {"item", "annotator", "label"}
-        What the precision belongs to, which the paper leaves open.
     gamma : {"rate", "scale"}
         Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
     """
-    check_choices(CHOICES, behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing, gamma=gamma)
     check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     score = rng.uniform(1.0, n_categories, size=n_items)
-    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    reliability = reliabilities(rng, n_annotators, spammer_share)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
-    sizes = {"item": (n_items, 1), "annotator": (n_annotators,), "label": annotator.shape}
-    drawn = rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=sizes[precision])
-    deviation = 1 / np.sqrt(drawn[annotator] if precision == "annotator" else drawn)
+    deviation = 1 / np.sqrt(rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=(n_items, 1)))
     opinion = score[:, np.newaxis] + deviation * rng.standard_normal(annotator.shape)
 
     return make_simulation(
@@ -308,32 +292,21 @@ def make_simulation(
     )
 
 
-def discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
-    """Return the categories' probabilities from Beta(alpha, beta); both are columns."""
-    if shape == "density":
-        centers = (np.arange(n_categories) + 0.5) / n_categories
-        mass = centers ** (alpha - 1) * (1 - centers) ** (beta - 1)
-    else:
-        if shape == "bins":
-            inner = np.arange(1, n_categories) / n_categories
-        else:
-            inner = (np.arange(1, n_categories) - 0.5) / (n_categories - 1)
-        edges = np.concatenate([[0.0], inner, [1.0]])
-        # Rounding may give slightly negative masses where the tail is flat.
-        mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
+def discretize(alpha: Floats, beta: Floats, n_categories: int) -> Floats:
+    """Return the mass of Beta(alpha, beta) in equal bins; both are columns."""
+    edges = np.arange(n_categories + 1) / n_categories
+    # Rounding may give slightly negative masses where the tail is flat.
+    mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
     normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
     return normalised
 
 
-def reliabilities(
-    rng: np.random.Generator, n_annotators: int, spammer_share: float, reliable_above_half: bool
-) -> Floats:
+def reliabilities(rng: np.random.Generator, n_annotators: int, spammer_share: float) -> Floats:
     """Return the annotators' reliabilities, in random order."""
     n_spammers = round(spammer_share * n_annotators)
     reliability = rng.random(n_annotators)
     reliability[:n_spammers] *= 0.5
-    if reliable_above_half:
-        reliability[n_spammers:] = 0.5 + 0.5 * reliability[n_spammers:]
+    reliability[n_spammers:] = 0.5 + 0.5 * reliability[n_spammers:]
     return rng.permutation(reliability)
 
 

@@ -29,8 +29,7 @@ def reproduce(
 
     Prints its table beside the printed one and writes a page, a CSV and, for the figures, a PNG and
     an SVG. An interrupted command continues where it stopped; other settings start over. `all` runs
-    every experiment whose data are available; `settings` ranks the choices that the paper leaves
-    open by their distance to its tables.
+    every experiment whose data are available.
 
     **Examples**
 
