@@ -140,21 +140,6 @@ def test_expected_measures_are_martingales_under_simulation(classes, monkeypatch
         assert weights[-1].var() > 1.2 * weights[0].var()
 
 
-def test_gains_of_items_with_new_labels_are_computed_again(opinions):
-    basis = basis_of(at.fit(opinions))
-    items = SimulatedClasses(basis, "accuracy", np.ones(40, bool), np.random.default_rng(0))
-    before = items.gains()
-    rows = np.array([3, 50])
-    items.label(rows, np.array([0, 1]))
-    after = items.gains()
-    typical = basis.typical_confusion(np.ones(40, bool))
-    expected = items.posterior.uncertainty(), items.posterior.gain(typical)
-    for old, new, whole in zip(before, after, expected, strict=True):
-        np.testing.assert_allclose(new, whole, rtol=0.0, atol=1e-12)
-        np.testing.assert_array_equal(np.delete(new, rows), np.delete(old, rows))
-        assert (new[rows] != old[rows]).all()
-
-
 def test_labels_that_count_less_are_needed_in_greater_number(opinions):
     fit = at.fit(opinions)
     needed = []

@@ -15,15 +15,18 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import decode_table, to_text
 from annotruth.observations.questions import concat_questions
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
 from annotruth.simulate.crowds import (
     CHOICES,
     Simulation,
     assign,
     categories_at,
+    check_choices,
+    check_counts,
     check_numbers,
+    check_share,
     discretize,
     draw_labels,
+    generator,
     one_right_label,
     reliabilities,
 )
