@@ -28,9 +28,6 @@ def test_table_has_the_printed_figures(run, tmp_path, name):
         rows = list(csv.DictReader(file))
     printed = {row["measure"]: row["paper"] for row in rows if row["model"] == "gpm"}
     assert printed["rmse"] in ("0.3539", "0.4657")
-    assert len((tmp_path / name / "runs.jsonl").read_text().splitlines()) == (
-        8 if name == "exp1a" else 2
-    )
 
 
 def test_charts_are_written_as_svg(run, tmp_path):
@@ -127,26 +124,6 @@ def test_unwritable_output_is_refused(run, tmp_path):
 def test_a_closed_stderr_shows_no_progress(run, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     assert run("reproduce", "exp1a", *SMALL, "--out", tmp_path)[0] == 0
-
-
-def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
-    from annotruth.paper import simulated
-
-    calls = []
-    fit_model = simulated.fit_model
-
-    def interrupted(*arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return fit_model(*arguments, **options)
-
-    monkeypatch.setattr(simulated, "fit_model", interrupted)
-    code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path)
-    assert code == 1
-    assert "finished runs are kept" in err
-    assert len((tmp_path / "exp1a" / "runs.jsonl").read_text().splitlines()) == 3
-    assert not (tmp_path / "exp1a.md").exists()
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
