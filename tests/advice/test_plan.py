@@ -105,6 +105,7 @@ def test_the_same_seed_gives_the_same_plan(opinions):
         ("accuracy", 0.0, "above 0 and below 1"),
         ("hellinger", float("nan"), "target hellinger is nan"),
         ("score", 4.0, "target score is 4: give a number above 0 and below 4"),
+        ("accuracy", "high", "accuracy is 'high': give a number"),
     ],
 )
 def test_a_target_out_of_range_is_refused(opinions, target, value, text):
@@ -164,11 +165,6 @@ def test_a_score_is_never_more_certain_than_within_a_class(opinions):
 @pytest.mark.parametrize(("goal", "labels"), [(0.0, 0.0), (0.5, 0.5), (1.5, 1.25), (4.0, np.inf)])
 def test_labels_are_interpolated_between_two_rounds(goal, labels):
     assert planning._crossing(np.array([0.0, 1.0, 3.0]), goal) == labels
-
-
-def test_a_target_that_is_no_number_is_refused(opinions):
-    with pytest.raises(at.InputError, match="accuracy is 'high': give a number"):
-        at.plan_labels(opinions, "accuracy", "high")
 
 
 DISTRIBUTIONS = ["majority", "gpm", "dawid-skene", "glad", "ordinal-binary", "ordinal-mixture"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from annotruth.app import console, values
-from annotruth.errors import InputError
+from annotruth.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
@@ -42,6 +42,8 @@ def reproduce(
 
     if runs is not None:
         check_runs(runs)
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"cannot write {out}: it is a file; choose another folder with --out")
     chosen = find_experiments(experiment)
     resolved = _resolve_settings(chosen, values.parse_settings(settings))
     missing = {each.name: _describe_missing_data(each, data_dir) for each in chosen}
