@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -111,14 +109,21 @@ class SparkEngine:
         if not is_spark_frame(source):
             with errors_in_one_line("Spark cannot read it"):
                 frame, from_text = read_frame(self.spark or get_session(), str(source))
-        with self._new_folder(frame.sparkSession) as folder, errors_in_one_line("Spark failed"):
-            return partition_frame(
-                frame, folder, options, gold=gold, n_partitions=self.partitions, from_text=from_text
-            )
+        folder = self._new_folder(frame.sparkSession)
+        try:
+            with errors_in_one_line("Spark failed"):
+                return partition_frame(
+                    *(frame, folder, options),
+                    gold=gold,
+                    n_partitions=self.partitions,
+                    from_text=from_text,
+                )
+        except BaseException:
+            remove_folder(folder)
+            raise
 
-    @contextmanager
-    def _new_folder(self, spark: SparkSession) -> Iterator[SharedFolder]:
-        """Make a folder for labels, and remove it if what is done with it fails."""
+    def _new_folder(self, spark: SparkSession) -> SharedFolder:
+        """Make a folder for labels."""
         local = is_local(spark)
         if self.storage is None and not local:
             raise InputError(
@@ -127,9 +132,4 @@ class SparkEngine:
             )
         storage = self.storage or f"file://{Path(tempfile.gettempdir()).resolve()}"
         # Workers on this machine belong to the same user.
-        folder = make_folder(str(storage), private=local)
-        try:
-            yield folder
-        except BaseException:
-            remove_folder(folder)
-            raise
+        return make_folder(str(storage), private=local)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from annotruth.engines.protocol import DistributedLabels, Extent
 from annotruth.engines.spark.cluster import run_tasks
 from annotruth.engines.spark.storage import Columns, SharedFolder, remove_folder, storage_errors
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes
 from annotruth.observations import Labels, Scale
 from annotruth.observations.frames import as_numpy
 from annotruth.observations.layout import Layout, TableSize, check_layout
@@ -187,8 +187,8 @@ def read_values(
     folder: SharedFolder,
     file: str,
     shape: tuple[int, ...],
-    dtype: np.dtype[Any] | type[np.float64] = np.float64,
-) -> Floats:
+    dtype: DTypeLike = np.float64,
+) -> NDArray[Any]:
     """Read an array; kernels do not check lengths, so shape and type must be as written."""
     with storage_errors("read", folder.address_of(file)):
         columns = folder.read(file)
