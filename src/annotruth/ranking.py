@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, check_pair_budget
 from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, plan_pairs
-from annotruth.analyses.machines.fits import rank_with_machines
-from annotruth.analyses.machines.judges import check_machines
+from annotruth.analyses.machines.fits import check_machines, rank_with_machines
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.io.readers import load_comparisons, reading_stage

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from annotruth.analyses.machines.dependence import alternative_test, people_labels
-from annotruth.analyses.machines.judges import check_machines
+from annotruth.analyses.machines.fits import check_machines
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.models.robust_gpm import RobustGPM

@@ -6,13 +6,13 @@ from tests.machines.crowds import class_labels, opinion_labels
 
 import annotruth as at
 from annotruth.analyses.machines.dependence import (
+    Judge,
     holm,
     judge_model,
     judge_weights,
     label_kernel,
     measure_dependence,
 )
-from annotruth.analyses.machines.judges import Judge
 
 MACHINES = ["m0", "m1", "m2"]
 

@@ -73,9 +73,8 @@ def test_rows_without_a_label_are_dropped_and_counted(spark, make_engine):
 
 def test_only_tables_remain_after_a_fit(frame, make_engine, storage):
     fit = at.fit(frame, "gpm", engine=make_engine(2), tol=10.0)
-    (process,) = storage.iterdir()
-    assert process.stat().st_mode & 0o777 == 0o700
-    (tables,) = (path for path in process.iterdir() if path.is_dir())
+    (tables,) = storage.iterdir()
+    assert tables.stat().st_mode & 0o777 == 0o700
     assert {path.suffix for path in tables.iterdir()} == {".parquet"}
     fit.close()
     assert not list(storage.iterdir())

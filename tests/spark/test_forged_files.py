@@ -9,8 +9,7 @@ import pytest
 
 import annotruth as at
 from annotruth.engines.spark import labels as spark_labels
-from annotruth.engines.spark.partitions import (
-    AnnotatorPartition,
+from annotruth.engines.spark.labels import (
     LabelPartition,
     load_partition,
     read_values,
@@ -71,14 +70,12 @@ def folder(tmp_path):
 def test_code_in_files_does_not_run(forge, folder, marker):
     labels = Labels.of(DATA)
     partition = write_partition(folder, labels, np.array([0, 1]))
-    annotators = AnnotatorPartition(folder.write("annotators", {"n_labels": np.array([2, 2])}), 2)
     values = write_values(folder, "state", np.ones(3))
     for path in folder.local_path.iterdir():
         path.write_bytes(forge(marker))
     for read in (
         lambda: load_partition(folder, partition),
-        lambda: annotators.read(folder),
-        lambda: read_values(folder, values, (3,), np.dtype(np.float64)),
+        lambda: read_values(folder, values, (3,), np.float64),
     ):
         with pytest.raises(at.OutputError, match=r"cannot read .*/folder/") as raised:
             read()
@@ -135,10 +132,11 @@ def test_other_lengths_and_types_are_refused(folder, type_):
             load_partition(folder, LabelPartition(partition.file, *counts))
     for values in (np.ones(5), np.ones(6, dtype=type_)):
         with pytest.raises(at.OutputError, match=r"not \(2, 3\) of float64"):
-            read_values(folder, write_values(folder, "s", values), (2, 3), np.dtype(np.float64))
-    assert read_values(
-        folder, write_values(folder, "s", np.ones(6)), (2, 3), np.dtype(np.float64)
-    ).shape == (2, 3)
+            read_values(folder, write_values(folder, "s", values), (2, 3), np.float64)
+    assert read_values(folder, write_values(folder, "s", np.ones(6)), (2, 3), np.float64).shape == (
+        2,
+        3,
+    )
 
 
 def test_offsets_out_of_bounds_are_refused(folder):

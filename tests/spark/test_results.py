@@ -8,8 +8,8 @@ import pytest
 from comparison import assert_same_tables
 
 import annotruth as at
+from annotruth import simulate
 from annotruth.engines.spark import labels as spark_labels
-from annotruth.engines.spark import partitioning, partitions
 from annotruth.models.registry import get_model
 from annotruth.models.robust_gpm import opinion_model
 
@@ -71,28 +71,14 @@ def test_models_of_classes_are_fitted_as_in_memory(name, frame, make_engine):
         assert fit.log_likelihood == pytest.approx(in_memory.log_likelihood, rel=1e-12)
 
 
-def assert_same_fit(one, other):
-    assert isinstance(one, at.Fit)
-    ids = ["item", "annotator", "label"]
-    assert one.label_table().select(ids).equals(other.label_table().select(ids))
-    for name in ("reliability", "p_serious", "expectation"):
-        a, b = getattr(one, name), getattr(other, name)
-        assert (a is None) == (b is None)
-        if a is not None:
-            assert a == pytest.approx(b, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_labels_in_memory_can_be_fitted_on_spark(name, labels, make_engine, storage):
-    fit = fit_model(make_model(name, engine=make_engine(5)), labels)
-    assert_same_fit(fit, fit_model(make_model(name), labels))
+def test_data_in_memory_are_fitted_there(labels, make_engine, storage):
+    fit = fit_model(make_model("gpm", engine=make_engine(5)), labels)
+    assert fit.kind == "labels"
+    assert fit.item_table().equals(fit_model(make_model("gpm"), labels).item_table())
+    votes = simulate.comparers(n_items=8, n_annotators=15, seed=2).comparisons
+    on_spark, in_memory = (at.rank(votes, "crowd-bt", engine=e) for e in (make_engine(3), "memory"))
+    assert on_spark.scores.mean == pytest.approx(in_memory.scores.mean, abs=1e-9)
     assert not list(storage.iterdir())
-
-
-def test_labels_in_memory_can_start_from_a_fit_on_spark(labels, make_engine):
-    previous = fit_model(at.GPM(max_iter=2), labels)
-    on_spark = fit_model(at.GPM(max_iter=2, engine=make_engine(3)), labels, warm_start=previous)
-    assert_same_fit(on_spark, fit_model(at.GPM(max_iter=2), labels, warm_start=previous))
 
 
 def test_names_and_the_order_of_rows_change_nothing(spark, make_engine):
@@ -116,20 +102,6 @@ def test_extrapolation_and_learned_behaviors_are_the_same(frame, make_engine):
     options = {"behavior": "learned", "acceleration": True, "max_iter": 9}
     with fit_model(at.GPM(engine=make_engine(3), **options), frame) as fit:
         assert_same_tables(fit, fit_model(at.GPM(**options), frame.toArrow()))
-
-
-def test_sums_of_many_annotators_are_added_by_tasks(
-    frame, in_memory, make_engine, monkeypatch, on_workers
-):
-    """Ranges and partitions of three annotators stand in for millions."""
-    monkeypatch.setattr(partitions, "_NUMBERS_PER_RANGE", 3)
-    monkeypatch.setattr(partitioning, "_ANNOTATORS_PER_PARTITION", 3)
-    with fit_model(make_model("gpm", engine=make_engine(2)), frame) as fit:
-        assert len(fit.data.annotator_partitions) > 3
-        assert_same_tables(fit, in_memory["gpm"])
-    monkeypatch.setattr(spark_labels, "MAX_LABELS_ON_DRIVER", 10**6)
-    with fit_model(make_model("robust-gpm", engine=make_engine(2)), frame) as fit:
-        assert_same_tables(fit, in_memory["robust-gpm"])
 
 
 @pytest.mark.parametrize("name", MODELS)

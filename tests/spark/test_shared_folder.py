@@ -6,12 +6,7 @@ import pytest
 from pyarrow import fs
 
 from annotruth.engines.spark import storage
-from annotruth.engines.spark.partitions import (
-    AnnotatorRanges,
-    LabelPartition,
-    load_partition,
-    write_partition,
-)
+from annotruth.engines.spark.labels import load_partition, write_partition
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.observations import Labels
 
@@ -23,7 +18,7 @@ def folder(request, tmp_path, monkeypatch):
         monkeypatch.setattr(
             storage, "_file_system", lambda uri: (fs.LocalFileSystem(use_mmap=False), uri)
         )
-    folder = SharedFolder(str(tmp_path)).subfolder("some-")
+    folder = SharedFolder(str(tmp_path)).new_in("some-")
     folder.make()
     return folder
 
@@ -88,26 +83,3 @@ def test_files_hold_no_pickled_objects(tmp_path):
     columns = folder.read(write_partition(folder, labels, np.array([0])).file)
     assert not [name for name, column in columns.items() if pa.types.is_large_binary(column.type)]
     assert not [name for name, column in columns.items() if pa.types.is_binary(column.type)]
-
-
-@pytest.mark.parametrize("n_ranges", [1, 3, 7])
-def test_sums_of_partitions_are_added_by_ranges(folder, n_ranges):
-    rng = np.random.default_rng(0)
-    files, total, ranges = [], np.zeros((7, 2)), AnnotatorRanges(7, n_ranges)
-    for _ in range(4):
-        annotator_codes = np.flatnonzero(rng.random(7) < 0.6)
-        sums = rng.random((len(annotator_codes), 2))
-        files.append(ranges.write_sums(folder, annotator_codes, sums))
-        total[annotator_codes] += sums
-    added = [ranges.add_range(folder, files, 2, number) for number in range(n_ranges)]
-    assert np.array_equal(np.concatenate(added), total)
-
-
-def test_the_number_of_ranges_follows_the_sums_of_all_partitions():
-    def n_ranges(n_annotators, n_partitions, n_columns):
-        partitions = [LabelPartition("", 1, 1, 1, n_annotators)] * n_partitions
-        return AnnotatorRanges.for_sums(partitions, n_annotators, n_columns).n_ranges
-
-    assert n_ranges(5_000, 8, 1) == 1
-    assert n_ranges(20_000_000, 10, 1) == 48
-    assert n_ranges(3, 1, 10**9) == 3

@@ -63,7 +63,9 @@ def parse_bins(text: str) -> int | list[float]:
         ) from None
 
 
-def engine_option(engine: str, master: str | None, storage: str | None) -> dict[str, Any]:
+def engine_option(
+    engine: str, master: str | None = None, storage: str | None = None
+) -> dict[str, Any]:
     """Return the model's option ``engine`` for ``--engine``; none for memory, the default."""
     if engine == "spark":
         from annotruth.engines.spark import SparkEngine  # slow to load

@@ -21,8 +21,8 @@ from annotruth.paper.experiment import (
     Results,
     Settings,
 )
-from annotruth.paper.measures import fit_gpm, measure_distributions
-from annotruth.paper.simulated import CROWD_CHOICES, FITTING, SIZES, simulate_crowd
+from annotruth.paper.measures import fit_model, measure_distributions
+from annotruth.paper.simulated import MAX_ITER, MIXING, SIZES, simulate_crowd
 from annotruth.paper.tables import (
     MeanWithError,
     combine_verdicts,
@@ -63,11 +63,13 @@ class CurveAxis:
         simulation = simulate_crowd(settings, rng, behavior="mixed", **option)
         truth = simulation.distribution
         assert truth is not None
-        estimate = fit_gpm(simulation.labels, settings)
-        measured = measure_distributions(truth, estimate.distribution)
+        labels = simulation.labels
+        fit = fit_model(labels, "gpm", max_iter=settings["max_iter"])
+        assert fit.distribution is not None
+        measured = measure_distributions(truth, fit.distribution.dense(labels.n_categories))
         return {
-            "gpm": {**measured, "converged": float(estimate.converged)},
-            "observed": measure_distributions(truth, simulation.labels.observed_shares()),
+            "gpm": {**measured, "converged": float(fit.converged)},
+            "observed": measure_distributions(truth, labels.observed_shares()),
         }
 
     def curve(self, runs: Sequence[ExperimentRun], model: str, measure: str) -> list[Floats]:
@@ -224,7 +226,7 @@ def annotator_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[
 def _experiment(axis: CurveAxis, **options: Any) -> Experiment:
     sizes = {name: setting for name, setting in SIZES.items() if name != axis.setting}
     return Experiment(
-        settings={**sizes, **CROWD_CHOICES, **FITTING},
+        settings={**sizes, "mixing": MIXING, "max_iter": MAX_ITER},
         conditions=axis.conditions,
         run=axis.run,
         measures=MEASURES,

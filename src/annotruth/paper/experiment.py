@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.report.charts.chart import Chart
@@ -131,11 +130,6 @@ class Experiment:
     notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] = nothing
     claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] = nothing
     chart: Callable[[Sequence[ExperimentRun], Settings], Chart] | None = None
-    # from the runs and the settings to a text and a table, in place of the table of means
-    summary: Callable[[Sequence[ExperimentRun], Settings], tuple[str, pa.Table]] | None = None
-    # from a condition to the (experiment, condition) whose random numbers it uses, where these are
-    # not its own
-    seeded_as: Callable[[Condition], tuple[str, Condition]] | None = None
     required_files: RequiredFiles | None = None  # the real labels it needs, if any
     default_runs: int = 100  # the number of runs per condition, unless given
     is_random: bool = True  # whether runs differ; without randomness there is one run

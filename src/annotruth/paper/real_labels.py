@@ -28,6 +28,7 @@ from annotruth.paper.experiment import (
     RequiredFiles,
     Results,
     Settings,
+    Verdict,
 )
 from annotruth.paper.measures import (
     fit_model,
@@ -50,7 +51,6 @@ _SOURCE = (
     "the repository crowd_truth_infer of the VLDB'17 benchmark of truth inference "
     "(github.com/zhydhkcws/crowd_truth_infer)"
 )
-_DOG, _FACE = "Crowd Dog Classification", "Face Emotion Identification"  # sections of the paper
 
 # Statements, models, and the others that each of them is said to be ahead of in accuracy.
 _ORDERS = {
@@ -124,20 +124,6 @@ def _dog_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
     ]
 
 
-def _dog_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
-    spammers = runs[0].results["gpm"]["spammers"]
-    share = Claim(
-        "26.21% of the annotators are spammers",
-        _DOG,
-        f"share of spammers {spammers:.4f}, among other annotators",
-        "cannot be tested",
-    )
-    return [
-        *lead_claims(runs, _ORDERS["dog"], _DOG, "accuracy", accuracy_lead, CLASS_MODELS),
-        share,
-    ]
-
-
 def _face_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
     f1_macro = runs[0].results["gpm"]["f1_macro"]
     return [
@@ -148,17 +134,23 @@ def _face_notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
     ]
 
 
-def _face_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
+def _class_claims(
+    dataset: str, source: str, runs: Sequence[ExperimentRun], settings: Settings
+) -> list[Claim]:
+    """Return the claims on the order of the models and on the share of spammers."""
     spammers = runs[0].results["gpm"]["spammers"]
-    share = Claim(
-        "no annotator is a spammer",
-        _FACE,
-        f"share of spammers {spammers:.4f}",
-        "holds" if spammers == 0 else "does not hold",
-    )
+    evidence = f"share of spammers {spammers:.4f}"
+    verdict: Verdict = "cannot be tested"
+    if dataset == "dog":
+        statement = "26.21% of the annotators are spammers"
+        evidence += ", among other annotators"
+    else:
+        statement = "no annotator is a spammer"
+        verdict = "holds" if spammers == 0 else "does not hold"
+    orders = _ORDERS[dataset]
     return [
-        *lead_claims(runs, _ORDERS["face"], _FACE, "accuracy", accuracy_lead, CLASS_MODELS),
-        share,
+        *lead_claims(runs, orders, source, "accuracy", accuracy_lead, CLASS_MODELS),
+        Claim(statement, source, evidence, verdict),
     ]
 
 
@@ -169,7 +161,7 @@ def _of_classes(
     printed: Mapping[str, tuple[float, float]],
     spammers: float,
     notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]],
-    claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]],
+    source: str,
 ) -> Experiment:
     """Return an experiment on classes; ``printed`` are accuracy and F1 of each model.
 
@@ -197,7 +189,7 @@ def _of_classes(
         models=CLASS_MODELS,
         printed=figures,
         notes=notes,
-        claims=claims,
+        claims=partial(_class_claims, name, source),
         required_files=RequiredFiles((f"{name}/labels.csv", f"{name}/truth.csv"), _SOURCE),
         is_random=False,
     )
@@ -215,7 +207,7 @@ DOG = _of_classes(
     },
     0.2621,
     _dog_notes,
-    _dog_claims,
+    "Crowd Dog Classification",
 )
 
 FACE = _of_classes(
@@ -230,7 +222,7 @@ FACE = _of_classes(
     },
     0.0,
     _face_notes,
-    _face_claims,
+    "Face Emotion Identification",
 )
 
 
@@ -294,8 +286,7 @@ def compare_scores(
     results: Results = {}
     for model in MOVIE_MODELS:
         fit = fit_model(labels, model)
-        by_label = model in DISCRETE and settings["class_score"] == "label"
-        score = label_values(fit) if by_label or fit.expectation is None else fit.expectation
+        score = label_values(fit) if fit.expectation is None else fit.expectation
         results[model] = {**measure_scores(sample.score, score), "converged": float(fit.converged)}
         if model == "gpm":
             results[model]["spammers"] = spammer_share(fit)
@@ -392,12 +383,6 @@ MOVIE = Experiment(
             "whose mean rating is the truth: everybody's (as in the paper), or that of others "
             "than the users drawn",
             choices=("everybody", "others"),
-        ),
-        "class_score": ExperimentSetting(
-            "expectation",
-            "the score of D&S, GLAD and Ord-bin: the expectation of their distribution, or the "
-            "value of their label",
-            choices=("expectation", "label"),
         ),
     },
     run=compare_scores,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from annotruth.errors import InputError
-from annotruth.paper import error_curves, real_labels, settings_grid, simulated
+from annotruth.paper import error_curves, real_labels, simulated
 from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
 from annotruth.paper.tables import MeanWithError, combine_verdicts, rmse_lead, verdict_of
 
@@ -17,8 +17,6 @@ EXPERIMENTS = {
         *(real_labels.DOG, real_labels.FACE, real_labels.MOVIE),
     )
 }
-# Not part of `all`: it was used to choose the defaults of the others.
-_SETTINGS_GRID = {"settings": settings_grid.EXPERIMENT}
 
 # The experiments that compare models: by accuracy over items, and by RMSE over runs.
 _BY_ACCURACY = ("dog", "face")
@@ -89,10 +87,11 @@ _STATEMENTS = (
 
 def find_experiments(name: str) -> list[Experiment]:
     """Return the experiment of that name, or all of them for "all"."""
-    known = EXPERIMENTS | _SETTINGS_GRID
-    if name != "all" and name not in known:
-        raise InputError(f"unknown experiment {name!r}: choose {', '.join(known)} or all")
-    return [*EXPERIMENTS.values()] if name == "all" else [known[name]]
+    if name == "all":
+        return [*EXPERIMENTS.values()]
+    if name not in EXPERIMENTS:
+        raise InputError(f"unknown experiment {name!r}: choose {', '.join(EXPERIMENTS)} or all")
+    return [EXPERIMENTS[name]]
 
 
 def general_claims(runs: Mapping[str, Sequence[ExperimentRun]]) -> list[Claim]:

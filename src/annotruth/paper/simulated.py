@@ -26,7 +26,6 @@ from annotruth.paper.experiment import (
     Settings,
 )
 from annotruth.paper.measures import (
-    fit_gpm,
     fit_model,
     label_values,
     measure_reliability,
@@ -53,53 +52,13 @@ SIZES = {
     ),
 }
 
-# Choices that the paper leaves open; the defaults come closest to its tables
-# (`annotruth reproduce settings`).
+# The paper leaves open what "mixed" mixes; the default comes closest to its tables.
 MIXING = ExperimentSetting(
     "annotator",
     "whether 'mixed' draws a behavior for every label or for every annotator",
     choices=("label", "annotator"),
 )
-_ABOVE_HALF = ExperimentSetting(
-    True,
-    "whether the reliability of annotators who are not spammers is from 0.5 to 1, or from 0 to 1",
-    choices=(True, False),
-)
-
-CROWD_CHOICES = {
-    "shape": ExperimentSetting(
-        "bins",
-        "how a Beta becomes categories: its mass in equal bins, of the rounded value, or its density",
-        choices=("bins", "rounded", "density"),
-    ),
-    "mixing": MIXING,
-    "reliable_above_half": _ABOVE_HALF,
-}
-"""How the crowd of Exp1-a to Exp1-c is generated."""
-
-SCORE_CHOICES = {
-    "precision": ExperimentSetting(
-        "item",
-        "what the precision belongs to: an item, an annotator or a label",
-        choices=("item", "annotator", "label"),
-    ),
-    "gamma": ExperimentSetting(
-        "rate", "whether the 5 in Gamma(10, 5) is a rate or a scale", choices=("rate", "scale")
-    ),
-    "mixing": MIXING,
-    "reliable_above_half": _ABOVE_HALF,
-}
-"""How the crowd of Exp1-d is generated."""
-
-FITTING = {
-    "iteration": ExperimentSetting(
-        "paper",
-        "GPM by the paper's equations, or as the authors' published program iterates",
-        choices=("paper", "program"),
-    ),
-    "max_iter": ExperimentSetting(1000, "maximum number of GPM's iterations", minimum=1),
-}
-"""How GPM is fitted."""
+MAX_ITER = ExperimentSetting(1000, "maximum number of GPM's iterations", minimum=1)
 
 
 def simulate_crowd(settings: Settings, rng: np.random.Generator, **condition: Any) -> Simulation:
@@ -109,7 +68,7 @@ def simulate_crowd(settings: Settings, rng: np.random.Generator, **condition: An
         "n_annotators": settings.get("annotators"),  # one of the two may be the condition
         "n_categories": settings["categories"],
         "spammer_share": settings.get("spammers"),
-        **{name: settings[name] for name in CROWD_CHOICES},
+        "mixing": settings["mixing"],
     }
     return simulate.crowd(**(options | condition), seed=rng)
 
@@ -122,7 +81,7 @@ def simulate_scores(settings: Settings, rng: np.random.Generator) -> Simulation:
         n_categories=settings["categories"],
         behavior="mixed",
         spammer_share=settings["spammers"],
-        **{name: settings[name] for name in SCORE_CHOICES},
+        mixing=settings["mixing"],
         seed=rng,
     )
 
@@ -146,9 +105,10 @@ def _run_1a(
 ) -> Results:
     """Simulate a crowd of one behavior and compare GPM's reliabilities with the true ones."""
     simulation = simulate_crowd(settings, rng, behavior=condition["behavior"])
-    estimate = fit_gpm(simulation.labels, settings)
-    measured = measure_reliability(simulation.reliability, estimate.reliability)
-    return {"gpm": {**measured, "converged": float(estimate.converged)}}
+    fit = fit_model(simulation.labels, "gpm", max_iter=settings["max_iter"])
+    assert fit.reliability is not None
+    measured = measure_reliability(simulation.reliability, fit.reliability)
+    return {"gpm": {**measured, "converged": float(fit.converged)}}
 
 
 def _claims_1a(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
@@ -214,9 +174,9 @@ EXP1A = Experiment(
     ),
     settings={
         **SIZES,
-        **CROWD_CHOICES,
+        "mixing": MIXING,
         "f1": ExperimentSetting("serious", "the class that F1 counts", choices=F1_KINDS),
-        **FITTING,
+        "max_iter": MAX_ITER,
     },
     conditions=_behaviors,
     run=_run_1a,
@@ -268,16 +228,11 @@ def _run_1d(
     labels = simulation.labels
     results: Results = {}
     for model in SCORE_MODELS:
-        if model == "gpm":
-            estimate = fit_gpm(labels, settings)
-            score, converged = estimate.distribution @ labels.scale.values, estimate.converged
-        else:
-            fit = fit_model(labels, model)
-            expectation = None if model == "majority" else fit.expectation
-            score = label_values(fit) if expectation is None else expectation
-            converged = fit.converged
-        measured = measure_scores(simulation.score, score)
-        results[model] = {**measured, "converged": float(converged)}
+        options = {"max_iter": settings["max_iter"]} if model == "gpm" else {}
+        fit = fit_model(labels, model, **options)
+        score = None if model == "majority" else fit.expectation
+        measured = measure_scores(simulation.score, label_values(fit) if score is None else score)
+        results[model] = {**measured, "converged": float(fit.converged)}
     return results
 
 
@@ -319,9 +274,8 @@ EXP1D = Experiment(
     settings={
         **SIZES,
         "spammers": replace(SIZES["spammers"], default=0.25),
-        **{name: SCORE_CHOICES[name] for name in ("mixing", "reliable_above_half")},
-        **{name: SCORE_CHOICES[name] for name in ("precision", "gamma")},
-        **FITTING,
+        "mixing": MIXING,
+        "max_iter": MAX_ITER,
     },
     run=_run_1d,
     measures=SCORE_MEASURES,

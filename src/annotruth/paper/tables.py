@@ -181,12 +181,8 @@ def make_report(
     experiment: Experiment, settings: Settings, runs: Sequence[ExperimentRun]
 ) -> ExperimentReport:
     """Return the report of an experiment from its runs."""
-    if experiment.summary is not None:
-        table, rows = experiment.summary(runs, settings)
-    else:
-        means = result_rows(experiment, settings, runs)
-        table = to_markdown(experiment, settings, means)
-        rows = to_arrow(experiment, settings, means)
+    means = result_rows(experiment, settings, runs)
+    table = to_markdown(experiment, settings, means)
     heading = f"# {experiment.title}\n\n{experiment.description}"
     if experiment.is_random:
         n_runs = len({run.number for run in runs})
@@ -203,6 +199,7 @@ def make_report(
     used = [[name, str(value)] for name, value in settings.items()]
     parts += ["## Settings", markdown_table(["setting", "value"], used, n_left=2)]
     page = "\n\n".join(parts) + "\n"
+    rows = to_arrow(experiment, settings, means)
     return ExperimentReport(experiment.name, text, page, claims, rows, chart)
 
 

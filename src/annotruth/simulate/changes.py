@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
 from annotruth.observations.arrays import Covariates
-from annotruth.simulate.checks import check_choices, check_share, generator
-from annotruth.simulate.crowds import categories_at, crowd, one_right_label
+from annotruth.simulate.crowds import (
+    categories_at,
+    check_choices,
+    check_share,
+    crowd,
+    generator,
+    one_right_label,
+)
 
 _BEHAVIORS = ("random", "repeated")
 _START = np.datetime64("2024-05-01T09:00:00", "us")

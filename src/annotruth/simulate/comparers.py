@@ -12,7 +12,7 @@ from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 from annotruth.observations.pairs.votes import EXCHANGED
-from annotruth.simulate.checks import (
+from annotruth.simulate.crowds import (
     check_choices,
     check_counts,
     check_memory,

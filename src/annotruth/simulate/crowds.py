@@ -6,23 +6,21 @@ items, annotators and serious labels, and crowds that differ only in their numbe
 have the same items.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from annotruth.errors import InputError, shown
+from annotruth.io.content import available_memory
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
-from annotruth.simulate.checks import (
-    check_choices,
-    check_counts,
-    check_memory,
-    check_per_item,
-    check_share,
-    generator,
-)
+from annotruth.observations.disk import format_size
+from annotruth.observations.validate import check_seed, is_integer
 
 # The basic behaviors, in the order of their codes; "mixed" combines them.
 _BEHAVIORS = ("random", "repeated", "inverted")
@@ -30,14 +28,28 @@ _BEHAVIORS = ("random", "repeated", "inverted")
 CHOICES = {
     "behavior": (*_BEHAVIORS, "mixed"),
     "mixing": ("label", "annotator"),
-    "shape": ("bins", "rounded", "density"),
-    "precision": ("item", "annotator", "label"),
     "gamma": ("rate", "scale"),
 }
 """The values that options of generators may have."""
 
 # Memory at the peak of `crowd` and `gaussian`, measured and rounded down.
 _BYTES_PER_LABEL, _BYTES_PER_PROBABILITY, _BYTES_PER_ANNOTATOR = 100, 20, 50
+
+
+_MOST = 10**9  # more are a mistake in typing, whatever the memory
+_FLAGS = {
+    "n_items": "--items",
+    "n_annotators": "--annotators",
+    "n_categories": "--categories",
+    "n_labels": "--categories",
+    "labels_per_item": "--labels-per-item",
+    "answers_per_item": "--labels-per-item",
+    "comparisons_per_annotator": "--comparisons-per-annotator",
+    "n_groups": "--groups",
+    "spammer_share": "--spammers",
+    "side_bias": "--side-bias",
+    "tie_rate": "--tie-rate",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,14 +107,13 @@ def crowd(
     behavior: str = "random",
     spammer_share: float = 0.2,
     labels_per_item: int | None = None,
-    shape: str = "bins",
     mixing: str = "label",
-    reliable_above_half: bool = True,
     seed: int | np.random.Generator = 0,
 ) -> Simulation:
     """Simulate labels of items whose truth is a categorical distribution (Exp1-a to Exp1-c).
 
-    Item e's distribution theta_e comes from Beta(a, b), with a and b uniform on [1, 10].
+    Item e's distribution theta_e is the mass of Beta(a, b) in equal bins, with a and b uniform on
+    [1, 10].
     Annotator s is serious with probability eps_s: a serious label is drawn from theta_e, any
     other follows the annotator's behavior.
 
@@ -115,28 +126,21 @@ def crowd(
         the serious label counted from the other end of the scale, or a mix of the three.
     spammer_share
         Share of annotators with eps uniform on [0, 0.5), rounded to a whole number of them
-        (halves to the even one).
+        (halves to the even one); that of the others is uniform on [0.5, 1].
     labels_per_item
         Number of annotators who label each item, drawn at random per item; None: all of them.
-    shape : {"bins", "rounded", "density"}
-        How a Beta becomes N categories, which the paper leaves open: its mass in N equal bins,
-        the mass of ``round(1 + (N - 1) x)``, whose end bins are half as wide, or its density at
-        the centers of the equal bins, normalised.
     mixing : {"label", "annotator"}
         Whether "mixed" draws one of the three for every label or for every annotator.
-    reliable_above_half
-        Whether annotators who are not spammers have eps uniform on [0.5, 1], so that the share of
-        spammers is exact, or on [0, 1].
     seed
         The same seed gives the same labels, byte for byte.
     """
-    check_choices(CHOICES, behavior=behavior, mixing=mixing, shape=shape)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing)
     check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
-    distribution = discretize(alpha, beta, n_categories, shape)
-    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    distribution = discretize(alpha, beta, n_categories)
+    reliability = reliabilities(rng, n_annotators, spammer_share)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
     return draw_labels(
@@ -198,36 +202,30 @@ def gaussian(
     behavior: str = "mixed",
     spammer_share: float = 0.25,
     labels_per_item: int | None = None,
-    precision: str = "item",
     gamma: str = "rate",
     mixing: str = "label",
-    reliable_above_half: bool = True,
     seed: int | np.random.Generator = 0,
 ) -> Simulation:
     """Simulate labels of items whose truth is a continuous score (Exp1-d).
 
     Scores are uniform on [1, N]. A serious label is drawn from a Gaussian around the score, then
-    rounded and clipped to 1..N. The Gaussian's precision, one over its variance, is drawn from
-    Gamma(10, 5). Annotators are those of `crowd`, as are the options not listed here.
+    rounded and clipped to 1..N. Each item's precision, one over the Gaussian's variance, is drawn
+    from Gamma(10, 5). Annotators are those of `crowd`, as are the options not listed here.
 
     Parameters
     ----------
-    precision : {"item", "annotator", "label"}
-        What the precision belongs to, which the paper leaves open.
     gamma : {"rate", "scale"}
         Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
     """
-    check_choices(CHOICES, behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing, gamma=gamma)
     check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     score = rng.uniform(1.0, n_categories, size=n_items)
-    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    reliability = reliabilities(rng, n_annotators, spammer_share)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
-    sizes = {"item": (n_items, 1), "annotator": (n_annotators,), "label": annotator.shape}
-    drawn = rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=sizes[precision])
-    deviation = 1 / np.sqrt(drawn[annotator] if precision == "annotator" else drawn)
+    deviation = 1 / np.sqrt(rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=(n_items, 1)))
     opinion = score[:, np.newaxis] + deviation * rng.standard_normal(annotator.shape)
 
     return make_simulation(
@@ -308,32 +306,21 @@ def make_simulation(
     )
 
 
-def discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
-    """Return the categories' probabilities from Beta(alpha, beta); both are columns."""
-    if shape == "density":
-        centers = (np.arange(n_categories) + 0.5) / n_categories
-        mass = centers ** (alpha - 1) * (1 - centers) ** (beta - 1)
-    else:
-        if shape == "bins":
-            inner = np.arange(1, n_categories) / n_categories
-        else:
-            inner = (np.arange(1, n_categories) - 0.5) / (n_categories - 1)
-        edges = np.concatenate([[0.0], inner, [1.0]])
-        # Rounding may give slightly negative masses where the tail is flat.
-        mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
+def discretize(alpha: Floats, beta: Floats, n_categories: int) -> Floats:
+    """Return the mass of Beta(alpha, beta) in equal bins; both are columns."""
+    edges = np.arange(n_categories + 1) / n_categories
+    # Rounding may give slightly negative masses where the tail is flat.
+    mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
     normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
     return normalised
 
 
-def reliabilities(
-    rng: np.random.Generator, n_annotators: int, spammer_share: float, reliable_above_half: bool
-) -> Floats:
+def reliabilities(rng: np.random.Generator, n_annotators: int, spammer_share: float) -> Floats:
     """Return the annotators' reliabilities, in random order."""
     n_spammers = round(spammer_share * n_annotators)
     reliability = rng.random(n_annotators)
     reliability[:n_spammers] *= 0.5
-    if reliable_above_half:
-        reliability[n_spammers:] = 0.5 + 0.5 * reliability[n_spammers:]
+    reliability[n_spammers:] = 0.5 + 0.5 * reliability[n_spammers:]
     return rng.permutation(reliability)
 
 
@@ -387,3 +374,73 @@ def check_numbers(
         + _BYTES_PER_PROBABILITY * n_items * n_categories
         + _BYTES_PER_ANNOTATOR * n_annotators
     )
+
+
+def generator(seed: int | np.random.Generator) -> np.random.Generator:
+    """Return the generator of random numbers of a seed, or the one that was given."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    check_seed(seed)
+    return np.random.default_rng(seed)
+
+
+def check_choices(choices: Mapping[str, Sequence[str]], **given: str) -> None:
+    """Refuse a value of an option that is not one of its choices."""
+    for option, name in given.items():
+        if name not in choices[option]:
+            raise InputError(f"unknown {option} {shown(name)}: choose {', '.join(choices[option])}")
+
+
+def check_counts(minimum: int, **given: object) -> None:
+    """Refuse numbers of something that are not whole, below the minimum, or above a billion."""
+    for name, count in given.items():
+        if not (is_integer(count) and minimum <= count <= _MOST):
+            raise InputError(
+                f"{named(name)} is {shown(count)}: give a whole number from {minimum} to {_MOST:,}"
+            )
+
+
+def check_per_item(n_annotators: int, **given: int | None) -> None:
+    """Refuse numbers of annotators per item that are not from 1 to all of them; None is all."""
+    for name, count in given.items():
+        if count is not None and not (is_integer(count) and 1 <= count <= n_annotators):
+            raise InputError(
+                f"{named(name)} is {shown(count)}: give a whole number from 1 to the number of "
+                f"annotators ({n_annotators}), or leave it out for all"
+            )
+
+
+def check_share(**given: object) -> None:
+    """Refuse shares outside 0 to 1."""
+    for name, share in given.items():
+        # Written as what is allowed, so that nan is refused too.
+        if not (isinstance(share, Real) and 0 <= float(share) <= 1):
+            raise InputError(f"{named(name)} is {shown(share)}: give a number from 0 to 1")
+
+
+def check_range(**given: tuple[float, float]) -> None:
+    """Refuse pairs that are not the lowest and the highest of shares."""
+    for name, value in given.items():
+        try:
+            low, high = value
+            is_valid = bool(0 <= low <= high <= 1)
+        except (TypeError, ValueError):
+            is_valid = False
+        if not is_valid:
+            raise InputError(f"{name} is {shown(value)}: give the lowest and highest, from 0 to 1")
+
+
+def check_memory(n_bytes: int) -> None:
+    """Refuse a crowd that needs more memory than there is, before any of it is drawn."""
+    available = available_memory()
+    if n_bytes > available:
+        raise InputError(
+            f"such a crowd needs about {format_size(n_bytes)} of memory, and {format_size(available)} "
+            "are free: ask for fewer items, annotators, labels per item or categories"
+        )
+
+
+def named(option: str) -> str:
+    """Return an option with its flag of `annotruth simulate`, if that has another name."""
+    flag = _FLAGS.get(option)
+    return option if flag is None else f"{option} (`{flag}`)"

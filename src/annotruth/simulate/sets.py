@@ -11,7 +11,8 @@ from annotruth.kernels.arrays import Floats
 from annotruth.observations import Labels
 from annotruth.observations.frames import default_frame
 from annotruth.observations.sets import describe_sets, labels_in
-from annotruth.simulate.checks import (
+from annotruth.simulate.crowds import (
+    assign,
     check_counts,
     check_memory,
     check_per_item,
@@ -19,7 +20,6 @@ from annotruth.simulate.checks import (
     check_share,
     generator,
 )
-from annotruth.simulate.crowds import assign
 
 SPAMMERS = ("random", "always the same set", "always empty", "always everything")
 """What simulated annotators do who do not look at the items, in turn."""

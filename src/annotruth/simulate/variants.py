@@ -15,15 +15,18 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import decode_table, to_text
 from annotruth.observations.questions import concat_questions
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
 from annotruth.simulate.crowds import (
     CHOICES,
     Simulation,
     assign,
     categories_at,
+    check_choices,
+    check_counts,
     check_numbers,
+    check_share,
     discretize,
     draw_labels,
+    generator,
     one_right_label,
     reliabilities,
 )
@@ -143,12 +146,12 @@ def groups(
     alpha, beta = concentration * mean, concentration * (1.0 - mean)
     distributions = np.stack(
         [
-            discretize(a[:, np.newaxis], b[:, np.newaxis], n_categories, "bins")
+            discretize(a[:, np.newaxis], b[:, np.newaxis], n_categories)
             for a, b in zip(alpha, beta, strict=True)
         ]
     )
     group = np.repeat(np.arange(n_groups), list(sizes.values()))
-    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half=True)
+    reliability = reliabilities(rng, n_annotators, spammer_share)
     upper = 1.0 - 2.0 * (1.0 - least_reliability) * (1.0 - reliability)
     reliability = np.where(reliability < 0.5, reliability, upper)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
@@ -305,7 +308,7 @@ def questions(
         latent = np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own
         if scale == "ordinal":
             alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
-            distribution = discretize(alpha, beta, n_categories, "bins")
+            distribution = discretize(alpha, beta, n_categories)
         else:
             _, distribution = one_right_label(rng, n_items, n_categories, accuracy)
         drawn = draw_labels(

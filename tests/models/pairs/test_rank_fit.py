@@ -286,7 +286,7 @@ def test_what_changed_is_said():
     after = at.update(before, [("c", "a", f"p{k}", "left") for k in range(9)])
     changed = rank_changes(before, after, n_repeated=2)
     assert "new: 9 comparisons, 0 items, 9 annotators" in changed.summary()
-    assert "c: rank 3 before, 1 now" in changed.summary()
+    assert "c: 3 -> 1" in changed.summary()
     assert json.dumps(changed.to_dict())
 
 

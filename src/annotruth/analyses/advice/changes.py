@@ -118,24 +118,17 @@ class Changes:
         if self.n_repeated:
             again = counted(self.n_repeated, f"{unit} was", f"{unit}s were")
             lines.append(f"{again} in the fit already")
-        if self.status_table is None or self.reliability_table is None:
-            lines += _listed("items whose rank changed", self.item_table, _rank_line)
-            who = "annotators whose verdict changed"
-            return "\n".join([*lines, *_listed(who, self.annotator_table, _rank_verdict_line)])
-        return "\n".join(
-            [
-                *lines,
-                *_listed("items whose label changed", self.item_table, _label_line),
-                f"items that need no more labels now: {self.n_finished:,}",
-                f"items that need labels again: {self.n_doubtful:,}",
-                *_listed("annotators whose verdict changed", self.annotator_table, _verdict_line),
-                *_listed(
-                    f"annotators whose reliability moved by {LEAST_MOVE} or more",
-                    self.reliability_table,
-                    lambda row: f"{row['annotator']}{_move(row, ': ')}",
-                ),
-            ]
-        )
+        what = "label" if unit == "label" else "rank"
+        lines += _listed(f"items whose {what} changed", self.item_table, _item_line)
+        if self.status_table is not None:
+            lines.append(f"items that need no more labels now: {self.n_finished:,}")
+            lines.append(f"items that need labels again: {self.n_doubtful:,}")
+        verdicts = "annotators whose verdict changed"
+        lines += _listed(verdicts, self.annotator_table, _verdict_line)
+        if self.reliability_table is not None:
+            moved = f"annotators whose reliability moved by {LEAST_MOVE} or more"
+            lines += _listed(moved, self.reliability_table, lambda row: _annotator(row, _move(row)))
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the changes in words and numbers that JSON has."""
@@ -162,34 +155,30 @@ def _listed(what: str, table: pa.Table, line: Callable[[dict[str, Any]], str]) -
     return [f"{what}: {len(table):,}", *(f"  {line(row)}" for row in rows)]
 
 
-def _label_line(row: dict[str, Any]) -> str:
-    return f"{row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
+def _item_line(row: dict[str, Any]) -> str:
+    line = f"{shorten(str(row['item']))}: {row['before']} -> "
+    if "rank" in row:
+        return f"{line}{row['rank']}"
+    return f"{line}{row['label']} ({row['confidence']:.2f})"
 
 
 def _verdict_line(row: dict[str, Any]) -> str:
-    return f"{row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
+    return _annotator(row, f"{row['before']} -> {row['verdict']}", _move(row))
 
 
-def _rank_line(row: dict[str, Any]) -> str:
-    return f"{shorten(str(row['item']))}: rank {row['before']} before, {row['rank']} now"
-
-
-def _rank_verdict_line(row: dict[str, Any]) -> str:
-    return (
-        f"{shorten(str(row['annotator']))}: {row['before']} before, {row['verdict']} now "
-        f"(reliability {row['reliability']:.2f})"
-    )
+def _annotator(row: dict[str, Any], *words: str) -> str:
+    return f"{shorten(str(row['annotator']))}: {', '.join(filter(None, words))}"
 
 
 def _words(values: NDArray[np.str_], codes: Codes) -> pa.Array:
     return pa.array(values[codes].tolist(), pa.string())
 
 
-def _move(row: dict[str, Any], separator: str) -> str:
-    """Return a separator and the reliabilities before and now; nothing for a model without them."""
+def _move(row: dict[str, Any]) -> str:
+    """Return the reliabilities before and now; nothing for a model without them."""
     if row.get("reliability") is None:
         return ""
-    return f"{separator}reliability {row['reliability_before']:.2f} -> {row['reliability']:.2f}"
+    return f"reliability {row['reliability_before']:.2f} -> {row['reliability']:.2f}"
 
 
 class _Common(NamedTuple):
@@ -270,7 +259,12 @@ def rank_changes(before: RankFit, after: RankFit, *, n_repeated: int = 0) -> Cha
         n_repeated=n_repeated,
         frame=new.frame,
         item_table=item_table,
-        annotator_table=_rank_verdicts(before, after),
+        annotator_table=_verdicts(
+            before,
+            after,
+            _Common.of(old.annotators, new.annotators),
+            *(_verdicts_of_rankings(fit) for fit in (before, after)),
+        ),
     )
 
 
@@ -306,7 +300,7 @@ def _statuses(after: Fit, items: _Common, was: NDArray[np.str_], now: NDArray[np
 
 
 def _verdicts(
-    before: Fit, after: Fit, people: _Common, was: NDArray[np.str_], now: NDArray[np.str_]
+    before: Fit[Any], after: Fit[Any], people: _Common, was: NDArray[np.str_], now: NDArray[np.str_]
 ) -> pa.Table:
     changed = people.take(np.flatnonzero(was[people.before] != now[people.after]))
     columns: dict[str, Any] = {}
@@ -324,18 +318,11 @@ def _verdicts(
     )
 
 
-def _rank_verdicts(before: RankFit, after: RankFit) -> pa.Table:
-    """Return the annotators whose verdict changed; none for models without reliabilities."""
-    names = ("annotator", "before", "verdict", "reliability")
-    if before.reliability is None or after.reliability is None:
-        return pa.table({name: pa.array([], pa.string()) for name in names})
-    people = _Common.of(before.data.annotators, after.data.annotators)
-    was, now = verdicts(before)[0], verdicts(after)[0]
-    changed = people.take(np.flatnonzero(was[people.before] != now[people.after]))
-    annotators = before.data.annotators.take(as_arrow(changed.before))
-    said = _words(was, changed.before), _words(now, changed.after)
-    columns = (annotators, *said, after.reliability[changed.after])
-    return pa.table(dict(zip(names, columns, strict=True)))
+def _verdicts_of_rankings(fit: RankFit) -> NDArray[np.str_]:
+    """Return the verdicts; all alike of a model without reliabilities, which has none."""
+    if fit.reliability is None:
+        return np.full(fit.data.n_annotators, "")
+    return verdicts(fit)[0]
 
 
 def _reliabilities(before: Fit, after: Fit, people: _Common) -> pa.Table:

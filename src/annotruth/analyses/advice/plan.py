@@ -289,18 +289,10 @@ class SimulatedClasses:
         )
         self._truth = _draw(self.posterior.weights, rng)
         self._measure = self._measure_of(target, basis.fit.data.scale.values)
-        n_rows = len(self._truth)
-        self._uncertainty, self._gain = np.empty(n_rows), np.empty(n_rows)
-        self._is_changed = np.ones(n_rows, dtype=np.bool_)  # since the gains were computed
 
     def gains(self) -> tuple[Floats, Floats]:
         """Return the uncertainty of each item and the gain of one more label."""
-        rows = np.flatnonzero(self._is_changed)
-        changed = self.posterior.take(rows)
-        self._uncertainty[rows] = changed.uncertainty()
-        self._gain[rows] = changed.gain(self._typical)
-        self._is_changed[:] = False
-        return self._uncertainty.copy(), self._gain.copy()
+        return self.posterior.uncertainty(), self.posterior.gain(self._typical)
 
     def label(self, rows: Codes, annotators: Codes) -> None:
         """Draw labels by the annotators' confusion, and update the posterior."""
@@ -314,7 +306,6 @@ class SimulatedClasses:
         label = _draw(chances, self._rng)
         counted = confusion[np.arange(len(rows)), label] ** self._classes.label_weight
         self.posterior.weights[rows] = some.updated(counted).weights
-        self._is_changed[rows] = True
 
     def measure(self) -> Floats:
         """Return the target's measure of every item, expected by the posterior."""

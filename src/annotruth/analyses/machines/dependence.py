@@ -1,25 +1,31 @@
-"""Whether two judges err together, and whether a machine may replace a person.
+"""Judges: their confusion, whether two of them err together, and whether one may replace a person.
 
-The first is the correlation of their labels given the items' states, the second the alternative annotator
+The second is the correlation of their labels given the items' states, the third the alternative annotator
 test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 from scipy.stats import false_discovery_control
 
-from annotruth.analyses.machines.judges import AnyCodes, Judge
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
 from annotruth.models.evidence.dependent_annotators import MIN_COMMON
+from annotruth.models.latent_classes import normalise_log_weights
+from annotruth.models.robust_gpm.readouts import LatentStates
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
 from annotruth.observations import Scale
 
+AnyCodes: TypeAlias = NDArray[np.integer[Any]]
+
+_PRIOR_LABELS = 4.0
+_MAX_STEPS, _TOL = 300, 1e-4
 _MAX_BY_CONSENSUS = 8  # categories for which errors of the confusion are considered by consensus
 _EXACT = 1.0 - 1e-9  # a correlation from here on is that of copies
 
@@ -29,6 +35,72 @@ MIN_ITEMS, MIN_PEOPLE = 30, 3
 _LEVEL, _WINNING_RATE = 0.05, 0.5
 _ROUNDING = 1e-9
 YES, NO, UNKNOWN = "yes", "no", "too few labels to tell"
+
+
+class Judge(NamedTuple):
+    """The labels of one annotator on items that the people labelled, one per item."""
+
+    item: Codes
+    label: Codes
+
+
+def judge_of(item: AnyCodes, label: AnyCodes) -> Judge:
+    """Return the labels sorted by item; of several labels of an item, the first."""
+    items, first = np.unique(item, return_index=True)
+    return Judge(items.astype(np.int64), label[first].astype(np.int64))
+
+
+def confusion_of(judge: Judge, states: LatentStates) -> Floats:
+    r"""Return P(label | state) of a judge, categories x states.
+
+    With :math:`w_{e,z}` the posterior of the item's state given the people's labels, EM maximises
+
+    .. math:: \sum_e \log \sum_z w_{e,z} \, v_z(r_e), \qquad
+              v_z \sim \mathrm{Dirichlet}\Bigl(c_z \sum_g q_g \, a_g(\cdot \mid z)\Bigr),
+
+    in which :math:`a_g` are the response strategies of RobustGPM and q, the share of the judge's labels
+    in each, is estimated, too. There are four pseudo-labels, :math:`c_z` of them in state z. That
+    people may be wrong is thus not counted as an error of the judge.
+    """
+    posterior, n = states.posterior[judge.item], states.right.shape[1]
+    is_label = np.eye(n)[judge.label].T
+    strategies = _strategies_of(judge, posterior @ states.right, states)
+    prior = normalise_log_weights(states.log_prior[np.newaxis])[0]
+    shares, weights, old = prior, posterior, np.zeros((n, posterior.shape[1]))
+    prior_labels = _PRIOR_LABELS * states.posterior.mean(axis=0)
+    for _ in range(_MAX_STEPS):
+        counts = is_label @ weights
+        # One EM step of the shares of strategies, with one pseudo-label of the prior.
+        ratio = counts / np.maximum(np.tensordot(shares, strategies, axes=1), MIN_PROBABILITY)
+        shares = shares * np.tensordot(strategies, ratio, axes=2) + prior
+        shares /= shares.sum()
+        mass = counts + prior_labels * np.tensordot(shares, strategies, axes=1)
+        confusion: Floats = np.maximum(mass / mass.sum(axis=0), MIN_PROBABILITY)
+        if np.abs(confusion - old).max() < _TOL:
+            break
+        old = confusion
+        weights = posterior_with(posterior, confusion[judge.label])
+    return confusion
+
+
+def _strategies_of(judge: Judge, expected: Floats, states: LatentStates) -> Floats:
+    """Return P(label | state) in each strategy, strategies x categories x states.
+
+    The label that the judge would repeat is the one that it gives most above the items' consensus.
+    """
+    given = np.bincount(judge.label, minlength=expected.shape[1])
+    repeated = int((given - expected.sum(axis=0)).argmax())
+    table = states.strategies.probability
+    strategies = table.other.copy()
+    strategies[:, repeated] = table.repeated[:, repeated]
+    return strategies
+
+
+def posterior_with(posterior: Floats, likelihood: Floats) -> Floats:
+    """Return posteriors of items, items x states, after labels with these likelihoods."""
+    joint = posterior * likelihood
+    normalised: Floats = joint / np.maximum(joint.sum(axis=1, keepdims=True), MIN_PROBABILITY)
+    return normalised
 
 
 class Dependence(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,29 +11,35 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.analyses.machines.judges import (
-    MACHINE_MARGIN,
+from annotruth.analyses.machines.measure import (
     UNKNOWN_ESTIMATE,
     Estimate,
-    check_machines,
     estimate_columns,
-    find_machines,
+    make_results,
+    measure_machines,
     numbers,
 )
-from annotruth.analyses.machines.measure import make_results, measure_machines
 from annotruth.engines import Engine, get_engine
+from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.options import OptionsBase
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.result import Fit, RankFit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.observations import Labels, Scale
 from annotruth.observations.encode import match_ids, to_text
+from annotruth.observations.frames import make_column
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE, Comparisons
 from annotruth.observations.pairs.votes import EXCHANGED, in_order_of_codes
+
+MACHINE_MARGIN = 0.1
+"""By how much a machine may be worse than a person: what the test's authors give for crowd workers."""
+
+_N_SIMILAR = 5
 
 _TIMES_NOT_USED = (
     "machines: times of labels are not used; for reliability over time, fit without machines "
@@ -42,6 +49,79 @@ _TIMES_NOT_USED = (
 _PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
 _SHARPNESS_PRECISION = 0.01
 _MAX_STEPS, _TOL = 50, 1e-9
+
+
+def check_machines(
+    options: Mapping[str, Any],
+    estimator: Any,
+    needed: type[OptionsBase],
+    engine: Engine,
+    others: Sequence[tuple[str, Any]],
+) -> None:
+    """Refuse machines that cannot be fitted, before data are read.
+
+    ``needed`` is the model that takes machines, ``others`` are names and values of options that do not go
+    together with them.
+    """
+    margin = options.get("machine_margin")
+    if not options.get("machines"):
+        raise InputError(
+            "machine_margin (`--machine-margin`) needs machines (`--machine NAME`): name them, or "
+            "leave it out"
+        )
+    if not isinstance(estimator, needed):
+        name = "auto" if estimator is None else estimator.name
+        raise InputError(
+            f"machines (`--machine`) need the model {needed.name}, not {name}: leave out the model "
+            "(`--model`)"
+        )
+    if margin is not None and not 0.0 <= margin < 1.0:
+        raise InputError(
+            f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
+            "experts, 0.15 for trained annotators, 0.1 for crowd workers"
+        )
+    if engine.capabilities.distributed:
+        raise InputError(
+            f"the engine {engine.name} takes no machines (`--machine`): choose engine='memory' "
+            "(`--engine memory`), or leave them out"
+        )
+    for option, value in others:
+        if value is not None:
+            raise InputError(
+                f"machines (`--machine`) do not go with {option}: leave out one of them"
+            )
+
+
+def find_machines(annotators: pa.Array, machines: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return which annotators are machines; raise if one is no annotator, or if all are."""
+    if isinstance(machines, str) or not isinstance(machines, Iterable):
+        raise InputError(f"machines is a list of ids: pass machines=[{shown(machines)}]")
+    ids = make_column("annotator", list(machines))
+    codes = match_ids(ids, annotators)
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        name = str(to_text(ids)[int(unknown[0])])
+        raise InputError(f"the machine {shown(name)} is no annotator: {_similar(name, annotators)}")
+    is_machine = np.zeros(len(annotators), dtype=np.bool_)
+    is_machine[codes] = True
+    if is_machine.all():
+        raise InputError(
+            "all annotators are machines: there are no people to compare them with; leave out "
+            "machines (`--machine`), or add people's labels"
+        )
+    return is_machine
+
+
+def _similar(name: str, annotators: pa.Array) -> str:
+    """Return which annotators have a similar id, in words."""
+    ids = to_text(annotators).to_pylist()
+    lower = {each.lower(): each for each in ids}
+    near = difflib.get_close_matches(name.lower(), lower, n=_N_SIMILAR, cutoff=0.5)
+    within = [each for each in lower if name.lower() in each][:_N_SIMILAR]
+    found = [lower[each] for each in dict.fromkeys([*near, *within])][:_N_SIMILAR]
+    if found:
+        return f"similar ids are {listed(found)}"
+    return f"annotators are {listed(ids)}"
 
 
 def check(
@@ -70,9 +150,7 @@ def analyse(
     together count less in the fit of all labels, which starts from the people's.
     """
     margin = options.get("machine_margin", MACHINE_MARGIN)
-    codes = find_machines(labels.annotators, options["machines"])
-    is_machine = np.zeros(labels.n_annotators, dtype=np.bool_)
-    is_machine[codes] = True
+    is_machine = find_machines(labels.annotators, options["machines"])
     by_people = labels.subset(~is_machine[labels.annotator])
     start_stage(progress, f"fitting {estimator.name} to people's labels")
     people = estimator.without_pooling().fit(by_people, progress=progress).result_
@@ -107,9 +185,7 @@ def rank_with_machines(
     comparisons, which starts from that of the people's.
     """
     margin = MACHINE_MARGIN if margin is None else margin
-    codes = find_machines(data.annotators, machines)
-    is_machine = np.zeros(data.n_annotators, dtype=np.bool_)
-    is_machine[codes] = True
+    is_machine = find_machines(data.annotators, machines)
     start_stage(progress, f"fitting {estimator.name} to people's comparisons")
     people = estimator.fit(data.of_annotators(~is_machine), progress=progress).result_
     start_stage(progress, "comparing machines with people")

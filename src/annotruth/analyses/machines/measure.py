@@ -12,23 +12,17 @@ import pyarrow as pa
 from annotruth.analyses.machines.dependence import (
     UNKNOWN,
     AlternativeTest,
+    Judge,
     JudgeModel,
     alternative_test,
+    confusion_of,
     holm,
     judge_model,
+    judge_of,
     judge_weights,
     label_kernel,
     measure_dependence,
     people_labels,
-)
-from annotruth.analyses.machines.judges import (
-    UNKNOWN_ESTIMATE,
-    Estimate,
-    Judge,
-    confusion_of,
-    estimate_columns,
-    judge_of,
-    numbers,
     posterior_with,
 )
 from annotruth.engines import Engine
@@ -46,6 +40,30 @@ from annotruth.observations.encode import to_text
 # Standard errors of correlations are multiplied by these. Chosen on simulated crowds, so that 95%
 # intervals cover.
 _CLASS_INFLATION, _OPINION_INFLATION = 1.1, 1.4
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+UNKNOWN_ESTIMATE = Estimate(*(float("nan"),) * 3)
+"""The estimate of what cannot be measured."""
+
+
+def numbers(values: Sequence[float] | Floats) -> pa.Array:
+    """Return a column of numbers, null where there is none."""
+    return pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
+
+
+def estimate_columns(name: str, estimates: Sequence[Estimate]) -> dict[str, pa.Array]:
+    """Return three columns: the values, and the lower and upper ends of their intervals."""
+    columns = np.array(estimates, dtype=np.float64).reshape(-1, 3).T
+    ends = (name, f"{name}_low", f"{name}_high")
+    return {end: numbers(column) for end, column in zip(ends, columns, strict=True)}
 
 
 class MachineMeasures(NamedTuple):

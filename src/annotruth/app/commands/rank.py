@@ -30,9 +30,7 @@ def rank(
     analyses: dict[str, Any],
     warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Literal["memory", "gpu", "spark"] = "memory",
-    master: str | None = None,
-    storage: str | None = None,
+    engine: Literal["memory", "gpu"] = "memory",
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -62,15 +60,13 @@ def rank(
         annotruth rank arena.jsonl --preferences training.parquet
 
         annotruth rank votes.parquet --model bradley-terry --engine gpu
-
-        annotruth rank votes.parquet --model crowd-bt --engine spark --master yarn
     """
     model_options = values.parse_model_options(settings)
     if groups is not None and "n_groups" in model_options:
         raise InputError("--groups and --set n_groups say the same: leave out one of them")
     if groups is not None:
         model_options["n_groups"] = _parse_groups(groups)
-    model_options |= values.engine_option(engine, master, storage)
+    model_options |= values.engine_option(engine)
     outputs.check(
         {
             "VOTES": named_files.input_files(votes),

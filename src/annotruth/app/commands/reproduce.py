@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from annotruth.app import console, values
-from annotruth.errors import InputError
+from annotruth.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
@@ -28,9 +26,7 @@ def reproduce(
     """Run an experiment of the GPM paper.
 
     Prints its table beside the printed one and writes a page, a CSV and, for the figures, a PNG and
-    an SVG. An interrupted command continues where it stopped; other settings start over. `all` runs
-    every experiment whose data are available; `settings` ranks the choices that the paper leaves
-    open by their distance to its tables.
+    an SVG. `all` runs every experiment whose data are available.
 
     **Examples**
 
@@ -46,6 +42,8 @@ def reproduce(
 
     if runs is not None:
         check_runs(runs)
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"cannot write {out}: it is a file; choose another folder with --out")
     chosen = find_experiments(experiment)
     resolved = _resolve_settings(chosen, values.parse_settings(settings))
     missing = {each.name: _describe_missing_data(each, data_dir) for each in chosen}
@@ -56,12 +54,11 @@ def reproduce(
     finished: dict[str, list[ExperimentRun]] = {}
     claims: list[Claim] = []
     for each in ready:
-        with _progress(each.name, quiet=quiet) as progress, _keep_runs_when_interrupted(out):
+        with _progress(each.name, quiet=quiet) as progress:
             finished[each.name] = run_experiment(
                 each,
                 resolved[each.name],
                 n_runs=runs or each.default_runs,
-                folder=out,
                 data=data_dir,
                 progress=progress,
             )
@@ -128,15 +125,3 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _keep_runs_when_interrupted(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        console.print_error(
-            f"interrupted; finished runs are kept in {out}, and the same command continues from "
-            "there"
-        )
-        raise typer.Exit(1) from None

@@ -100,8 +100,6 @@ def _first_line(text: str) -> str:
 
 
 Result = TypeVar("Result")
-RunTasks = Callable[[Callable[[int], Any], int], list[Any]]
-MapBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 # Starting a task costs tens of milliseconds, so there are few; but more than cores, because Spark
 # requests more machines only while tasks are waiting.
@@ -122,7 +120,7 @@ def run_tasks(spark: SparkSession, function: Callable[[int], Result], n: int) ->
             for number in batch.column(0).to_pylist():
                 yield _result_batch(number, function(number))
 
-    return _collect_results(map_batches(spark.range(0, n, 1, n_tasks), call, _RESULT_SCHEMA))
+    return _map_and_collect(spark.range(0, n, 1, n_tasks), call)
 
 
 def _count_cores(spark: SparkSession) -> int:
@@ -150,13 +148,7 @@ def run_on_partitions(
             assert context is not None
             yield _result_batch(context.partitionId(), result)
 
-    return _collect_results(map_batches(frame, call, _RESULT_SCHEMA))
-
-
-def map_batches(frame: DataFrame, function: MapBatches, schema: Any) -> DataFrame:
-    """Return the frame of the batches that the function makes of each partition's batches."""
-    with without_pandas_warning():
-        return frame.mapInArrow(function, schema)
+    return _map_and_collect(frame, call)
 
 
 # Spark pickles functions on their way to the workers, and results return the same way; nothing
@@ -168,9 +160,14 @@ def _result_batch(number: int, result: Any) -> pa.RecordBatch:
     return pa.record_batch(columns, names=["number", "result"])
 
 
-def _collect_results(frame: DataFrame) -> list[Any]:
+def _map_and_collect(
+    frame: DataFrame, call: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> list[Any]:
+    """Return the results of a function of each partition's batches, by their numbers."""
+    with without_pandas_warning():
+        results = frame.mapInArrow(call, _RESULT_SCHEMA)
     with errors_in_one_line("a Spark task failed"):
-        rows = sorted(frame.collect(), key=lambda row: int(row["number"]))
+        rows = sorted(results.collect(), key=lambda row: int(row["number"]))
     return [pickle.loads(row["result"]) for row in rows]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,9 +11,9 @@ from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
 from annotruth.engines.spark.cluster import errors_in_one_line, get_session, is_local
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
-from annotruth.engines.spark.labels import SparkLabels, partition_comparisons, partition_labels
+from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitioning import partition_frame
-from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
+from annotruth.engines.spark.session import SparkPassSession
 from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder
 from annotruth.errors import InputError
 from annotruth.io.parse import load_table
@@ -26,10 +24,6 @@ from annotruth.observations.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# The partitions of labels and comparisons that are in memory, and how many each has at least.
-_LOCAL_PARTITIONS = 4
-_PARTITION_LABELS = 250_000
 
 # The options for reading that Spark does not support, and their flags.
 _UNSUPPORTED_OPTIONS = {
@@ -78,8 +72,8 @@ class SparkEngine:
     ) -> LabelSummary:
         """Read labels from a Spark frame, a file or folder, or a table by its name.
 
-        Labels, frames of other libraries and tuples are in memory and are returned as `Labels`;
-        passes over them run on Spark all the same.
+        Labels, frames of other libraries and tuples are in memory and are returned as `Labels`,
+        which are fitted in memory.
         """
         if annotator_prior is not None:
             raise InputError(
@@ -105,36 +99,31 @@ class SparkEngine:
             return self._read_distributed(source, options, gold)
 
     def open(self, data: Any) -> Any:
-        """Open labels that are in partitions; data in memory are first written to partitions.
-
-        Whatever else a model opens, such as counts of pairs, is small and stays on the driver.
-        """
-        if isinstance(data, SparkLabels):
-            return SparkPassSession(data)
-        if not hasattr(data, "kind"):
-            return MemoryEngine().open(data)
-        spark = self.spark or get_session()
-        n_partitions = self.partitions or max(_LOCAL_PARTITIONS, data.n_labels // _PARTITION_LABELS)
-        with self._new_folder(spark) as folder:
-            if data.kind == "comparisons":
-                votes = partition_comparisons(data, spark, folder, n_partitions)
-                return PartitionedSession(votes, remove_data=True)
-            labels = partition_labels(data, spark, folder, n_partitions)
-        return SparkPassSession(labels, remove_data=True)
+        """Open labels that are in partitions on Spark, and data in memory where they are."""
+        return (
+            SparkPassSession(data) if isinstance(data, SparkLabels) else MemoryEngine().open(data)
+        )
 
     def _read_distributed(self, source: Any, options: ReadOptions, gold: Any) -> SparkLabels:
         frame, from_text = source, False
         if not is_spark_frame(source):
             with errors_in_one_line("Spark cannot read it"):
                 frame, from_text = read_frame(self.spark or get_session(), str(source))
-        with self._new_folder(frame.sparkSession) as folder, errors_in_one_line("Spark failed"):
-            return partition_frame(
-                frame, folder, options, gold=gold, n_partitions=self.partitions, from_text=from_text
-            )
+        folder = self._new_folder(frame.sparkSession)
+        try:
+            with errors_in_one_line("Spark failed"):
+                return partition_frame(
+                    *(frame, folder, options),
+                    gold=gold,
+                    n_partitions=self.partitions,
+                    from_text=from_text,
+                )
+        except BaseException:
+            remove_folder(folder)
+            raise
 
-    @contextmanager
-    def _new_folder(self, spark: SparkSession) -> Iterator[SharedFolder]:
-        """Make a folder for labels, and remove it if what is done with it fails."""
+    def _new_folder(self, spark: SparkSession) -> SharedFolder:
+        """Make a folder for labels."""
         local = is_local(spark)
         if self.storage is None and not local:
             raise InputError(
@@ -143,9 +132,4 @@ class SparkEngine:
             )
         storage = self.storage or f"file://{Path(tempfile.gettempdir()).resolve()}"
         # Workers on this machine belong to the same user.
-        folder = make_folder(str(storage), private=local)
-        try:
-            yield folder
-        except BaseException:
-            remove_folder(folder)
-            raise
+        return make_folder(str(storage), private=local)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.partitions import AnnotatorPartition
 from annotruth.engines.spark.storage import SharedFolder, make_sibling, remove_folder
 from annotruth.errors import AnnotruthError
 from annotruth.observations.frames import distributed_library
@@ -67,19 +63,10 @@ class SparkFrames:
         self._frames[name] = self._labels.spark.read.parquet(*addresses)
 
     def write_annotators(self, columns: Mapping[str, Any]) -> None:
-        """Write the annotators' table, one file per annotator partition, and add its frame.
-
-        The ids stay on the workers.
-        """
-        labels, partitions = self._labels, self._labels.annotator_partitions
-        bounds = np.cumsum([0, *(partition.n_annotators for partition in partitions)])
-        batches = (
-            {name: column[start:stop] for name, column in columns.items()}
-            for start, stop in pairwise(bounds)
-        )
-        file = labels.folder.write_batches("columns", batches) if columns else None
-        task = partial(_write_annotator_partition, labels.folder, self.folder, partitions, file)
-        self.add("annotators", labels.run_tasks(task, len(partitions)))
+        """Write the annotators' table, and add its frame."""
+        ids = self._labels.annotators
+        table = pa.table({**{name: ids[name] for name in ids.column_names}, **columns})
+        self.add("annotators", [write_parquet(self.folder, "annotators", table)])
 
     def columns(self, name: str) -> list[str]:
         """Return the names of a frame's columns."""
@@ -113,19 +100,3 @@ def write_parquet(folder: SharedFolder, kind: str, table: pa.Table) -> str:
     with folder.create(name) as sink:
         pq.write_table(table, sink)
     return name
-
-
-def _write_annotator_partition(
-    source: SharedFolder,
-    target: SharedFolder,
-    partitions: list[AnnotatorPartition],
-    columns: str | None,
-    number: int,
-) -> str:
-    known = partitions[number].read(source)
-    table = {
-        "annotator": known["annotators"],
-        "n_labels": known["n_labels"],
-        **({} if columns is None else source.read(columns, number)),
-    }
-    return write_parquet(target, "annotators", pa.table(table))

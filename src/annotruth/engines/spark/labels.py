@@ -1,33 +1,24 @@
-"""Labels and comparisons in partitions, in a folder that Spark's workers can reach."""
+"""Labels in partitions: files in a folder that Spark's workers can reach, and arrays beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from annotruth.engines.protocol import DistributedLabels, Extent
 from annotruth.engines.spark.cluster import run_tasks
-from annotruth.engines.spark.partitions import (
-    LOADED_PARTITIONS,
-    AnnotatorPartition,
-    AnnotatorRanges,
-    LabelPartition,
-    load_partition,
-    write_partition,
-)
-from annotruth.engines.spark.storage import SharedFolder, remove_folder, storage_errors
+from annotruth.engines.spark.storage import Columns, SharedFolder, remove_folder, storage_errors
 from annotruth.kernels.arrays import Codes
 from annotruth.observations import Labels, Scale
-from annotruth.observations.frames import as_arrow, as_numpy
-from annotruth.observations.layout import check_index
-from annotruth.observations.pairs.table import OUTCOMES, Comparisons
+from annotruth.observations.frames import as_numpy
+from annotruth.observations.layout import Layout, TableSize, check_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,19 +26,76 @@ if TYPE_CHECKING:
 MAX_LABELS_ON_DRIVER = 250_000
 """The most labels that the driver makes passes over."""
 
+_ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known")
+_COLUMNS = (
+    *("items", "annotators", "annotator_codes"),
+    *("scale_kind", "scale_categories", "scale_values", "scale_edges"),
+)
+_LOADED_PARTITIONS = 4  # which a worker keeps in memory for the next pass
+
 Result = TypeVar("Result")
 
 
-class DataInPartitions:
-    """Labels or comparisons in files, which hold nothing else in their folder."""
+class LabelPartition(NamedTuple):
+    """The file of a partition, which holds all labels of some items, and its counts."""
+
+    file: str
+    n_items: int
+    n_cells: int
+    n_labels: int
+    n_annotators: int
+
+    def length(self, per: Extent) -> int:
+        """Return how many items, cells or labels there are."""
+        return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparkLabels(DistributedLabels):
+    """Labels in files: whatever has one entry per item or label is read by Spark's workers only."""
 
     spark: SparkSession
-    folder: SharedFolder
+    folder: SharedFolder  # which has nothing else in it
+    scale: Scale
+    partitions: list[LabelPartition]
+    annotators: pa.Table  # in the order of their codes: annotator, n_labels
+    n_dropped: int = 0
+    annotator_prior: NDArray[np.float64] | None = None
+    frame: str = "spark"
+    read_as: str = ""
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return sum(partition.n_items for partition in self.partitions)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators."""
+        return len(self.annotators)
 
     @property
     def n_labels(self) -> int:
-        """The number of labels or comparisons."""
-        raise NotImplementedError
+        """The number of labels."""
+        return sum(partition.n_labels for partition in self.partitions)
+
+    @property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator."""
+        return as_numpy(self.annotators["n_labels"])
+
+    @cached_property
+    def labels_per_category(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator in each category, annotators x categories."""
+        counts = np.zeros((self.n_annotators, self.n_categories), dtype=np.int64)
+        task = partial(_count_labels, self.folder, self.partitions)
+        files = self.run_tasks(task, len(self.partitions))
+        for file in files:
+            columns = self.folder.read(file)
+            some = as_numpy(columns["counts"]).reshape(-1, self.n_categories)
+            counts[as_numpy(columns["annotator_codes"])] += some
+        self.folder.remove(files)
+        return counts
 
     def run_tasks(self, function: Callable[[int], Result], n: int) -> list[Result]:
         """Return ``[function(0), ..., function(n - 1)]``, computed in tasks that read the files.
@@ -64,178 +112,91 @@ class DataInPartitions:
         remove_folder(self.folder)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SparkLabels(DataInPartitions, DistributedLabels):
-    """Labels in files: whatever has one entry per item or label is read by Spark's workers only."""
-
-    spark: SparkSession
-    folder: SharedFolder
-    scale: Scale
-    partitions: list[LabelPartition]  # each with all labels of some items
-    annotator_partitions: list[AnnotatorPartition]  # in the order of their codes
-    n_dropped: int = 0
-    annotator_prior: NDArray[np.float64] | None = None
-    frame: str = "spark"
-    read_as: str = ""
-
-    @property
-    def n_items(self) -> int:
-        """The number of items."""
-        return sum(partition.n_items for partition in self.partitions)
-
-    @property
-    def n_annotators(self) -> int:
-        """The number of annotators."""
-        return sum(partition.n_annotators for partition in self.annotator_partitions)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of labels."""
-        return sum(partition.n_labels for partition in self.partitions)
-
-    @property
-    def labels_per_annotator(self) -> NDArray[np.int64]:
-        """The number of labels of each annotator."""
-        return np.concatenate(
-            [
-                as_numpy(partition.read(self.folder)["n_labels"])
-                for partition in self.annotator_partitions
-            ]
-        )
-
-    @cached_property
-    def labels_per_category(self) -> NDArray[np.int64]:
-        """The number of labels of each annotator in each category, annotators x categories."""
-        ranges = AnnotatorRanges.for_sums(self.partitions, self.n_annotators, self.n_categories)
-        task = partial(_write_label_counts, self.folder, self.partitions, ranges)
-        files = self.run_tasks(task, len(self.partitions))
-        counts = np.empty((self.n_annotators, self.n_categories), dtype=np.int64)
-        for rows, sums in ranges.add_sums(self.run_tasks, self.folder, files, self.n_categories):
-            counts[rows] = sums
-        return counts
-
-
-def _write_label_counts(
-    folder: SharedFolder, partitions: list[LabelPartition], ranges: AnnotatorRanges, number: int
-) -> str:
+def _count_labels(folder: SharedFolder, partitions: list[LabelPartition], number: int) -> str:
     labels, annotator_codes = load_partition(folder, partitions[number])
-    counts = labels.labels_per_category.astype(np.float64)
-    return ranges.write_sums(folder, annotator_codes, counts)
+    counts = {"annotator_codes": annotator_codes, "counts": labels.labels_per_category}
+    return folder.write("counts", counts)
 
 
-def partition_labels(
-    labels: Labels, spark: SparkSession, folder: SharedFolder, n_partitions: int
-) -> SparkLabels:
-    """Write labels in memory to partitions, which keep the order of the items."""
-    partitions = []
-    for start, stop in pairwise(np.unique(labels.partition(n_partitions))):
-        cells = labels.item_ptr[start : stop + 1]
-        ends = labels.cell_ptr[cells[0] : cells[-1] + 1]
-        codes, annotator = np.unique(labels.annotator[ends[0] : ends[-1]], return_inverse=True)
-        some_items = Labels(
-            items=labels.items[start:stop],
-            annotators=labels.annotators.take(as_arrow(codes)),
-            scale=labels.scale,
-            item_ptr=cells - cells[0],
-            cell_category=labels.cell_category[cells[0] : cells[-1]],
-            cell_ptr=ends - ends[0],
-            annotator=annotator.astype(np.int32),
-            row=np.arange(len(annotator)),
-            known=labels.known[start:stop],
-        )
-        partitions.append(write_partition(folder, some_items, codes.astype(np.int64)))
-    annotators = folder.write(
-        "annotators", {"annotators": labels.annotators, "n_labels": labels.labels_per_annotator}
-    )
-    return SparkLabels(
-        spark=spark,
-        folder=folder,
-        scale=labels.scale,
-        partitions=partitions,
-        annotator_partitions=[AnnotatorPartition(annotators, labels.n_annotators)],
-    )
+def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes) -> LabelPartition:
+    """Write a partition; ``annotator_codes`` are its annotators' codes among all."""
+    columns = {
+        "items": labels.items,
+        "annotators": labels.annotators,
+        "annotator_codes": annotator_codes,
+        **_scale_columns(labels.scale),
+        **{name: getattr(labels, name) for name in _ARRAYS},
+    }
+    return LabelPartition(folder.write("labels", columns), *_count(labels))
 
 
-_COMPARISON_ARRAYS = ("left", "right", "outcome", "annotator_ptr")
+@lru_cache(maxsize=_LOADED_PARTITIONS)
+def load_partition(folder: SharedFolder, partition: LabelPartition) -> tuple[Labels, Codes]:
+    """Return the labels of a partition, and the codes of their annotators among all, ascending.
 
-
-class ComparisonPartition(NamedTuple):
-    """The file of all comparisons of some annotators, whose codes follow each other."""
-
-    file: str
-    n_annotators: int
-    n_comparisons: int
-    n_items: int
-
-    def length(self, per: Extent) -> int:
-        """Return how many annotators or comparisons there are."""
-        return {"annotators": self.n_annotators, "comparisons": self.n_comparisons}[per]
-
-    def load(self, folder: SharedFolder) -> tuple[Comparisons, Codes]:
-        """Return the comparisons, and the codes of their annotators: 0, 1, ..."""
-        return _load_comparisons(folder, self)
-
-
-@dataclass(frozen=True, eq=False)
-class SparkComparisons(DataInPartitions):
-    """Comparisons in files, which Spark's workers read."""
-
-    spark: SparkSession
-    folder: SharedFolder
-    partitions: list[ComparisonPartition]  # in the order of the annotators
-
-    @property
-    def n_annotators(self) -> int:
-        """The number of annotators."""
-        return sum(partition.n_annotators for partition in self.partitions)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of comparisons."""
-        return sum(partition.n_comparisons for partition in self.partitions)
-
-
-def partition_comparisons(
-    data: Comparisons, spark: SparkSession, folder: SharedFolder, n_partitions: int
-) -> SparkComparisons:
-    """Write comparisons to partitions, which keep the order of the annotators."""
-    partitions = []
-    for first, last in pairwise(np.unique(data.partition(n_partitions)).tolist()):
-        pointers = data.annotator_ptr[first : last + 1]
-        rows = slice(int(pointers[0]), int(pointers[-1]))
-        columns = {name: getattr(data, name)[rows] for name in _COMPARISON_ARRAYS[:3]}
-        file = folder.write("comparisons", {**columns, "annotator_ptr": pointers - pointers[0]})
-        size = last - first, rows.stop - rows.start
-        partitions.append(ComparisonPartition(file, *size, data.n_items))
-    return SparkComparisons(spark, folder, partitions)
-
-
-@lru_cache(maxsize=LOADED_PARTITIONS)
-def _load_comparisons(
-    folder: SharedFolder, partition: ComparisonPartition
-) -> tuple[Comparisons, Codes]:
-    """Read a partition; its lengths and codes are checked, as kernels check nothing."""
+    A worker that has them from the pass before returns those. Lengths and codes are checked, as
+    kernels check nothing.
+    """
     with storage_errors("read", folder.address_of(partition.file)):
         columns = folder.read(partition.file)
-        if missing := [name for name in _COMPARISON_ARRAYS if name not in columns]:
+        if missing := [name for name in (*_COLUMNS, *_ARRAYS) if name not in columns]:
             raise ValueError(f"{missing[0]} is missing")
-        left, right, outcome, pointers = (as_numpy(columns[name]) for name in _COMPARISON_ARRAYS)
-        n, n_annotators = partition.n_comparisons, partition.n_annotators
-        if {len(left), len(right), len(outcome)} != {n} or len(pointers) != n_annotators + 1:
+        arrays: dict[str, Any] = {name: as_numpy(columns[name]) for name in _ARRAYS}
+        codes = as_numpy(columns["annotator_codes"])
+        labels = Labels(
+            items=columns["items"],
+            annotators=columns["annotators"],
+            scale=_read_scale(columns),
+            **arrays,
+        )
+        if _count(labels) != partition[1:] or len(codes) != labels.n_annotators:
             raise ValueError("its lengths are not those that were written")
-        if pointers[0] != 0 or pointers[-1] != n or (np.diff(pointers) < 0).any():
-            raise ValueError("its annotators' comparisons do not follow each other")
-        for name, codes in (("left", left), ("right", right)):
-            check_index(name, codes, partition.n_items)
-        check_index("outcome", outcome, len(OUTCOMES))
-    # Passes need no ids.
-    data = Comparisons(
-        items=pa.nulls(partition.n_items),
-        annotators=pa.nulls(n_annotators),
-        left=left,
-        right=right,
-        outcome=outcome,
-        annotator_ptr=pointers,
-        row=np.arange(n),
-    )
-    return data, np.arange(n_annotators)
+        size = TableSize(labels.n_items, labels.n_annotators, labels.n_categories)
+        known = arrays.pop("known")
+        check_layout(Layout(**arrays), known, size)
+    return labels, codes
+
+
+def _count(labels: Labels) -> tuple[int, int, int, int]:
+    return labels.n_items, labels.n_cells, labels.n_labels, labels.n_annotators
+
+
+def _scale_columns(scale: Scale) -> Columns:
+    return {
+        "scale_kind": [scale.kind],
+        "scale_categories": scale.categories,
+        "scale_values": scale.values,
+        "scale_edges": np.empty(0) if scale.edges is None else scale.edges,
+    }
+
+
+def _read_scale(columns: Mapping[str, pa.Array]) -> Scale:
+    is_ordinal = columns["scale_kind"][0].as_py() == "ordinal"
+    kind: Literal["nominal", "ordinal"] = "ordinal" if is_ordinal else "nominal"
+    edges = as_numpy(columns["scale_edges"])
+    values = as_numpy(columns["scale_values"])
+    return Scale(kind, columns["scale_categories"], values, edges if len(edges) else None)
+
+
+def write_values(folder: SharedFolder, kind: str, values: NDArray[Any]) -> str:
+    """Write an array to a new file, and return its name."""
+    return folder.write(kind, {"values": values})
+
+
+def read_values(
+    folder: SharedFolder,
+    file: str,
+    shape: tuple[int, ...],
+    dtype: DTypeLike = np.float64,
+) -> NDArray[Any]:
+    """Read an array; kernels do not check lengths, so shape and type must be as written."""
+    with storage_errors("read", folder.address_of(file)):
+        columns = folder.read(file)
+        if list(columns) != ["values"]:
+            raise ValueError("it has other columns than values")
+        values = as_numpy(columns["values"])
+        if values.dtype != dtype or len(values) != math.prod(shape):
+            raise ValueError(
+                f"it has {len(values)} values of {values.dtype}, not {shape} of {np.dtype(dtype)}"
+            )
+        return values.reshape(shape)

@@ -1,10 +1,9 @@
-"""From a Spark frame to partitions: one shuffle of the rows by item, and one of the annotators.
+"""From a Spark frame to partitions: one shuffle of the rows by item.
 
-No process holds all rows or all ids, and the driver sees counts and the categories only:
+No process holds all rows, and the driver sees counts, the categories and the annotators only:
 
 1. the rows are shuffled by item; a task encodes the ids of its rows and writes the codes;
-2. the annotators of every partition are shuffled by id; a task assigns codes to its annotators, in
-   the order of the ids, and writes which codes they have in which partition;
+2. the driver numbers the annotators of all partitions, in the order of their ids;
 3. a task per partition replaces the codes by those common to all partitions and sorts the labels,
    as in memory.
 
@@ -13,8 +12,9 @@ Every order is that of the ids, so the order of the rows does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.engines.spark.cluster import map_batches, run_on_partitions, run_tasks
+from annotruth.engines.spark.cluster import run_on_partitions, run_tasks
 from annotruth.engines.spark.frames import is_spark_frame
-from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.partitions import AnnotatorPartition, LabelPartition, write_partition
+from annotruth.engines.spark.labels import LabelPartition, SparkLabels, write_partition
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes
 from annotruth.observations import DuplicatePolicy, Labels, Scale, validate
 from annotruth.observations.build import decide_scale, warn_of_unused_times
 from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
@@ -38,20 +36,7 @@ from annotruth.observations.options import ReadOptions
 from annotruth.observations.truth import MatchedTruth, TruthTable, check_matches, read_truths
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-_ANNOTATORS_PER_PARTITION = 1 << 20
-
-
-class AnnotatorCodes(NamedTuple):
-    """The annotators that one task has assigned codes to."""
-
-    # their ids. The file also holds, for each label partition, the pairs of the code in that
-    # partition and the code in this one.
-    partition: AnnotatorPartition
-    # the numbers of the label partitions that they occur in, ascending
-    label_partitions: NDArray[np.int64]
-    bounds: NDArray[np.int64]  # the bounds of the label partitions among the pairs
+    from pyspark.sql import Column, DataFrame
 
 
 def sort_codes(column: EncodedColumn) -> EncodedColumn:
@@ -62,101 +47,22 @@ def sort_codes(column: EncodedColumn) -> EncodedColumn:
     return EncodedColumn(code[column.codes], column.values.take(as_arrow(order)))
 
 
-def assign_codes(
-    spark: SparkSession,
-    folder: SharedFolder,
-    files: list[str],
-    n_annotators: int,
-    id_type: pa.DataType,
-) -> list[AnnotatorCodes]:
-    """Assign codes to all annotators, who are divided among tasks by the hash of their ids.
+def number_annotators(
+    folder: SharedFolder, encoded: list[EncodedRows], id_type: pa.DataType
+) -> tuple[pa.Table, str]:
+    """Return all annotators in the order of their ids, with their numbers of labels.
 
-    ``spark``, ``folder``: The session and the folder to write to.
-    ``files``: The encoded rows of each label partition.
-    ``n_annotators``: How many annotators the label partitions have in total, where some count
-      several times.
-    ``id_type``: The type of the ids.
+    The second value is a file of the codes among them, one batch per partition.
     """
-    n_partitions = -(-n_annotators // _ANNOTATORS_PER_PARTITION)
-
-    def list_annotators(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield _annotators_of(folder, files[number], number, id_type)
-
-    numbers = spark.range(0, len(files), 1, len(files))
-    annotators = map_batches(numbers, list_annotators, _annotator_schema(id_type))
-    by_id = annotators.repartition(n_partitions, "annotator")
-    return run_on_partitions(by_id, partial(_write_annotators, folder))
-
-
-def _annotator_schema(id_type: pa.DataType) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import LongType, StructType
-
-    schema = StructType().add("annotator", from_arrow_type(id_type))
-    for name in ("label_partition", "local_code", "n_labels"):
-        schema = schema.add(name, LongType())
-    return schema
-
-
-def _annotators_of(
-    folder: SharedFolder, file: str, number: int, id_type: pa.DataType
-) -> pa.RecordBatch:
-    """Return one row per annotator of a label partition."""
-    rows = folder.read(file)
-    annotators = rows["annotator"].cast(id_type)
-    n = len(annotators)
-    return pa.record_batch(
-        {
-            "annotator": annotators,
-            "label_partition": as_arrow(np.full(n, number, dtype=np.int64)),
-            "local_code": as_arrow(np.arange(n, dtype=np.int64)),
-            "n_labels": rows["n_labels"],
-        }
-    )
-
-
-def _write_annotators(folder: SharedFolder, rows: pa.Table) -> AnnotatorCodes | None:
-    """Give some annotators codes in the order of their ids, and write them."""
-    if not rows.num_rows:
-        return None
-    coded = sort_codes(encode_column(rows.column("annotator")))
-    partition, local_code, n_labels = (
-        as_numpy(rows.column(name)) for name in ("label_partition", "local_code", "n_labels")
-    )
-    order = np.lexsort((local_code, partition))
-    label_partitions, starts = np.unique(partition[order], return_index=True)
+    rows = [folder.read(one.file) for one in encoded]
+    ids = pa.chunked_array([each["annotator"].cast(id_type) for each in rows], id_type)
+    coded = sort_codes(encode_column(ids))
+    n_labels = np.concatenate([as_numpy(each["n_labels"]) for each in rows])
     totals = np.bincount(coded.codes, weights=n_labels, minlength=len(coded.values))
-    file = folder.write(
-        "annotators",
-        {
-            "annotators": coded.values,
-            "n_labels": totals.astype(np.int64),
-            "local_code": local_code[order],
-            "code": coded.codes[order],
-        },
-    )
-    return AnnotatorCodes(
-        AnnotatorPartition(file, len(coded.values)), label_partitions, np.append(starts, len(order))
-    )
-
-
-def codes_in_partition(
-    folder: SharedFolder, annotator_codes: list[AnnotatorCodes], number: int, n_annotators: int
-) -> Codes:
-    """Return the codes among all annotators of those in a label partition, by their local codes."""
-    codes = np.empty(n_annotators, dtype=np.int64)
-    offset = 0
-    for partition, label_partitions, bounds in annotator_codes:
-        found = int(np.searchsorted(label_partitions, number))
-        if found < len(label_partitions) and label_partitions[found] == number:
-            columns = folder.read(partition.file)
-            pairs = slice(int(bounds[found]), int(bounds[found + 1]))
-            local_code = as_numpy(columns["local_code"])[pairs]
-            codes[local_code] = as_numpy(columns["code"])[pairs] + offset
-        offset += partition.n_annotators
-    return codes
+    bounds = np.cumsum([0, *(one.n_annotators for one in encoded)])
+    codes = coded.codes.astype(np.int64)
+    file = folder.write_batches("codes", ({"codes": codes[a:b]} for a, b in pairwise(bounds)))
+    return pa.table({"annotator": coded.values, "n_labels": totals.astype(np.int64)}), file
 
 
 class EncodedRows(NamedTuple):
@@ -282,23 +188,22 @@ def partition_frame(
     categories = _decide_categories(encoded, options, from_text=from_text)
     files = [one.file for one in encoded]
     id_type = empty.schema.field("annotator").type
-    n_annotators = sum(one.n_annotators for one in encoded)
-    annotator_codes = assign_codes(spark, folder, files, n_annotators, id_type)
+    annotators, codes_file = number_annotators(folder, encoded, id_type)
     truths = None if known is None else _known_truths(known, categories.scale)
     task = partial(
-        _sort_partition, folder, files, annotator_codes, categories, truths, options.duplicates
+        _sort_partition, folder, files, codes_file, categories, truths, options.duplicates
     )
     written = run_tasks(spark, task, len(encoded))
     _check_repeats(written)
     if truths is not None:
         check_matches(sum(one.n_known for one in written), truths.ids, "gold")
-    folder.remove(files)
+    folder.remove([*files, codes_file])
     return SparkLabels(
         spark=spark,
         folder=folder,
         scale=categories.scale,
         partitions=[one.partition for one in written],
-        annotator_partitions=[one.partition for one in annotator_codes],
+        annotators=annotators,
         n_dropped=sum(one.n_rows - one.n_kept for one in encoded),
     )
 
@@ -338,7 +243,7 @@ def _decide_categories(
 def _sort_partition(
     folder: SharedFolder,
     files: list[str],
-    annotator_codes: list[AnnotatorCodes],
+    codes_file: str,
     categories: _Categories,
     truths: _KnownTruths | None,
     duplicates: DuplicatePolicy,
@@ -346,11 +251,8 @@ def _sort_partition(
 ) -> SortedPartition:
     """Replace a partition's codes by those common to all partitions, sort its labels, write it."""
     rows = folder.read(files[number])
-    codes = codes_in_partition(folder, annotator_codes, number, len(rows["annotator"]))
-    order = np.argsort(codes)
-    local_code = np.empty(len(order), dtype=np.int32)
-    local_code[order] = np.arange(len(order), dtype=np.int32)
-    item, annotator = as_numpy(rows["item_codes"]), local_code[as_numpy(rows["annotator_codes"])]
+    codes = as_numpy(folder.read(codes_file, number)["codes"])
+    item, annotator = as_numpy(rows["item_codes"]), as_numpy(rows["annotator_codes"])
     category = categories.codes[match_ids(rows["label"], categories.values)]
     label = category[as_numpy(rows["label_codes"])]
     # Within an item and category labels are in the order of the annotators, not of the rows.
@@ -360,14 +262,14 @@ def _sort_partition(
         annotator[by_annotator],
         label[by_annotator],
         items=rows["item"],
-        annotators=rows["annotator"].take(as_arrow(order)),
+        annotators=rows["annotator"],
         scale=categories.scale,
         frame="pyarrow",
     )
     later = np.empty(0, dtype=np.int64)
     if duplicates == "refuse":
         # Identical rows are refused too: they could only be counted once all partitions are.
-        repeats = find_repeats(RowCodes(item, annotator, label), len(order))
+        repeats = find_repeats(RowCodes(item, annotator, label), len(codes))
         later = np.sort(np.concatenate([repeats.identical, repeats.changed]))
     named = later[:_NAMED_REPEATS]
     n_known = 0
@@ -377,7 +279,7 @@ def _sort_partition(
         n_known = int(present.sum())
         labels.known[place[present]] = truths.codes[present]
     return SortedPartition(
-        write_partition(folder, labels, codes[order]),
+        write_partition(folder, labels, codes),
         len(later),
         (
             labels.items.take(as_arrow(item[named])),

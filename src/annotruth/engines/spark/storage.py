@@ -1,31 +1,21 @@
-"""Folders that the driver and all workers can reach: made for this process, and removed with it.
+"""Folders that the driver and all workers can reach: made for one fit, and removed with it.
 
-Files in them are written once, never changed.
-
-In each storage a process has one folder of its own, in which it makes a folder for the labels and
-one for the tables of each fit. The process's folder is removed with the last folder in it, at the
-latest when the program ends. A program that is killed cannot do so; the next one on the same machine
-does: a process holds a lock on a file in its folder, and the operating system releases the lock
-however the process ends.
+Files in them are written once, never changed. A folder is removed at the latest when the program ends;
+a program that is killed leaves it behind.
 """
 
 from __future__ import annotations
 
 import atexit
-import glob
 import os
-import platform
-import shutil
-import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from threading import RLock
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -35,7 +25,6 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from annotruth.errors import AnnotruthError, OutputError
-from annotruth.io.system import try_lock
 from annotruth.observations.frames import as_arrow
 
 Columns: TypeAlias = Mapping[str, pa.Array | NDArray[Any] | Sequence[str]]
@@ -53,6 +42,7 @@ class SharedFolder:
     """
 
     uri: str
+    private: bool = False  # on this machine: for this user only
 
     @property
     def local_path(self) -> Path | None:
@@ -60,14 +50,14 @@ class SharedFolder:
         parts = urlsplit(self.uri)
         return Path(parts.path) if parts.scheme in ("", "file") else None
 
-    def subfolder(self, prefix: str = "") -> SharedFolder:
+    def new_in(self, prefix: str) -> SharedFolder:
         """Return a folder in this one, with a unique name, which is still to be made."""
-        return SharedFolder(f"{self.uri.rstrip('/')}/{prefix}{uuid.uuid4().hex}")
+        return replace(self, uri=f"{self.uri.rstrip('/')}/{prefix}{uuid.uuid4().hex}")
 
-    def make(self, *, private: bool = False) -> None:
-        """Make the folder; a private one on this machine is for this user only."""
+    def make(self) -> None:
+        """Make the folder."""
         if self.local_path is not None:
-            self.local_path.mkdir(mode=0o700 if private else 0o777, parents=True)
+            self.local_path.mkdir(mode=0o700 if self.private else 0o777, parents=True)
         else:
             system, path = self._locate()
             system.create_dir(path, recursive=True)
@@ -117,10 +107,10 @@ class SharedFolder:
             with system.open_output_stream(path) as file:
                 yield file
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files."""
+    def remove(self, names: Iterable[str | None]) -> None:
+        """Remove files; None is none."""
         system, _ = self._locate()
-        paths = [self._locate(name)[1] for name in names]
+        paths = [self._locate(name)[1] for name in names if name is not None]
         if len(paths) > 1:
             with ThreadPoolExecutor(_REMOVAL_THREADS) as pool:
                 list(pool.map(system.delete_file, paths))
@@ -171,106 +161,32 @@ def _as_list(column: pa.Array | NDArray[Any] | Sequence[str]) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
 
 
-_LOCK = "lock"
-
-
-@dataclass
-class _ProcessFolder:
-    """The folder of this process in a storage, the folders in it, and the lock."""
-
-    folder: SharedFolder
-    lock: int | None
-    process: int = field(default_factory=os.getpid)
-    in_use: set[SharedFolder] = field(default_factory=set)
-
-    def remove(self) -> None:
-        """Remove everything, unless this process is a fork of the one that made it."""
-        if self.process == os.getpid():
-            self.folder.remove_all()
-            if self.lock is not None:
-                os.close(self.lock)
-
-
-_process_folders: dict[str, _ProcessFolder] = {}  # by storage
-_mutex = RLock()  # garbage collection may remove a folder while another one is made
+_own_folders: dict[SharedFolder, int] = {}  # with the process that made each
 
 
 def make_folder(storage: str, *, private: bool = False) -> SharedFolder:
     """Make a folder in a storage; ``private`` if only this user's processes may see it."""
-    with _mutex, storage_errors("write to", storage):
-        while True:
-            owner = _process_folders.get(storage)
-            if owner is None or owner.process != os.getpid():
-                owner = _process_folders[storage] = _make_process_folder(storage, private=private)
-            folder = owner.folder.subfolder()
-            owner.in_use.add(folder)
-            if _process_folders.get(storage) is owner:
-                folder.make()
-                return folder
+    folder = SharedFolder(storage, private).new_in("annotruth-spark-")
+    with storage_errors("write to", storage):
+        folder.make()
+    _own_folders[folder] = os.getpid()
+    return folder
 
 
 def make_sibling(folder: SharedFolder) -> SharedFolder:
     """Make a folder beside one that `make_folder` made."""
-    storage = next(key for key, owner in _process_folders.items() if folder in owner.in_use)
-    return make_folder(storage)
+    return make_folder(folder.uri.rpartition("/")[0], private=folder.private)
 
 
 def remove_folder(folder: SharedFolder) -> None:
-    """Remove a folder that `make_folder` made, if it still exists."""
-    with _mutex:
-        for storage, owner in list(_process_folders.items()):
-            if folder in owner.in_use and owner.process == os.getpid():
-                owner.in_use.remove(folder)
-                with storage_errors("remove", folder.uri):
-                    if owner.in_use:
-                        folder.remove_all()
-                    else:
-                        del _process_folders[storage]
-                        owner.remove()
+    """Remove a folder that `make_folder` made in this process, not in one that this is a fork of."""
+    if _own_folders.pop(folder, None) == os.getpid():
+        with storage_errors("remove", folder.uri):
+            folder.remove_all()
 
 
 @atexit.register
 def _remove_all() -> None:
-    with _mutex:
-        while _process_folders:
-            _, owner = _process_folders.popitem()
-            with suppress(OSError):  # nobody is left to handle it
-                owner.remove()
-
-
-def _make_process_folder(storage: str, *, private: bool) -> _ProcessFolder:
-    parent, prefix = SharedFolder(storage), f"annotruth-spark-{platform.node()}-"
-    if parent.local_path is not None:
-        _remove_leftovers(parent.local_path, prefix)
-    while True:
-        folder = parent.subfolder(prefix)
-        folder.make(private=private)
-        if folder.local_path is None:
-            return _ProcessFolder(folder, None)
-        try:
-            lock = try_lock(folder.local_path / _LOCK)
-        except FileNotFoundError:
-            continue  # another process took it for a leftover
-        except OSError:  # some shared disks have no locks
-            return _ProcessFolder(folder, None)
-        if lock is not None:
-            return _ProcessFolder(folder, lock)
-
-
-def _remove_leftovers(storage: Path, prefix: str) -> None:
-    """Remove the folders of killed processes of this user on this machine.
-
-    Processes of other machines are left alone, because their locks may not be visible here.
-    """
-    for path in storage.glob(glob.escape(prefix) + 32 * "[0-9a-f]"):
-        with suppress(OSError):  # without locks, or another process removes it too
-            status = path.lstat()
-            if stat.S_ISDIR(status.st_mode) and _is_own(status):
-                lock = try_lock(path / _LOCK)
-                if lock is not None:
-                    shutil.rmtree(path)
-                    os.close(lock)
-
-
-def _is_own(status: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()  # Windows has no user ids
+    for folder in list(_own_folders):
+        with suppress(OutputError):  # nobody is left to handle it
+            remove_folder(folder)

@@ -24,8 +24,7 @@ class PairEstimator(OptionsBase, ABC):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     engine
-        Where the passes over the comparisons run. On Spark, these are in partitions of annotators;
-        the results are those of this machine.
+        Where the passes over the comparisons run: "memory", "reference" or "gpu".
     """
 
     fits: ClassVar[str] = "comparisons"
