@@ -161,7 +161,6 @@ SETS = Kind(
     entries=lambda fit: {"frame": fit.data.frame, "chosen": fit.chosen and fit.chosen["why"]},
     describe=_describe,
     saved_as=SETS_MODEL,
-    names=("answers", "confidence", "labels", "probability", "separator", "sets", "soft_labels"),
 )
 """What is different for sets of labels."""
 

@@ -48,7 +48,6 @@ class Kind:
     saved_as: str | None = (
         None  # the entry kind of fit.json; None for labels, which have no such entry
     )
-    names: tuple[str, ...] = ()  # what completion offers beside the names that all fits have
 
 
 class FitTables:

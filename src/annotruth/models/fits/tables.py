@@ -342,13 +342,6 @@ LABELS = Kind(
     notes=notes_of,
     counts=_counts,
     entries=_entries,
-    names=(
-        *("accuracy", "annotator_stats", "changes_over_time", "crowd_over_time", "dependence"),
-        *("dependent_annotators", "disputed", "distribution", "distributions", "expectation"),
-        *("group_differences", "group_summary", "groups", "item_columns", "label"),
-        *("label_quality", "labels", "machines", "notes", "over_time", "past_fits", "plot"),
-        *("readout", "score", "soft_labels", "verdict"),
-    ),
 )
 """What is different for labels."""
 
@@ -356,6 +349,5 @@ DISTRIBUTED = replace(
     LABELS,
     tables={},
     summary=_distributed_summary,
-    names=("accuracy", "close", "frames", "labels", "notes", "readout", "verdict"),
 )
 """What is different for labels on other machines: nothing with one entry per item or label is here."""
