@@ -255,11 +255,11 @@ class GLAD(IterativeEstimator[GLADSteps]):
     >>> import annotruth as at
     >>> labels = [(item, name, "cat") for item in range(4) for name in ("ann", "bob")]
     >>> labels += [(item, "eve", "dog") for item in range(4)]
-    >>> model = at.GLAD().fit(labels)
-    >>> dict(model.labels_)
-    {0: 'cat', 1: 'cat', 2: 'cat', 3: 'cat'}
-    >>> model.skills_.round(2).to_dict()
-    {'ann': 0.99, 'bob': 0.99, 'eve': 0.1}
+    >>> fit = at.GLAD().fit(labels).result_
+    >>> fit.item_table()["label"].to_pylist()
+    ['cat', 'cat', 'cat', 'cat']
+    >>> fit.reliability.round(2).tolist()
+    [0.99, 0.99, 0.1]
     """
 
     name: ClassVar[str] = "glad"
