@@ -246,36 +246,3 @@ def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (2, "")
     assert "Usage: annotruth" in out
-
-
-@pytest.mark.parametrize(
-    ("error", "fact"),
-    [
-        (MemoryError(), "not enough memory: pass memory='1GB' (`--memory 1GB`)"),
-        (MemoryError("Unable to allocate 7.45 GiB for an array"), "(the last 7.45 GiB failed)"),
-        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
-    ],
-)
-def test_too_little_memory_is_one_line(run, write, monkeypatch, error, fact):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("annotruth.api.fit", fail)
-    code, out, err = run("fit", write("labels.csv", GOOD))
-    assert (code, out) == (2, "")
-    assert err.startswith("annotruth: ")
-    assert err.count("\n") == 1
-    assert fact in err
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
-@pytest.mark.parametrize("megabytes", [300, 500, 900])
-def test_too_little_address_space_is_one_line(tmp_path, megabytes):
-    (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
-    run = f"ulimit -v {megabytes * 1000}; exec {sys.executable} -m annotruth fit labels.csv"
-    done = subprocess.run(
-        ["sh", "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert "MB of address space, and its libraries alone need more: type `ulimit" in done.stderr

@@ -36,6 +36,15 @@ Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
 
 
+# Flags that change nothing without another one.
+_NEEDED = {
+    "soft_readout": "soft",
+    "embed": "report",
+    "label_studio": "predictions",
+    "assign_format": "assign",
+}
+
+
 class Written(NamedTuple):
     """What was written, and what was not."""
 
@@ -85,8 +94,6 @@ class Outputs:
             from annotruth.io.tasks import task_format
 
             return task_format(self.assign, self.assign_format)
-        if self.assign_format is not None:
-            raise InputError("--assign-format needs --assign FILE")
         return None
 
     def check(
@@ -129,10 +136,10 @@ class Outputs:
     def _check_flags(self) -> None:
         """Refuse flags that change nothing, or names that a platform does not have."""
         _ = self.task_format
-        if self.soft_readout is not None and self.soft is None:
-            raise InputError("--soft-readout needs --soft FILE")
-        if self.embed and self.report is None:
-            raise InputError("--embed needs --report FILE")
+        for flag, needed in _NEEDED.items():
+            if getattr(self, flag) and getattr(self, needed) is None:
+                flag = flag.replace("_", "-")
+                raise InputError(f"--{flag} needs --{needed} FILE")
         one_file = named_files.is_table_file(self.out)
         if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(
@@ -151,8 +158,6 @@ class Outputs:
 
             check_predictions_path(self.predictions)
             LabelControl.parse(values.parse_pairs(self.label_studio, "--label-studio"))
-        elif self.label_studio is not None:
-            raise InputError("--label-studio needs --predictions FILE")
 
     def write(
         self,

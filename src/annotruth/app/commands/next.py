@@ -1,4 +1,4 @@
-"""`annotruth next`: which items need labels, how many, whom to ask and whom to drop."""
+"""`annotruth next` and `annotruth plan`: which items need labels, whom to ask, and how many a target needs."""
 
 from __future__ import annotations
 
@@ -126,12 +126,13 @@ def _to_label(items: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     some = items.filter(pc.greater(items["add"], 0)).sort_by([("gain", "descending")])
-    # Tables are printed with two digits, which are too few for gains.
-    gain = [f"{value:.3f}" for value in some["gain"].slice(0, _MAX_ROWS).to_pylist()]
-    gain += [""] * (some.num_rows - len(gain))
-    return some.set_column(some.column_names.index("gain"), "gain", [gain]).select(
-        ["item", "n_labels", "add", "gain", "why"]
-    )
+    return _gains_as_text(some, 3).select(["item", "n_labels", "add", "gain", "why"])
+
+
+def _gains_as_text(table: pa.Table, digits: int) -> pa.Table:
+    """Return a table with gains of more digits than the two that tables are printed with."""
+    gain = [f"{value:.{digits}f}" for value in table["gain"].to_pylist()]
+    return table.set_column(table.column_names.index("gain"), "gain", [gain])
 
 
 def _show_pairs(advice: PairAdvice, *, as_json: bool) -> None:
@@ -144,13 +145,8 @@ def _show_pairs(advice: PairAdvice, *, as_json: bool) -> None:
     console.show_lines(advice.summary())
     if len(table):
         console.show_lines("")
-        first = table.slice(0, _MAX_ROWS)
-        # Tables are printed with two digits, which are too few for gains.
-        gain = [f"{value:.4f}" for value in first["gain"].to_pylist()]
-        first = first.set_column(first.column_names.index("gain"), "gain", [gain])
-        console.show_table("Comparisons with the highest gain", first, max_rows=_MAX_ROWS)
-        if more := len(table) - len(first):
-            console.show_lines(f"{more:,} more")
+        shown = _gains_as_text(table, 4)
+        console.show_table("Comparisons with the highest gain", shown, max_rows=_MAX_ROWS)
         if missing:
             where = "" if advice.context is None else " in this context"
             why = advice.of_annotators.why_nobody(f"compared the two items{where}")
@@ -163,3 +159,67 @@ def _show_annotators(advice: Advice | PairAdvice) -> None:
     people = advice.annotator_table().sort_by([("information", "ascending")])
     shown = people.select([*people.column_names[:4], "information"])  # reasons are too long
     console.show_table("Annotators, least informative first", shown, max_rows=_MAX_ROWS)
+
+
+def plan(
+    *,
+    data: list[str],
+    target: str,
+    model: str | None = None,
+    read: ReadOptions,
+    gold: str | None = None,
+    annotator_prior: str | None = None,
+    settings: list[str] | None = None,
+    seed: int = 0,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Estimate how many labels a target needs.
+
+    Takes the folder of a saved fit, or labels or pair comparisons, which it fits first, and
+    simulates more of them from what the fit says of items and annotators, spent evenly or where
+    they gain most. The plan is as good as the model: where annotators agree on a wrong label, it
+    cannot know.
+
+    **Examples**
+
+        annotruth plan labels.csv --target accuracy=0.9
+
+        annotruth plan fit --target hellinger=0.15
+
+        annotruth plan ratings.csv --scale ordinal --target score=0.5 --json
+
+        annotruth plan ranking --target tau=0.9
+    """
+    name, value = _parse_target(target)
+    with console.running(quiet=quiet, as_json=as_json) as progress:
+        from annotruth import advising, ranking  # slow to load
+
+        source = named_files.one_or_several(data)
+        shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
+        shared |= values.parse_model_options(settings)
+        planned = named_files.choose_path(
+            read,
+            model,
+            {"--gold": gold, "--annotator-prior": annotator_prior},
+            lambda: advising.plan_labels(
+                source, name, value, gold=gold, annotator_prior=annotator_prior, **shared
+            ),
+            lambda: ranking.plan_comparisons(source, name, value, **shared),
+        )
+    if as_json:
+        console.show_json(planned.to_dict())
+    elif not quiet:
+        console.show_lines(planned.summary())
+
+
+def _parse_target(target: str) -> tuple[str, float]:
+    """Parse ``accuracy=0.9``."""
+    pairs = values.parse_pairs(target, "--target")
+    try:
+        ((name, value),) = pairs.items()
+        return name, float(value)
+    except ValueError:
+        raise InputError(
+            f"--target takes one NAME=NUMBER, such as accuracy=0.9, not {target!r}"
+        ) from None
