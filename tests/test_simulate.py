@@ -81,21 +81,6 @@ def test_masses_match_the_integral_of_the_beta_density(shape, edges):
     )
 
 
-def test_density_shape_matches_the_beta_density_at_the_centers():
-    expected = stats.beta(2.5, 6.0).pdf([0.1, 0.3, 0.5, 0.7, 0.9])
-    assert discretize(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
-        np.array([expected / expected.sum()])
-    )
-
-
-def test_beta_parameters_run_from_one_to_ten():
-    score = crowd(n_items=4_000, n_annotators=1, n_categories=40, seed=1).score
-    mean = (score - 0.5) / 40  # of the Beta, up to the width of a bin
-    a, b = np.meshgrid(*[np.linspace(1, 10, 401)] * 2)
-    assert mean.mean() == pytest.approx(0.5, abs=0.01)
-    assert mean.std() == pytest.approx((a / (a + b)).std(), abs=0.01)
-
-
 def test_serious_labels_follow_the_distribution():
     simulation = crowd(n_items=3, n_annotators=20_000, spammer_share=0, seed=4)
     item, _, label = rows(simulation)
@@ -296,11 +281,6 @@ def test_gaussian_truth_is_uniform_and_its_label_the_nearest():
     assert simulation.distribution is None
     assert stats.kstest(simulation.score, stats.uniform(1, 4).cdf).pvalue > 1e-4
     assert np.abs(simulation.label + 1 - simulation.score).max() <= 0.5
-
-
-def test_gaussian_labels_are_clipped_to_the_scale():
-    label = rows(gaussian(n_items=2_000, n_categories=3, spammer_share=0))[2]
-    assert set(label) == {0, 1, 2}
 
 
 @GENERATORS

@@ -75,11 +75,6 @@ def test_h_is_help(run, command):
     assert run(*words, "-h") == run(*words, "--help")
 
 
-def test_short_flags_work(run, tmp_path):
-    assert run("simulate", "-o", tmp_path / "crowd", "-q") == (0, "", "")
-    assert (tmp_path / "crowd" / "labels.csv").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "suggested"),
     [
@@ -106,11 +101,6 @@ def in_bash(script):
     return done.stdout
 
 
-def test_bash_loads_the_completion():
-    loaded = in_bash('eval "$(annotruth --show-completion)"; complete -p annotruth')
-    assert loaded == "complete -o default -F _annotruth_completion annotruth\n"
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -128,15 +118,6 @@ def test_bash_completes_commands_options_and_choices(line, expected):
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     assert in_bash(script).split() == expected
-
-
-def test_zsh_gets_a_completion_function():
-    script = in_bash("_ANNOTRUTH_COMPLETE=source_zsh annotruth")
-    assert script.strip().startswith("#compdef annotruth\n")
-    items = in_bash(
-        '_TYPER_COMPLETE_ARGS="annotruth ne" _ANNOTRUTH_COMPLETE=complete_zsh annotruth'
-    )
-    assert '"next":' in items
 
 
 def test_the_front_page_has_one_line_per_command_in_groups(run, monkeypatch):

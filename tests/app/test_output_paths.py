@@ -158,11 +158,6 @@ def test_a_simulated_crowd_is_replaced_by_another(run, files, generator):
         assert run(*words, "--seed", seed) == (0, "", "")
 
 
-def test_an_empty_folder_is_written_to(run, files):
-    (files / "empty").mkdir()
-    assert run("fit", "in.csv", "--model", "mean", "--save", "empty")[0] == 0
-
-
 def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
     words = (
         "fit in.csv --model subject-bias --keep k.csv --report r.html --soft s.csv --out o --json"
@@ -179,11 +174,3 @@ def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
     code, out, err = run(*words.split()[:-1], "--force")
     assert "written to o" in out
     assert "written to s.csv" not in out
-
-
-def test_a_read_out_that_the_model_lacks_does_not_stop_the_others(run, files):
-    words = "fit in.csv --model dawid-skene --soft s.csv --soft-readout opinion --keep k.csv"
-    code, _, err = run(*words.split())
-    assert code == 2
-    assert "--soft s.csv was not written: dawid-skene has no read-out 'opinion'" in err
-    assert (files / "k.csv").exists()

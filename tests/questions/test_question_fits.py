@@ -41,19 +41,6 @@ def test_tables_have_a_first_column_question(fits, simulation):
     assert of_one["reliability"].to_pylist() == fits["q2"].annotators()["reliability"].to_pylist()
 
 
-def test_items_have_no_columns_of_labels_and_types_are_one(fits):
-    items = fits.items()
-    assert not [name for name in items.column_names if name.startswith("p_c")]
-    assert items.schema.field("label").type == pa.string()  # c1 in one question, 1 in the other
-    assert items["expectation"].slice(0, 40).null_count == 40
-    assert items["expectation"].slice(40).null_count == 0
-
-
-def test_distributions_sum_to_one(fits):
-    table = fits.distributions().to_pandas()
-    assert np.allclose(table.groupby(["question", "item"])["p"].sum(), 1.0)
-
-
 def test_the_overview_has_one_row_per_question(fits):
     rows = fits.overview().to_pylist()
     assert [row["scale"] for row in rows] == ["nominal", "ordinal"]
