@@ -155,20 +155,20 @@ def test_one_fit_and_several_do_not_share_a_folder(tmp_path, fits):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"format": 9}, "saved in format 9"),
-        ({"kind": "ranking"}, "no manifest of questions"),
+        ({"format": 9}, "entry format is not"),
+        ({"kind": "ranking"}, "entry kind is not"),
         ({"questions": []}, "names no questions"),
-        ({"questions": [{"question": "a", "folder": "../q1"}]}, "another folder"),
-        ({"questions": [{"question": "a", "folder": "q1/../../q1"}]}, "another folder"),
-        ({"questions": [{"question": 7, "folder": "q1"}]}, "has no name"),
-        ({"questions": ["q1"]}, "has no name"),
+        ({"questions": [{"question": "a", "folder": "../q1"}]}, "entry questions is not"),
+        ({"questions": [{"question": "a", "folder": "q1/../../q1"}]}, "entry questions is not"),
+        ({"questions": [{"question": 7, "folder": "q1"}]}, "entry questions is not"),
+        ({"questions": ["q1"]}, "entry questions is not"),
         ({"questions": [{"question": "a", "folder": "q7"}]}, "no saved fit in"),
         ({"sharing": {}}, "cannot be read"),
         ({"sharing": None}, "cannot be read"),
         (None, "cannot be read"),  # truncated
         (
             {"sharing": {"strength": "x", "why": "", "gain": 0, "error": 0, "scores": {}}},
-            "no number",
+            "entry sharing is not",
         ),
     ],
 )

@@ -203,10 +203,6 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
 
 def json_entries(fit: Fit[Any]) -> dict[str, Any]:
     """Return the object that ``fit --json`` and ``rank --json`` print."""
-    if fit.kind == "sets":
-        from annotruth.sets.fit import set_entries
-
-        return set_entries(fit)
     entries: dict[str, Any] = {
         "model": fit.model,
         "n_items": fit.data.n_items,
@@ -219,6 +215,10 @@ def json_entries(fit: Fit[Any]) -> dict[str, Any]:
         "log_likelihood": finite(fit.log_likelihood),
         "spammers": fit.n_spammers,
     }
+    if fit.kind == "sets":
+        labels = fit.data.scale.set_labels
+        counts = {"n_answers": fit.data.n_labels, "n_labels": 0 if labels is None else len(labels)}
+        return entries | counts | {"n_types": len(fit.parameters["types"])} | end
     if fit.kind == "comparisons":
         side_bias = None if fit.side_bias is None else fit.side_bias.tolist()
         entries |= {"n_comparisons": fit.data.n_comparisons, **end}

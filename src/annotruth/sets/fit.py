@@ -201,20 +201,3 @@ def set_metrics(truth: Members, sets: Members) -> dict[str, float]:
         "exact_match": float((truth == sets).all(axis=1).mean()),
         "jaccard": float(jaccard.mean()),
     }
-
-
-def set_entries(fit: Fit) -> dict[str, Any]:
-    """Return the object that ``fit --json`` prints for a fit of sets."""
-    return {
-        "model": fit.model,
-        "n_items": fit.data.n_items,
-        "n_annotators": fit.data.n_annotators,
-        "n_answers": fit.data.n_labels,
-        "n_labels": len(label_names(fit.data)),
-        "n_types": len(fit.parameters["types"]),
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": fit.log_likelihood,
-        "spammers": fit.n_spammers,
-    }

@@ -126,6 +126,10 @@ def _object_of(**checks: Check) -> Check:
     )
 
 
+def _is_decimal(value: str) -> bool:
+    return re.fullmatch(r"[0-9.]+(e-[0-9]+)?", value) is not None
+
+
 def _is_chosen(value: Any) -> bool:
     return isinstance(value, dict) and _is_any(value) and isinstance(value.get("why"), str)
 
@@ -202,3 +206,29 @@ _KIND_CHECKS: Mapping[Any, Mapping[str, Check]] = {
         "chosen": _or_none(_is_text),
     },
 }
+
+QUESTIONS_FORMAT = 1
+"""Version of the manifest of the fits of several questions."""
+
+QUESTION_FOLDER = "q[1-9][0-9]{0,8}"
+"""The name of the folder of a question's fit, as a regular expression."""
+
+_QUESTION_CHECKS: Mapping[str, Check] = {
+    "format": _is_one_of(QUESTIONS_FORMAT),
+    "kind": _is_one_of("questions"),
+    "questions": _list_of(_object_of(question=_is_text, folder=_matches(QUESTION_FOLDER))),
+    "sharing": _object_of(
+        strength=_is_finite,
+        why=_is_text,
+        gain=_or_none(_is_finite),
+        error=_or_none(_is_finite),
+        scores=lambda value: _dict_of(_is_finite)(value) and all(map(_is_decimal, value)),
+    ),
+}
+
+
+def check_question_entries(entries: Mapping[str, Any]) -> None:
+    """Raise a ValueError for a manifest of several questions that is not one."""
+    for name, check in _QUESTION_CHECKS.items():
+        if not check(entries.get(name) if isinstance(entries, dict) else None):
+            raise ValueError(f"its entry {name} is not that of this version of annotruth")
