@@ -249,7 +249,6 @@ def fit_labels(request: FitRequest) -> Fit:
 
 
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
-    """Return the fit of answers that are sets of labels."""
     from annotruth.sets.model import fit_sets
 
     refused = dict(request.special)
@@ -356,7 +355,6 @@ def _chosen_estimator(
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback:
-    """Return a callback that also logs every iteration."""
 
     def log(step: Progress) -> None:
         _LOGGER.debug("iteration %d: log-likelihood %.9g", step.n_iter, step.log_likelihood)

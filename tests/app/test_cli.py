@@ -159,7 +159,7 @@ def test_demo_prints_the_truth_beside_the_result(run, tmp_path, monkeypatch):
     assert "report written to annotruth-demo.html" in out
     assert (tmp_path / "annotruth-demo.html").exists()
     assert (code, err) == (0, "")
-    assert "true distribution" in out
+    assert "Annotators, least reliable first" in out
     assert "correlation with the truth" in out
 
 

@@ -75,19 +75,6 @@ def test_h_is_help(run, command):
     assert run(*words, "-h") == run(*words, "--help")
 
 
-@pytest.mark.parametrize(
-    ("words", "suggested"),
-    [
-        (("fit", "l.csv", "--modle", "gpm"), "--modle. Did you mean --model? Try 'annotruth fit"),
-        (("next", "l.csv", "--bugdet", "5"), "--bugdet. Did you mean --budget? Try"),
-        (("fti", "l.csv"), "No such command 'fti'. Did you mean 'fit'? Try 'annotruth --help'"),
-        (("fit", "l.csv", "--zzzz"), "No such option: --zzzz. Try 'annotruth fit --help'."),
-    ],
-)
-def test_an_unknown_option_or_command_suggests_the_nearest(refused, words, suggested):
-    assert suggested in refused(*words)
-
-
 def in_bash(script):
     path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

@@ -144,13 +144,6 @@ def test_what_annotruth_did_not_write_is_replaced_only_by_force(run, refused, fi
         assert run(*words.split(), "--force")[0] == 0
 
 
-@pytest.mark.parametrize("flag", ["--out", "--save", "--report"])
-def test_a_hyphen_is_no_name_of_an_output(refused, files, flag):
-    assert f"{flag} -: standard output is not written to: name a file or a folder" in refused(
-        "fit", "in.csv", flag, "-"
-    )
-
-
 @pytest.mark.parametrize("generator", ["crowd", "comparers", "sets"])
 def test_a_simulated_crowd_is_replaced_by_another(run, files, generator):
     words = ("simulate", "--out", "crowd", "--generator", generator, "--items", "9", "--quiet")

@@ -153,30 +153,6 @@ def test_command_line(run, folder, tmp_path, made):
     assert "Doubtful answers" in (tmp_path / "again.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("fit", "FIT", "--sets"), "sets"),
-        (("update", "FIT", "ANSWERS"), "fit of sets of labels"),
-        (("next", "FIT"), "fit of sets of labels"),
-        (("plan", "FIT", "--target", "accuracy=0.9"), "fit of sets of labels"),
-        (("fit", "ANSWERS", "--separator", "|", "--engine", "spark"), "--separator"),
-        (("fit", "ANSWERS", "--sets", "--memory", "1GB"), "leave out memory"),
-        (("fit", "ANSWERS", "--separator", "|", "--predictions", "p.json"), "sets of labels"),
-    ],
-)
-def test_command_line_refuses_in_one_line(
-    run, fit, folder, tmp_path, monkeypatch, arguments, message
-):
-    monkeypatch.chdir(tmp_path)
-    fit.save(tmp_path / "fit")
-    names = {"FIT": tmp_path / "fit", "ANSWERS": folder / "answers.csv"}
-    code, _, err = run(*(names.get(each, each) for each in arguments))
-    assert code == 2
-    assert message in " ".join(err.split())
-    assert "Traceback" not in err
-
-
 def test_plain_labels_do_not_load_the_room(write):
     import subprocess
     import sys

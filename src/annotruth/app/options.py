@@ -251,7 +251,6 @@ class _Parameter(NamedTuple):
 
 
 def _parse_help() -> dict[str, _Parameter]:
-    """Return the parameters in `_HELP` by their names there."""
     found, group = {}, ""
     for line in _HELP.replace("\n    ", " ").splitlines():
         if line.startswith("["):

@@ -253,7 +253,6 @@ class QuestionFits:
 
 
 def _items_without_shares(fit: Fit) -> pa.Table:
-    """Return the items of a fit without the columns of its labels."""
     table = fit.item_table()
     shares = set(share_names(fit))
     return table.select([name for name in table.column_names if name not in shares])
@@ -283,7 +282,6 @@ def agreement_of(fit: Fit) -> float | None:
 
 
 def _describe(fit: Fit) -> str:
-    """Return one line on a question."""
     parts = [f"WARNING: {fit.notice()}"] if fit.notice() else []
     parts.append(fit.data.describe())
     alpha = agreement_of(fit)
@@ -366,7 +364,6 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def _folders_in(folder: Path, entries: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the folder of each question."""
     folders = {each["question"]: folder / each["folder"] for each in entries["questions"]}
     if not folders or len(folders) < len(entries["questions"]):
         raise _damaged(folder, "it names no questions, or one of them twice")

@@ -104,7 +104,6 @@ def next_(
 
 
 def _show(advice: Advice, assigned: pa.Table | None) -> None:
-    """Print the summary, and the first rows of the tables."""
     console.show_lines(advice.summary())
     if advice.fit.is_void:
         return
@@ -122,7 +121,6 @@ def _show(advice: Advice, assigned: pa.Table | None) -> None:
 
 
 def _to_label(items: pa.Table) -> pa.Table:
-    """Return the items that get labels, the highest gain first."""
     import pyarrow.compute as pc
 
     some = items.filter(pc.greater(items["add"], 0)).sort_by([("gain", "descending")])
@@ -214,7 +212,6 @@ def plan(
 
 
 def _parse_target(target: str) -> tuple[str, float]:
-    """Parse ``accuracy=0.9``."""
     pairs = values.parse_pairs(target, "--target")
     try:
         ((name, value),) = pairs.items()

@@ -111,7 +111,6 @@ def _describe_missing_data(experiment: Experiment, folder: Path | None) -> str |
 
 
 def _show_progress(line: ProgressReporter, name: str, done: int, total: int) -> None:
-    """Show the number of finished runs."""
     line.start(f"{name}: {done} of {total} runs", done=done, total=total)
 
 

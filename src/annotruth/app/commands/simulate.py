@@ -11,9 +11,7 @@ from annotruth.app import console, named_files
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from annotruth.models.result import Fit
     from annotruth.simulate import ComparisonSimulation, SetSimulation, Simulation
@@ -80,7 +78,6 @@ def simulate(
 def _generate(
     generator: str, given: Mapping[str, Any], **shared: Any
 ) -> Simulation | ComparisonSimulation | SetSimulation:
-    """Return the simulation by the generator of a name, with the options that were given."""
     from annotruth import simulate as generators
 
     generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
@@ -98,7 +95,6 @@ def _generate(
 def _tables_of(
     simulation: Simulation | ComparisonSimulation | SetSimulation,
 ) -> tuple[dict[str, pa.Table], str]:
-    """Return the tables to write, and what they hold in words."""
     from annotruth import simulate as generators
 
     if isinstance(simulation, generators.ComparisonSimulation):
@@ -176,9 +172,6 @@ def demo(seed: int = 0, report: Path = Path("annotruth-demo.html"), force: bool 
     table = _annotators(crowd, fit)
     console.show_table("Annotators, least reliable first", table, max_rows=12)
     console.show_lines("")
-    table = _items(crowd, fit)
-    console.show_table("Items, most difficult first: true and estimated", table, max_rows=8)
-    console.show_lines("")
     console.show_lines(_errors(crowd, fit))
     console.show_lines(f"report written to {report}")
 
@@ -209,26 +202,3 @@ def _annotators(crowd: Simulation, fit: Fit) -> pa.Table:
     names = ("reliability", "low", "high", "behavior", "evidence")
     columns |= {name: table[name] for name in names}
     return pa.table(columns).sort_by("reliability")
-
-
-def _items(crowd: Simulation, fit: Fit) -> pa.Table:
-    """Return the estimated score and distribution of each item beside the true ones."""
-    import pyarrow as pa
-
-    table = fit.item_table()
-    assert crowd.distribution is not None
-    assert fit.distribution is not None
-    estimated = fit.distribution.dense(fit.data.n_categories)
-    columns = {
-        "item": table["item"],
-        "entropy": table["entropy"],
-        "true score": crowd.score,
-        "score": table["expectation"],
-        "true distribution": [_shares_as_text(row) for row in crowd.distribution],
-        "distribution": [_shares_as_text(row) for row in estimated],
-    }
-    return pa.table(columns).sort_by([("entropy", "descending")])
-
-
-def _shares_as_text(distribution: NDArray[np.float64]) -> str:
-    return " ".join(f"{share:.2f}".removeprefix("0") for share in distribution)

@@ -116,7 +116,6 @@ def _update(
     read: ReadOptions,
     progress: ProgressReporter,
 ) -> tuple[Fit[Any], Changes]:
-    """Return the new fit and what changed."""
     if before.kind == "labels":
         from annotruth.analyses.advice.changes import changes
         from annotruth.updating import update_fit

@@ -181,7 +181,6 @@ def annotator_stats(fit: Fit) -> pa.Table:
 
 
 def _consensus(fit: Fit) -> NDArray[np.int32]:
-    """Return the code of each item's label."""
     assert fit.label is not None
     return fit.label
 
@@ -229,7 +228,6 @@ def annotator_line(fit: Fit[Any]) -> str:
 
 
 def _flag_line(fit: Fit[Any]) -> str:
-    """Return the line of the summary on annotators, for a model that flags them."""
     n_flagged, counts = fit.n_spammers or 0, Counter(fit.behavior or ())
     line = "annotators:"
     if fit.accuracy is not None:
@@ -284,7 +282,6 @@ def _summary(fit: Fit) -> list[str]:
 
 
 def _figures(fit: Fit) -> list[str]:
-    """Return the lines on items, scores and labels."""
     data, lines = fit.data, []
     if fit.distribution is not None:
         n_sure = np.count_nonzero(fit.distribution.confidence() > 0.9)

@@ -146,13 +146,11 @@ def _write_files(fit: Fit[Any], folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _checksum(entries: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the other entries of ``fit.json``."""
     others = {name: value for name, value in entries.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _remove_unused(folder: Path, paths: Iterable[Path]) -> None:
-    """Remove those of the paths that are files of another fit than the one in the folder."""
     with suppress(OSError, ValueError):
         used = None
         if (folder / MANIFEST).exists():
@@ -308,7 +306,6 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit[Any]:
 def _read_further(
     entries: Mapping[str, Any], contents: Mapping[str, pa.Buffer]
 ) -> dict[str, FurtherResults]:
-    """Return the further results of a saved fit by kind, their tables checked."""
     found = {}
     for kind, each in entries.get("further", {}).items():
         names = further_kinds()[kind].tables

@@ -397,7 +397,6 @@ def _is_ascending(codes: NDArray[np.int32], pointers: NDArray[np.int64]) -> bool
 
 
 def _with_sets(fit: Fit, entries: Mapping[str, Any]) -> Fit:
-    """Return the fit with the estimates that only fits of sets have."""
     names, parameters = entries["labels"], dict(fit.parameters)
     check(len(set(names)) == len(names) == entries["n_labels"] > 0, "labels are not all different")
     scale = replace(fit.data.scale, set_labels=as_arrow(names))
@@ -457,7 +456,6 @@ def _check_counts(entries: Mapping[str, Any], **counts: int) -> None:
 
 
 def _about_rows(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known about the rows of the input."""
     frame = entries["frame"]
     return {
         "n_dropped": entries["n_dropped"],
