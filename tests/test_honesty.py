@@ -143,33 +143,11 @@ def crowd_of_classes() -> Labels:
     return crowds.draw_labels(crowd, design, rng, oracle=False).labels
 
 
-def test_half_of_the_labels_is_held_back_and_a_quarter_of_annotators_click():
-    labels = crowd_of_classes()
-    held_back = opinions.hold_back(labels, np.random.default_rng(0))
-    counts = real.votes(labels)
-    assert (held_back.votes.sum(axis=1) == 2).all()
-    assert (held_back.votes <= counts).all()
-    n_left = labels.n_labels - held_back.votes.sum()
-    assert held_back.labels.n_annotators == 16
-    by_clickers = held_back.labels.annotator >= 12
-    assert by_clickers.sum() == pytest.approx(n_left / 3, rel=0.15)
-    # What is neither held back nor of a clicker is what was there.
-    of_others = held_back.labels.subset(~by_clickers)
-    assert (real.votes(of_others) + held_back.votes == counts).all()
-
-
 def test_divergence_is_floored_and_0_where_shares_are_equal():
     held_back = np.array([[1, 1, 0], [0, 0, 0], [2, 0, 0]])
     shares = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     first, last = np.log(1.001), np.log(1.002 / 0.001)
     assert opinions.divergence(held_back, shares) == pytest.approx((first + last) / 2)
-
-
-def test_estimates_of_opinion_are_distributions():
-    estimates = opinions.estimates(crowd_of_classes(), "gpm")
-    assert set(opinions.COMPARED) <= set(estimates)
-    for estimate in estimates.values():
-        assert estimate.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_permutation_is_undone_before_fits_are_compared():
@@ -197,24 +175,6 @@ def test_mirrored_crowds_have_ties(n_classes):
     p = probabilities(at.fit(labels, "dawid-skene"))
     assert symmetry.tie_gap(p, tied) < 1e-9
     assert symmetry.tie_gap(p, np.arange(60)) > 0.5
-
-
-@pytest.mark.parametrize("kind", ["lazy community", "drifting reliability", "copying pairs"])
-def test_votes_follow_the_score_as_often_as_annotators_are_serious(kind):
-    """Irregular votes ignore the score here, so that the slope of votes is the reliability."""
-    slopes, reliabilities = [], []
-    for seed in range(10):
-        crowd = NEW_CROWDS[kind](seed)
-        labels = crowd.labels
-        score = crowd.score[labels.item_of_label()]
-        vote = labels.scale.values[labels.category_of_label()]
-        for annotator in range(labels.n_annotators):
-            own = labels.annotator == annotator
-            slopes.append(np.polyfit(score[own], vote[own], 1)[0])
-        reliabilities.append(crowd.reliability)
-    reliability = np.concatenate(reliabilities)
-    assert np.mean(slopes - reliability) == pytest.approx(0, abs=0.04)
-    assert np.polyfit(reliability, slopes, 1)[0] == pytest.approx(1, abs=0.15)
 
 
 def test_coverage_counts_true_values_within_intervals():

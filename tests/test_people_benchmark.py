@@ -224,44 +224,6 @@ def test_what_added_people_say(ordinal):
         assert category != crowd.right[item]
 
 
-def test_consistently_wrong_people_exchange_labels():
-    rng = np.random.default_rng(0)
-    assert all((kinds.derangement(4, rng) != np.arange(4)).all() for _ in range(50))
-    items = [(i, s, "abcd"[i % 4]) for i in range(40) for s in range(3)]
-    labels = labels_of(items)
-    code = np.arange(40) % 4
-    crowd = kinds.RealCrowd(labels, np.ones(3, dtype=bool), code, code)
-    for kind, n_least in (("consistently wrong", 4), ("consistently wrong, alike", 1)):
-        added = kinds.add_people(crowd, injected.LABELLINGS[kind], np.full(6, 40), rng)
-        exchanged = np.zeros((6, 4), dtype=int)
-        exchanged[added.person, code[added.item]] = added.category
-        assert (exchanged[added.person, code[added.item]] == added.category).all()
-        assert (exchanged != np.arange(4)).all()
-        assert len(np.unique(exchanged, axis=0)) >= n_least
-        assert n_least > 1 or len(np.unique(exchanged, axis=0)) == 1
-
-
-def test_copies_are_of_one_fine_person_each(monkeypatch):
-    monkeypatch.setattr(kinds, "COPY_NOISE", 0.0)
-    crowd = real_crowd(ordinal=False)
-    added = kinds.add_copies(crowd, np.full(40, 30), np.random.default_rng(0))
-    labels = crowd.labels
-    label = dict(
-        zip(
-            zip(labels.annotator.tolist(), labels.item_of_label().tolist(), strict=True),
-            labels.category_of_label().tolist(),
-            strict=True,
-        )
-    )
-    for person in range(40):
-        own = added.person == person
-        pairs = list(zip(added.item[own].tolist(), added.category[own].tolist(), strict=True))
-        same = [sum(label.get((s, i)) == n for i, n in pairs) for s in range(8)]
-        assert len(pairs) == 30
-        assert max(same[1:]) == 30
-        assert same[0] < 30
-
-
 def test_flags_on_added_people_by_hand():
     flagged = np.array([True, True, False, True, True, False])
     is_added = np.array([False, False, False, True, True, True])

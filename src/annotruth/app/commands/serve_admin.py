@@ -83,7 +83,7 @@ def token_list(service: Service) -> None:
     ]
     if rows:
         table = pa.Table.from_pylist(rows)
-        console.show_table("Tokens", table, max_rows=len(rows), wrapped=("name", "project"))
+        console.show_table("Tokens", table, max_rows=len(rows))
     else:
         console.show_lines("no tokens")
 
