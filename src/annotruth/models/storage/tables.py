@@ -53,6 +53,10 @@ def check(is_right: bool | np.bool_, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
+def _any_values(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> pa.Array:
+    return column.combine_chunks()
+
+
 def _values(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> pa.Array:
     """Return numbers, text or times, of which some may be missing."""
     check(not pa.types.is_nested(column.type), f"{name} has a nested value")
@@ -157,7 +161,7 @@ _LABELS: Mapping[str, Mapping[str, tuple[str, Read]]] = {
         "entries_from?": ("distribution.ptr", _starts("distribution")),
         "other_entries_from?": ("other_distribution.ptr", _starts(OTHER_TABLE)),
         "score?": ("score", _finite),
-        "covariate:*": ("data.covariates.items", _values),
+        "covariate:*": ("data.covariates.items", _any_values),
         "classifier:*": ("data.classifier", _predictions),  # by category code
         "model:*": ("item_columns", _of_labels),
     },
@@ -169,12 +173,12 @@ _LABELS: Mapping[str, Mapping[str, tuple[str, Read]]] = {
         "annotator": ("data.annotator", _codes("annotators")),
         "row": ("data.row", _rows),
         "p_serious?": ("p_serious", _shares),
-        "covariate:*": ("data.covariates.labels", _values),
+        "covariate:*": ("data.covariates.labels", _any_values),
     },
     "annotators": {
         **_ANNOTATORS,
         "record_*": ("data.annotator_prior", _finite),
-        "covariate:*": ("data.covariates.annotators", _values),
+        "covariate:*": ("data.covariates.annotators", _any_values),
         "model:*": ("annotator_columns", _of_labels),
     },
     "categories": {
@@ -266,8 +270,8 @@ def make_tables(fit: Fit[Any]) -> tuple[dict[str, pa.Table], dict[str, NDArray[A
             if column.endswith("*"):
                 values |= {f"{column[:-1]}{key}": each for key, each in value.items()}
             else:
-                values[column.removesuffix("?")] = value
-        values = {key: each[:-1] if "_from" in key else each for key, each in values.items()}
+                key = column.removesuffix("?")
+                values[key] = value[:-1] if key.endswith("_from") else value
         if name == "comparisons":
             values["annotator"] = values["annotator"]().astype(np.int32)
             values["row"] = np.argsort(np.argsort(values["row"]))  # without those left out
