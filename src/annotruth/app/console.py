@@ -104,7 +104,8 @@ def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int =
     from rich.text import Text
 
     rows = [
-        [_cell(value, digits) for value in row.values()] for row in table.to_pylist()[:max_rows]
+        [_cell(value, digits) for value in row.values()]
+        for row in table.slice(0, max_rows).to_pylist()
     ]
     console = Console(highlight=False, soft_wrap=True)
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)

@@ -85,28 +85,26 @@ def next_(
 
         of_labels_only = {**known, "--predictions": outputs.predictions}
         advice = named_files.choose_path(read, model, of_labels_only, of_labels, of_comparisons)
+    assigned: pa.Table | None = None
     if isinstance(advice, PairAdvice):
         assigned = advice.comparison_table().drop_columns(["gain", "why"])
-        paths = outputs.write_advice(advice, assigned)
-        if as_json or not quiet:
-            _show_pairs(advice, as_json=as_json)
-    else:
-        assigned = None if outputs.assign is None else advice.assignment_table()
-        paths = outputs.write_advice(advice, assigned)
-        if as_json:
-            missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
-            console.show_json(advice.to_dict() | missing)
-        elif not quiet:
+    elif outputs.assign is not None:
+        assigned = advice.assignment_table()
+    paths = outputs.write_advice(advice, assigned)
+    if as_json:
+        missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
+        console.show_json(advice.to_dict() | missing)
+    elif not quiet:
+        console.show_lines(advice.summary())
+        if isinstance(advice, PairAdvice):
+            _show_pairs(advice)
+        elif not advice.fit.is_void:
             _show(advice, assigned)
-    if not (as_json or quiet):
         for path in paths:
             console.show_lines(f"written to {path}")
 
 
 def _show(advice: Advice, assigned: pa.Table | None) -> None:
-    console.show_lines(advice.summary())
-    if advice.fit.is_void:
-        return
     if advice.n_add:
         console.show_lines("")
         to_label = _to_label(advice.item_table())
@@ -129,23 +127,18 @@ def _to_label(items: pa.Table) -> pa.Table:
 
 def _gains_as_text(table: pa.Table, digits: int) -> pa.Table:
     """Return a table with gains of more digits than the two that tables are printed with."""
-    gain = [f"{value:.{digits}f}" for value in table["gain"].to_pylist()]
+    gain = [f"{value:.{digits}f}" for value in table["gain"].slice(0, _MAX_ROWS).to_pylist()]
+    gain += [""] * (len(table) - len(gain))  # which are not printed
     return table.set_column(table.column_names.index("gain"), "gain", [gain])
 
 
-def _show_pairs(advice: PairAdvice, *, as_json: bool) -> None:
-    """Print the summary and the first comparisons, or one JSON object."""
+def _show_pairs(advice: PairAdvice) -> None:
     table = advice.comparison_table()
-    missing = table["annotator"].null_count
-    if as_json:
-        console.show_json(advice.to_dict() | {"unassigned": missing})
-        return
-    console.show_lines(advice.summary())
     if len(table):
         console.show_lines("")
         shown = _gains_as_text(table, 4)
         console.show_table("Comparisons with the highest gain", shown, max_rows=_MAX_ROWS)
-        if missing:
+        if missing := table["annotator"].null_count:
             where = "" if advice.context is None else " in this context"
             why = advice.of_annotators.why_nobody(f"compared the two items{where}")
             console.show_lines(f"{counted(missing, 'comparison')} without an annotator: {why}")
