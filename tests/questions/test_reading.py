@@ -147,7 +147,7 @@ def test_standard_input_is_read_once(monkeypatch):
     assert summary(read("-")) == EXPECTED
 
 
-ANSWERS = ((1, "good"), (2, "bad"))
+TONES = ((1, "good"), (2, "bad"))
 EXPORTS = {
     "label-studio": lambda task: [
         {
@@ -161,7 +161,7 @@ EXPORTS = {
                         for name, choice in (("tone", tone), ("topic", "art"))
                     ],
                 }
-                for who, tone in ANSWERS
+                for who, tone in TONES
             ],
         }
     ],
@@ -175,7 +175,7 @@ EXPORTS = {
             "tone": tone,
             "topic": "art" if who == 1 else "war",
         }
-        for who, tone in ANSWERS
+        for who, tone in TONES
     ],
     "argilla": lambda task: [
         {
