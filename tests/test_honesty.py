@@ -19,7 +19,6 @@ from benchmarks.honesty import (
     nobody_gave,
     opinions,
     real,
-    speed,
     symmetry,
 )
 from benchmarks.honesty.__main__ import main
@@ -28,11 +27,9 @@ from benchmarks.honesty.measures import (
     area_under_curve,
     calibrated_error,
     calibration_error,
-    negative_log_likelihood,
 )
 from benchmarks.honesty.new_crowds import NEW_CROWDS
 from benchmarks.honesty.options import (
-    PartOptions,
     PartTable,
     Target,
     TargetFigure,
@@ -54,14 +51,6 @@ def test_calibrated_error_is_that_of_draws():
     confidence = rng.uniform(0.3, 1.0, size=500)
     drawn = [calibration_error(confidence, rng.random(500) < confidence) for _ in range(400)]
     assert calibrated_error(confidence) == pytest.approx(np.mean(drawn), rel=0.05)
-
-
-def test_losses_are_bounded():
-    p = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0], [0.2, 0.8, 0.0]])
-    truth = np.array([0, 1, 2])
-    assert negative_log_likelihood(truth, p) == pytest.approx(
-        -np.log([0.99 * 0.5 + 0.01 / 3, 0.99 * 0.8 + 0.01 / 3, 0.01 / 3])
-    )
 
 
 def test_area_under_curve_counts_ties_half():
@@ -110,44 +99,6 @@ def test_posterior_with_true_parameters_follows_bayes():
     assert drawn.log_likelihood == pytest.approx(np.log(likelihood).sum())
 
 
-def test_labels_are_drawn_from_the_rows():
-    rng = np.random.default_rng(0)
-    rows = np.array([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0]])
-    drawn = crowds.draw_rows(rows, (np.repeat([0, 1], 20_000),), rng)
-    assert np.bincount(drawn[:20_000]) / 20_000 == pytest.approx([0.2, 0.0, 0.8], abs=0.01)
-    assert (drawn[20_000:] == 1).all()
-
-
-@pytest.mark.parametrize("maker", [crowds.dawid_skene_rows, crowds.one_coin_rows])
-def test_rows_are_distributions_around_the_diagonal(maker):
-    rows = maker(
-        crowds.Design(n_items=1, n_annotators=500, n_classes=4, labels_per_item=1),
-        np.random.default_rng(0),
-    )
-    assert rows.sum(axis=-1) == pytest.approx(1)
-    assert np.einsum("jkk->", rows) / 2000 == pytest.approx(0.725, abs=0.02)
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-def test_class_priors_sum_to_one(balanced):
-    prior = crowds.class_prior(10, balanced=balanced)
-    assert prior.sum() == pytest.approx(1)
-    assert (prior.max() > 2 * prior.min()) is np.bool_(not balanced)
-
-
-@pytest.mark.parametrize("kind", chance.KINDS)
-def test_labels_of_chance_do_not_depend_on_the_item(kind):
-    design = crowds.Design(n_items=2000, n_annotators=10, n_classes=2, labels_per_item=2)
-    labels = chance.KINDS[kind](design, np.random.default_rng(1))
-    share = np.bincount(labels.item_of_label(), labels.category_of_label()) / 2
-    # Two independent labels agree as often as the shares of the annotators say.
-    by_annotator = np.bincount(labels.annotator, labels.category_of_label())
-    by_annotator /= labels.labels_per_annotator
-    pairs = np.outer(by_annotator, by_annotator) + np.outer(1 - by_annotator, 1 - by_annotator)
-    expected = pairs[~np.eye(10, dtype=bool)].mean()
-    assert np.mean(share != 0.5) == pytest.approx(expected, abs=0.04)
-
-
 def test_half_chance_is_measured():
     labels = at.simulate.crowd(n_items=20, n_annotators=4, seed=0).labels
     fit = at.fit(labels, "gpm")
@@ -155,22 +106,6 @@ def test_half_chance_is_measured():
     best = chance.measure_half_chance(order >= 2, order / 4, fit)
     assert (best.auc, best.best_auc, best.above_all) == (1, 1, 1)
     assert chance.measure_half_chance(order < 2, order / 4, fit).auc == 0
-
-
-def test_half_chance_of_many_items_is_detectable(monkeypatch):
-    def run(n_items):
-        return chance._half_chance_run(5, 10, n_items, "gpm", (7000, 0))
-
-    assert run(500).detectable
-    # One serious annotator alone agrees with nobody more than by chance.
-    monkeypatch.setattr(chance, "SERIOUS_SHARE", 0.1)
-    assert not run(500).detectable
-
-
-def test_eighteen_settings_are_all_combinations():
-    settings = calibration.settings(3, 300, 18)
-    assert len(set(settings)) == 18
-    assert len({s.design.labels_per_item for s in settings[:3]}) == 3
 
 
 @pytest.mark.parametrize("kind", [*calibration.WELL_SPECIFIED, *calibration.MISSPECIFIED])
@@ -201,15 +136,6 @@ def test_labels_that_nobody_gave_are_counted():
     assert nobody_gave.measure_nobody_gave(fit) == (25, 25)
 
 
-def test_sets_of_classes_are_found(tmp_path):
-    for name, truth in {"classes": "a", "scores": "3.5"}.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "labels.csv").write_text("item,annotator,label\n1,x,a\n1,y,b\n2,x,b\n")
-        (folder / "truth.csv").write_text(f"item,label\n1,{truth}\n")
-    assert [name for name, _ in real.class_sets(tmp_path)] == ["classes"]
-
-
 def crowd_of_classes() -> Labels:
     design = crowds.Design(n_items=60, n_annotators=12, n_classes=3, labels_per_item=5)
     rng = np.random.default_rng(2)
@@ -217,71 +143,11 @@ def crowd_of_classes() -> Labels:
     return crowds.draw_labels(crowd, design, rng, oracle=False).labels
 
 
-def test_half_of_the_labels_is_held_back_and_a_quarter_of_annotators_click():
-    labels = crowd_of_classes()
-    held_back = opinions.hold_back(labels, np.random.default_rng(0))
-    counts = real.votes(labels)
-    assert (held_back.votes.sum(axis=1) == 2).all()
-    assert (held_back.votes <= counts).all()
-    n_left = labels.n_labels - held_back.votes.sum()
-    assert held_back.labels.n_annotators == 16
-    by_clickers = held_back.labels.annotator >= 12
-    assert by_clickers.sum() == pytest.approx(n_left / 3, rel=0.15)
-    # What is neither held back nor of a clicker is what was there.
-    of_others = held_back.labels.subset(~by_clickers)
-    assert (real.votes(of_others) + held_back.votes == counts).all()
-
-
-def test_items_with_few_labels_lose_none():
-    labels = crowd_of_classes()
-    first = labels.item_of_label() == 0
-    few = labels.subset(~first | (np.cumsum(first) <= 3))
-    assert opinions.hold_back(few, np.random.default_rng(0)).votes[0].sum() == 0
-
-
 def test_divergence_is_floored_and_0_where_shares_are_equal():
     held_back = np.array([[1, 1, 0], [0, 0, 0], [2, 0, 0]])
     shares = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     first, last = np.log(1.001), np.log(1.002 / 0.001)
     assert opinions.divergence(held_back, shares) == pytest.approx((first + last) / 2)
-
-
-def test_smoothing_is_chosen_by_the_labels():
-    rng = np.random.default_rng(0)
-    agreeing = np.eye(4, dtype=np.int64)[rng.integers(4, size=300)] * 5
-    assert opinions.choose_smoothing(agreeing, np.ones(4)) == opinions.PSEUDO_COUNTS[0]
-    uniform = rng.multinomial(5, np.full(4, 0.25), size=300)
-    assert opinions.choose_smoothing(uniform, np.ones(4)) > 5
-
-
-class FitWithOpinions:
-    """A fit whose distributions of opinion differ from its probabilities."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def distributions(self, kind):
-        assert kind == "opinion"
-        names = self.data.scale.names
-        rows = [(item, names[2], 0.75) for item in reversed(self.data.items.to_pylist())]
-        rows += [(item, names[0], 0.25) for item in self.data.items.to_pylist()]
-        columns = zip(*rows, strict=True)
-        return dict(zip(("item", "label", "p"), columns, strict=True))
-
-
-def test_distributions_of_opinion_are_read_where_a_model_has_them():
-    labels = crowd_of_classes()
-    shares = opinions.opinion_shares(FitWithOpinions(labels))
-    assert (shares == [0.25, 0, 0.75]).all()
-    fit = at.fit(labels, "gpm")
-    assert (opinions.opinion_shares(fit) == probabilities(fit)).all()
-
-
-def test_estimates_of_opinion_are_distributions():
-    estimates = opinions.estimates(crowd_of_classes(), "gpm")
-    assert set(opinions.COMPARED) <= set(estimates)
-    for estimate in estimates.values():
-        assert estimate.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_permutation_is_undone_before_fits_are_compared():
@@ -311,51 +177,6 @@ def test_mirrored_crowds_have_ties(n_classes):
     assert symmetry.tie_gap(p, np.arange(60)) > 0.5
 
 
-@pytest.mark.parametrize("kind", NEW_CROWDS)
-def test_new_crowds_are_reproducible_and_complete(kind):
-    crowd = NEW_CROWDS[kind](0)
-    assert crowd.reliability.shape == (crowd.labels.n_annotators,)
-    assert ((crowd.reliability >= 0) & (crowd.reliability <= 1)).all()
-    assert (crowd.score is None) is (not crowd.labels.scale.is_ordinal)
-    again = NEW_CROWDS[kind](0).labels
-    assert (again.cell_category == crowd.labels.cell_category).all()
-    assert (again.annotator == crowd.labels.annotator).all()
-
-
-@pytest.mark.parametrize("kind", ["lazy community", "drifting reliability", "copying pairs"])
-def test_votes_follow_the_score_as_often_as_annotators_are_serious(kind):
-    """Irregular votes ignore the score here, so that the slope of votes is the reliability."""
-    slopes, reliabilities = [], []
-    for seed in range(10):
-        crowd = NEW_CROWDS[kind](seed)
-        labels = crowd.labels
-        score = crowd.score[labels.item_of_label()]
-        vote = labels.scale.values[labels.category_of_label()]
-        for annotator in range(labels.n_annotators):
-            own = labels.annotator == annotator
-            slopes.append(np.polyfit(score[own], vote[own], 1)[0])
-        reliabilities.append(crowd.reliability)
-    reliability = np.concatenate(reliabilities)
-    assert np.mean(slopes - reliability) == pytest.approx(0, abs=0.04)
-    assert np.polyfit(reliability, slopes, 1)[0] == pytest.approx(1, abs=0.15)
-
-
-@pytest.mark.parametrize(("kind", "right"), [("confusable classes", 0.64), ("rare class", 0.85)])
-def test_serious_labels_of_classes_are_mostly_the_plurality(kind, right):
-    shares = []
-    for seed in range(10):
-        crowd = NEW_CROWDS[kind](seed)
-        labels = crowd.labels
-        top = real.votes(labels).argmax(axis=1)[labels.item_of_label()]
-        share = np.bincount(labels.annotator, labels.category_of_label() == top)
-        share /= labels.labels_per_annotator
-        is_serious = crowd.reliability > 0.9
-        shares.append((share[is_serious].mean(), share[crowd.reliability < 0.3].mean()))
-    serious, irregular = np.mean(shares, axis=0)
-    assert serious == pytest.approx(right, abs=0.1)
-    assert irregular < right - 0.15
-
-
 def test_coverage_counts_true_values_within_intervals():
     crowd = NEW_CROWDS["3 categories"](0)
     fit = at.fit(crowd.labels, "gpm")
@@ -364,15 +185,6 @@ def test_coverage_counts_true_values_within_intervals():
     outside = crowd._replace(reliability=fit.high + 0.01)
     assert measure_coverage(outside, "gpm")["reliability"] == 0
     assert "score" not in measure_coverage(crowd, "gpm")
-
-
-def test_speed_is_measured_on_few_labels():
-    (table,) = speed.speed(PartOptions(model="gpm", runs=1), n_labels=2000)
-    assert [cells for cells, _ in table.rows] == [
-        ("2,000", "dawid-skene"),
-        ("2,000", "gpm"),
-        ("20,000", "gpm"),
-    ]
 
 
 def test_parts_print_tables(monkeypatch, capsys):
@@ -391,10 +203,3 @@ def test_parts_print_tables(monkeypatch, capsys):
     assert [x for x in again.splitlines() if "|" in x] == [
         x for x in first.splitlines() if "|" in x
     ]
-
-
-def test_a_part_without_its_data_says_what_to_pass(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["honesty", "nobody-gave"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "pass `--data-dir DIR`" in capsys.readouterr().err

@@ -90,14 +90,6 @@ def test_the_version_is_the_installed_one():
     assert at.__version__ == version("annotruth")
 
 
-def test_crowd_kits_form_without_pandas_says_what_is_missing(monkeypatch):
-    model = at.GPM().fit([("a", "x", 1), ("a", "y", 2)])
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for result in ("labels_", "probas_", "skills_"):
-        with pytest.raises(at.AnnotruthError, match="install pandas"):
-            getattr(model, result)
-
-
 ROWS = [("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)]
 
 

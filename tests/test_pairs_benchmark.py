@@ -73,20 +73,9 @@ def test_spammers_are_added_to_the_annotators_of_the_passages(public_sets):
     assert 0 < np.mean(ids[data.left] > ids[data.right]) < 1
 
 
-def test_a_missing_set_is_named(tmp_path):
-    with pytest.raises(at.InputError, match=r"comparisons\.csv is missing: .*--data-dir"):
-        sets.load_set(tmp_path)
-
-
 def test_the_oracle_knows_the_groups_of_those_who_vote_much():
     made = groups.two_groups(0.5, seed=0)
     assert np.mean(groups.oracle_group(made) == made.group) > 0.9
-
-
-def test_groups_may_have_any_names():
-    true = np.array([0, 0, 1, 1])
-    assert groups.assigned_right(true, np.array([2, 2, 1, 1])) == 1.0
-    assert groups.assigned_right(true, np.array([1, 2, 2, 2])) == 0.75
 
 
 def test_parts_print_tables(public_sets, capsys):
@@ -99,12 +88,6 @@ def test_parts_print_tables(public_sets, capsys):
     assert "| clean" in printed
     assert "| pairs-lightfield" in printed
     assert "| gpt-4" in printed
-
-
-def test_sets_are_needed_where_a_part_is_about_them(capsys):
-    with pytest.raises(SystemExit):
-        main(["--part", "passage", "--model", "bradley-terry"])
-    assert "pass `--data-dir DIR`" in capsys.readouterr().err
 
 
 def test_simulated_crowds_have_the_votes_of_their_design():

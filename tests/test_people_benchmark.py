@@ -4,24 +4,22 @@ import csv
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.observations import Labels, Scale
+from annotruth.observations import Labels
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks.honesty.options import PartTable, Target
 from benchmarks.people import injected, kinds, stability, truth
 from benchmarks.people.__main__ import main
 from benchmarks.people.known import known_people, majority_agreement
-from benchmarks.people.options import figure, mean_of, records, share
-from benchmarks.people.verdicts import Verdicts, posterior_at_labels, says_no_verdicts, verdicts_of
+from benchmarks.people.options import records
+from benchmarks.people.verdicts import Verdicts
 from benchmarks.truth.sets import TruthSet
 
 
@@ -96,27 +94,6 @@ def test_one_command_measures_every_part(data, tmp_path, capsys):
 def has_accuracy():
     fit = at.fit(at.simulate.crowd(n_items=10, n_annotators=4, seed=0).labels)
     return "accuracy" in fit.annotator_table().column_names
-
-
-def test_models_and_sets_are_chosen(data, capsys):
-    arguments = ["--data-dir", str(data), "--part", "truth", "--models", "gpm,majority"]
-    assert main([*arguments, "--sets", "dog"]) == 0
-    printed = capsys.readouterr().out
-    assert "(gpm: reliability; majority: posterior)" in printed
-    assert "## Flags: gpm" in printed
-    assert "## Flags: majority" not in printed
-    with pytest.raises(SystemExit):
-        main([*arguments, "--sets", "no-such-set"])
-    assert "for no-such-set" in capsys.readouterr().err
-
-
-def test_missing_figures_are_dashes():
-    table = PartTable("T", "D", ("set",), ("a", "b"), [(("x",), [figure(None), figure(0.5)])])
-    assert "| x   | - | 0.500 |" in table.to_markdown()
-    assert list(records(table)) == [{"set": "x", "a": None, "b": 0.5}]
-    assert figure(float("nan"), Target(low=1)) == "-"
-    assert mean_of([1.0, None, float("nan"), 2.0]) == 1.5
-    assert share(1, 0) is None
 
 
 def known_set():
@@ -200,34 +177,6 @@ def test_flags_are_counted_against_what_people_are():
     assert (in_all["flagged"], shares["flagged, uninformative"]) == (2, 1)
 
 
-def fit_like(columns, summary=""):
-    table = pa.table(columns)
-    return SimpleNamespace(
-        annotator_table=lambda: table, summary=lambda: summary, distribution=None
-    )
-
-
-def test_columns_are_read_where_a_model_has_them():
-    columns = {"annotator": ["x"], "reliability": [0.4]}
-    found = verdicts_of(fit_like(columns))
-    assert (found.measure, found.flagged, found.noticed, found.low) == ("reliability",) + (
-        None,
-    ) * 3
-    columns |= {"accuracy": [0.7], "accuracy_low": [0.5], "spammer": [True], "behavior": ["random"]}
-    found = verdicts_of(fit_like(columns))
-    assert (found.measure, found.quality.tolist(), found.low.tolist()) == ("accuracy", [0.7], [0.5])
-    assert found.flagged.tolist() == [True]
-    assert verdicts_of(fit_like({"annotator": ["x"]})).quality is None
-    labels = labels_of([("1", "x", "a"), ("1", "y", "a"), ("1", "z", "b")])
-    assert posterior_at_labels(at.fit(labels, "majority")) == pytest.approx([2 / 3, 2 / 3, 1 / 3])
-
-
-def test_only_the_first_line_says_that_nobody_is_evaluated():
-    said = "WARNING: two camps of equal size, no verdicts on people"
-    assert says_no_verdicts(fit_like({}, f"{said}\nmore"))
-    assert not says_no_verdicts(fit_like({}, f"robust-gpm\n{said}"))
-
-
 def real_crowd(*, ordinal, n_categories=4):
     made = at.simulate.crowd(n_items=60, n_annotators=8, n_categories=n_categories, seed=4)
     labels = made.labels
@@ -258,16 +207,6 @@ def given(crowd, added):
     return crowd.shares[added.item, added.category] > 0
 
 
-def test_added_people_label_items_once():
-    crowd, added = added_labels("random", n_labels=500)
-    assert (np.bincount(added.person) == 60).all()
-    assert len(set(zip(added.person, added.item, strict=True))) == added.item.size
-    together = kinds.with_people(crowd.labels, added)
-    assert together.n_annotators == 14
-    assert together.n_labels == crowd.labels.n_labels + added.item.size
-    assert together.labels_per_annotator[8:].tolist() == [60] * 6
-
-
 @pytest.mark.parametrize("ordinal", [False, True])
 def test_what_added_people_say(ordinal):
     crowd, added = added_labels("repeated", ordinal=ordinal)
@@ -283,61 +222,6 @@ def test_what_added_people_say(ordinal):
     for item, category in zip(added.item, added.category, strict=True):
         assert answer.setdefault(item, category) == category
         assert category != crowd.right[item]
-
-
-def test_mixed_people_on_scales_invert_too():
-    crowd, added = added_labels("mixed", ordinal=True)
-    inverted = kinds.Added(added.item, added.person, 3 - added.category)
-    assert given(crowd, inverted)[added.person % 3 == 2].all()
-    assert np.ptp(added.category[added.person == 1]) == 0
-
-
-def test_consistently_wrong_people_exchange_labels():
-    rng = np.random.default_rng(0)
-    assert all((kinds.derangement(4, rng) != np.arange(4)).all() for _ in range(50))
-    items = [(i, s, "abcd"[i % 4]) for i in range(40) for s in range(3)]
-    labels = labels_of(items)
-    code = np.arange(40) % 4
-    crowd = kinds.RealCrowd(labels, np.ones(3, dtype=bool), code, code)
-    for kind, n_least in (("consistently wrong", 4), ("consistently wrong, alike", 1)):
-        added = kinds.add_people(crowd, injected.LABELLINGS[kind], np.full(6, 40), rng)
-        exchanged = np.zeros((6, 4), dtype=int)
-        exchanged[added.person, code[added.item]] = added.category
-        assert (exchanged[added.person, code[added.item]] == added.category).all()
-        assert (exchanged != np.arange(4)).all()
-        assert len(np.unique(exchanged, axis=0)) >= n_least
-        assert n_least > 1 or len(np.unique(exchanged, axis=0)) == 1
-
-
-def test_copies_are_of_one_fine_person_each(monkeypatch):
-    monkeypatch.setattr(kinds, "COPY_NOISE", 0.0)
-    crowd = real_crowd(ordinal=False)
-    added = kinds.add_copies(crowd, np.full(40, 30), np.random.default_rng(0))
-    labels = crowd.labels
-    label = dict(
-        zip(
-            zip(labels.annotator.tolist(), labels.item_of_label().tolist(), strict=True),
-            labels.category_of_label().tolist(),
-            strict=True,
-        )
-    )
-    for person in range(40):
-        own = added.person == person
-        pairs = list(zip(added.item[own].tolist(), added.category[own].tolist(), strict=True))
-        same = [sum(label.get((s, i)) == n for i, n in pairs) for s in range(8)]
-        assert len(pairs) == 30
-        assert max(same[1:]) == 30
-        assert same[0] < 30
-
-
-def test_added_people_are_their_share_of_all():
-    crowd, rng = real_crowd(ordinal=False), np.random.default_rng(0)
-    for share_of_all, n_added in ((0.1, 1), (0.3, 3), (0.5, 8)):
-        case = injected.Case("colluding", share_of_all, injected.AS_CROWD)
-        labels = injected.draw_crowd(crowd, case, rng)
-        assert labels.n_annotators == 8 + n_added
-    counts = labels.labels_per_annotator
-    assert sorted(counts[8:]) == sorted(counts[:8])
 
 
 def test_flags_on_added_people_by_hand():
@@ -358,33 +242,3 @@ def test_tables_are_compared_by_id():
     assert stability.table_difference(before, before, "item") == (0.0, "-", 0)
     other = pa.table({"item": ["a", "b"], "x": [1.0, 2.0], "y": [2, 3], "z": ["p", "q"]})
     assert stability.table_difference(before, other, "item").largest == np.inf
-
-
-def test_changes_of_verdicts_are_counted_week_by_week():
-    weeks = [{"x": "keep"}, {"x": "drop", "y": "keep"}, {"x": "keep", "y": "keep"}]
-    assert stability.n_changes(weeks).tolist() == [2, 0]
-    assert stability.n_different(weeks[0], weeks[1]) == 1
-
-
-def test_shuffled_labels_are_the_same_votes():
-    scale = Scale.nominal(["a", "b"])
-    labels = Labels.from_codes(
-        np.array([0, 0, 1, 1, 1]),
-        np.array([0, 1, 0, 1, 1]),
-        np.array([0, 1, 1, 1, 1]),
-        items=["i", "j"],
-        annotators=["s", "t"],
-        scale=scale,
-    )
-    again = stability.shuffled(labels, np.random.default_rng(1))
-    assert sorted(rows_of(again)) == sorted(rows_of(labels))
-
-
-def rows_of(labels):
-    items, people = labels.items.to_pylist(), labels.annotators.to_pylist()
-    return [
-        (items[i], people[s], labels.scale.names[n])
-        for i, s, n in zip(
-            labels.item_of_label(), labels.annotator, labels.category_of_label(), strict=True
-        )
-    ]

@@ -187,20 +187,3 @@ def test_the_command_writes_votes(run, tmp_path):
         rows = list(csv.DictReader(file))
     made = simulate.comparers(n_items=9, n_annotators=5, n_groups=2, tie_rate=0.5)
     assert [row["winner"] for row in rows] == made.tables()["votes"]["winner"].to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("options", "flag"),
-    [
-        (("--generator", "comparers", "--categories", 3), "--categories"),
-        (("--generator", "comparers", "--labels-per-item", 3), "--labels-per-item"),
-        (("--tie-rate", 1), "--tie-rate"),
-        (("--generator", "gaussian", "--groups", 2), "--groups"),
-        (("--generator", "sets", "--behavior", "random"), "--behavior"),
-    ],
-)
-def test_options_of_another_generator_are_refused(run, tmp_path, options, flag):
-    code, _, err = run("simulate", "--out", tmp_path / "p", *options)
-    assert code == 2
-    assert f"{flag} is not for `--generator" in err
-    assert not (tmp_path / "p").exists()

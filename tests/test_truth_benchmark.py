@@ -71,15 +71,6 @@ def test_one_command_prints_tables_and_writes_results(truth, data, tmp_path, cap
     assert (out / "calibration.svg").read_text().count("<path") == 2
 
 
-def test_named_sets_are_run_whatever_their_labels(truth, data, capsys):
-    main = truth("__main__").main
-    assert main(["--data-dir", str(data), "--models", "majority", "--sets", "slider"]) == 0
-    assert "| slider" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["--data-dir", str(data), "--sets", "docs"])
-    assert "for face, duck" in capsys.readouterr().err
-
-
 @pytest.fixture
 def votes(truth, tmp_path):
     """Items a to d: a vote of 2 to 1, a tie, an unanimous one, and a truth nobody gave."""
@@ -103,14 +94,6 @@ def test_measures_by_hand(truth, votes):
     assert score.bins.n.sum() == 4
 
 
-def test_labels_that_nobody_gave_are_counted(truth, votes):
-    scoring = truth("scoring")
-    p = np.array([[0.4, 0.6], [1.0, 0.0], [0.6, 0.4], [0.2, 0.8]])
-    assert scoring.score_probabilities(votes, p, 0.0).not_given == 0.5  # c and d
-    score = scoring.score_classes(votes, np.array([0, 1, 1, 0]), 0.0)
-    assert (score.accuracy, score.not_given, score.nll) == (0.5, 0.0, None)
-
-
 def test_calibrated_probabilities_have_no_calibration_error(truth):
     rng = np.random.default_rng(0)
     confidence = rng.uniform(0.5, 1.0, 200_000)
@@ -129,16 +112,6 @@ def test_the_bootstrap_draws_families(truth):
     assert (together.low, together.high) == (pytest.approx(-0.1), pytest.approx(0.1))
     assert alone.low > -0.1
     assert difference(values, ["a"] * 4).low == pytest.approx(0.05)
-
-
-def test_every_set_weighs_the_same_in_the_chart(truth):
-    scoring = truth("scoring")
-    few = scoring.calibration_bins(np.full(10, 0.9), np.zeros(10))
-    many = scoring.calibration_bins(np.full(1000, 0.9), np.ones(1000))
-    scores = {str(k): scoring.Score(0, 0, 0, 0, 0, 0, bins) for k, bins in enumerate((few, many))}
-    curve = truth("calibration").pooled_curve(scores)
-    assert curve.accuracy == pytest.approx([0.5])
-    assert curve.share == pytest.approx([1.0])
 
 
 def test_published_figures_are_reproduced(truth, datasets):

@@ -10,8 +10,8 @@ import annotruth as at
 from annotruth.models.base import Estimator
 
 _OF_ESTIMATORS = (
-    *("fit", "partial_fit", "predict_proba", "fit_predict", "fit_predict_proba", "load_fit"),
-    *("get_params", "set_params", "result_", "labels_", "probas_", "skills_"),
+    *("fit", "partial_fit", "predict_proba", "load_fit"),
+    *("get_params", "set_params", "result_"),
 )
 _OF_LABELS = (
     *("of", "with_gold", "with_annotator_prior", "with_classifier"),

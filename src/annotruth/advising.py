@@ -21,11 +21,7 @@ def next_labels(
     data: Any,
     budget: int | None = None,
     *,
-    model: str | Estimator | None = None,
-    gold: Any = None,
-    annotator_prior: Any = None,
     progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
     **options: Any,
 ) -> Advice:
     """Return which items need labels, whom to ask and whom to drop.
@@ -37,8 +33,10 @@ def next_labels(
         fitted first, once.
     budget
         How many labels there are to spend; None asks for all that are worth it in this round.
-    model, gold, annotator_prior, progress, read, **options
-        As for `fit`; only with labels.
+    progress
+        Called after every iteration.
+    **options
+        ``model, gold, annotator_prior, read`` and the others of `fit`; only with labels.
 
     Returns
     -------
@@ -46,15 +44,7 @@ def next_labels(
         ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
     """
     check_budget(budget)
-    fitted = fit_or_load(
-        data,
-        model,
-        gold=gold,
-        annotator_prior=annotator_prior,
-        progress=progress,
-        read=read,
-        **options,
-    )
+    fitted = fit_or_load(data, progress=progress, **options)
     start_stage(progress, "computing what labels gain")
     return advise(fitted, budget)
 
@@ -64,12 +54,8 @@ def plan_labels(
     target: str,
     value: float,
     *,
-    model: str | Estimator | None = None,
-    gold: Any = None,
-    annotator_prior: Any = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
     **options: Any,
 ) -> Plan:
     """Return how many labels a target needs, by simulating more labels.
@@ -85,19 +71,13 @@ def plan_labels(
         score's 95% interval.
     seed
         The same seed gives the same plan.
-    model, gold, annotator_prior, progress, read, **options
-        As for `fit`; only with labels.
+    progress
+        Called after every iteration.
+    **options
+        ``model, gold, annotator_prior, read`` and the others of `fit`; only with labels.
     """
     check_target(target, value)
-    fitted = fit_or_load(
-        data,
-        model,
-        gold=gold,
-        annotator_prior=annotator_prior,
-        progress=progress,
-        read=read,
-        **options,
-    )
+    fitted = fit_or_load(data, progress=progress, **options)
     start_stage(progress, "simulating more labels")
     return plan(fitted, target, value, seed=seed)
 
@@ -121,24 +101,13 @@ def fit_or_load(
             "advice, and the report of labels, is for one question: name it (`--question NAME`), or "
             "fit all of them (`annotruth fit --question all --save DIR`) and name a folder in DIR"
         )
+    own |= {"model": model, "gold": gold, "annotator_prior": annotator_prior}
     if not is_fit(data):
-        fitted = fit(
-            data,
-            model,
-            gold=gold,
-            annotator_prior=annotator_prior,
-            progress=progress,
-            read=read,
-            **own,
-        )
+        fitted = fit(data, progress=progress, read=read, **own)
         if fitted.kind == "distributed":
             raise InputError("reports and advice need labels in memory: leave out engine")
         return load_fit(fitted, "labels")  # refuses sets of labels
-    read.refuse_options_of_data(
-        "labels", model=model, gold=gold, annotator_prior=annotator_prior, **own
-    )
+    read.refuse_options_of_data("labels", **own)
     start_stage(progress, reading_stage(data))
     saved: Fit = load_fit(data, "labels")
-    if "drop" not in read.changed():
-        return saved
-    return fit_without_dropped(saved, read, progress=progress)
+    return fit_without_dropped(saved, read, progress=progress) if read.drop else saved

@@ -206,9 +206,10 @@ def fit(
 
 def fit_labels(request: FitRequest) -> Fit:
     """Return the fit of labels; if the file turns out to hold sets of labels, that of sets."""
-    previous, special = None, request.special
+    special = request.special
+    previous: Fit | None = None
     if "warm_start" in special:
-        previous = _loaded(special["warm_start"])
+        previous = bound("load_fit")(special["warm_start"], "labels")
         request = _as_before(request, previous)
     data, read, progress = request.data, request.read, request.progress
     estimator = _named_estimator(request)
@@ -248,7 +249,6 @@ def fit_labels(request: FitRequest) -> Fit:
 
 
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
-    """Return the fit of answers that are sets of labels."""
     from annotruth.sets.model import fit_sets
 
     refused = dict(request.special)
@@ -280,12 +280,6 @@ def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
     return request
 
 
-def _loaded(fit: Any) -> Fit:
-    """Return a fit of labels, or the one that is saved in a folder."""
-    found: Fit = bound("load_fit")(fit, "labels")
-    return found
-
-
 def _named_estimator(request: FitRequest) -> Estimator | None:
     """Return the estimator that was asked for; None for the one that predicts best."""
     model, options, memory = request.model, dict(request.options), request.read.memory
@@ -310,7 +304,8 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
 
 def _labels_of_fit(request: FitRequest, estimator: Estimator | None) -> Labels:
     """Return the labels of a fit, without what the model cannot use."""
-    labels = replace(_loaded(request.data).data, annotator_weight=None)
+    saved: Fit = bound("load_fit")(request.data, "labels")
+    labels = replace(saved.data, annotator_weight=None)
     if estimator is None or not estimator.capabilities.classifier or "by" in request.special:
         return replace(labels, classifier=None)
     return labels
@@ -360,7 +355,6 @@ def _chosen_estimator(
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback:
-    """Return a callback that also logs every iteration."""
 
     def log(step: Progress) -> None:
         _LOGGER.debug("iteration %d: log-likelihood %.9g", step.n_iter, step.log_likelihood)

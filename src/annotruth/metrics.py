@@ -300,7 +300,6 @@ def _check_one_dimensional(values: NDArray[Any]) -> None:
 def _numbers(
     truth: ArrayLike, predicted: ArrayLike, names: Sequence[str] = ("truth", "predicted")
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both sides as floats."""
     first, second = _pair(truth, predicted, names)
     for name, values in zip(names, (first, second), strict=True):
         if values.dtype.kind not in "biuf":
@@ -328,7 +327,6 @@ def _class_codes(
 
 
 def _n_different(values: NDArray[np.float64]) -> int:
-    """Return the number of pairs of different values."""
     _, counts = np.unique(values, return_counts=True)
     n = len(values)
     return int(n * (n - 1) // 2 - np.sum(counts * (counts - 1) // 2))

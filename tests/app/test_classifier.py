@@ -52,14 +52,3 @@ def test_a_bad_file_is_refused_by_name_and_nothing_is_written(run, files, tmp_pa
     assert f"{p}: the classifier's probabilities of item 'i0' sum to" in err
     assert len(err.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_the_classifier_is_not_overwritten(refused, files):
-    labels, p = files
-    assert "--classifier" in refused("fit", labels, "--classifier", p, "--keep", p, "--force")
-
-
-def test_without_a_classifier_nothing_is_said_of_it(run, files):
-    code, out, _ = run("fit", files[0], "--json")
-    assert code == 0
-    assert "classifier" not in json.loads(out)

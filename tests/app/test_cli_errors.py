@@ -92,15 +92,6 @@ def test_a_folder_without_permission_is_one_line_and_exit_2(
     assert "permission denied: choose a place that you may read and write" in err
 
 
-@pytest.mark.parametrize("flag", ["--out", "--report"])
-def test_a_device_is_no_output(run, write, flag):
-    code, out, err = run("fit", write("l.csv", GOOD), flag, "/dev/null")
-    assert (code, out) == (2, "")
-    assert err == (
-        f"annotruth: {flag} /dev/null: this is neither a file nor a folder: choose another path\n"
-    )
-
-
 @pytest.mark.parametrize(("file", "code"), [("l.csv", 0), ("missing.csv", 2)])
 def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file, code):
     write("l.csv", GOOD)
@@ -110,31 +101,6 @@ def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file
     assert done == code
     assert ("majority on" in out) == (code == 0)
     assert "no such file" not in out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--spammers", "2"), "spammer_share (`--spammers`) is 2.0: give a number from 0 to 1"),
-        (("--items", 10**20), "n_items (`--items`) is 100000000000000000000: give a whole number"),
-        (("--items", 10**9), "such a crowd needs about 2,600.0 GB of memory, and"),
-        (("--categories", 10**9), "such a crowd needs about 3,000.0 GB of memory, and"),
-        (
-            ("--generator", "comparers", "--annotators", 10**9),
-            "such a crowd needs about 4,950.0 GB of memory, and",
-        ),
-        (
-            ("--generator", "sets", "--items", 10**9),
-            "such a crowd needs about 1,360.0 GB of memory, and",
-        ),
-    ],
-)
-def test_invalid_options_of_simulate_are_refused(run, tmp_path, options, message):
-    code, _, err = run("simulate", "--out", tmp_path / "s", *options)
-    assert code == 2
-    assert err.startswith(f"annotruth: {message}")
-    assert err.count("\n") == 1
-    assert not (tmp_path / "s").exists()
 
 
 def test_a_simulation_without_enough_memory_says_what_to_ask_for(refused, tmp_path, monkeypatch):
@@ -212,70 +178,7 @@ def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
     assert (code, err) == (2, "annotruth: the first line: the second line\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "command"),
-    [
-        (("next", "l.csv", "--nothing"), "next"),
-        (("next", "l.csv", "--model"), "next"),
-        (("serve", "--port"), "serve"),
-        (("serve", "token", "create", "--kind"), "serve token create"),
-    ],
-)
-def test_a_wrong_option_refers_to_the_help_of_its_command(run, words, command):
-    code, _, err = run(*words)
-    assert code == 2
-    assert err.endswith(f"Try 'annotruth {command} --help'.\n")
-
-
-@pytest.mark.parametrize("words", [("--out", ""), ("--out=",), ("--drop", ""), ("-o", "")])
-def test_an_empty_value_of_an_option_is_refused(run, write, tmp_path, monkeypatch, words):
-    labels = write("l.csv", GOOD)
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    code, out, err = run("fit", labels, *words)
-    name = words[0].rstrip("=")
-    assert (code, out) == (2, "")
-    assert err == (
-        f"annotruth: Invalid value for '{name}': it is empty: give a value, or leave it out. "
-        "Try 'annotruth fit --help'.\n"
-    )
-    assert not list((tmp_path / "empty").iterdir())
-
-
 def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (2, "")
     assert "Usage: annotruth" in out
-
-
-@pytest.mark.parametrize(
-    ("error", "fact"),
-    [
-        (MemoryError(), "not enough memory: pass memory='1GB' (`--memory 1GB`)"),
-        (MemoryError("Unable to allocate 7.45 GiB for an array"), "(the last 7.45 GiB failed)"),
-        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
-    ],
-)
-def test_too_little_memory_is_one_line(run, write, monkeypatch, error, fact):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("annotruth.api.fit", fail)
-    code, out, err = run("fit", write("labels.csv", GOOD))
-    assert (code, out) == (2, "")
-    assert err.startswith("annotruth: ")
-    assert err.count("\n") == 1
-    assert fact in err
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
-@pytest.mark.parametrize("megabytes", [300, 500, 900])
-def test_too_little_address_space_is_one_line(tmp_path, megabytes):
-    (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
-    run = f"ulimit -v {megabytes * 1000}; exec {sys.executable} -m annotruth fit labels.csv"
-    done = subprocess.run(
-        ["sh", "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert "MB of address space, and its libraries alone need more: type `ulimit" in done.stderr

@@ -43,11 +43,6 @@ def test_compare_prints_tables(run, tmp_path):
     assert "…" not in out
 
 
-def test_without_a_truth_no_measures_are_printed(run):
-    _, out, _ = run(GOOD, "--models", "majority,mean")
-    assert "Against the truth" not in out
-
-
 def test_json_is_one_object_and_nothing_else(run, tmp_path):
     page, table = tmp_path / "page.html", tmp_path / "models.csv"
     options = ("--models", "majority,mean", "--json", "--report", page, "--out", table)
@@ -93,13 +88,6 @@ def test_models_of_scores_are_not_compared_on_nominal_scales(run):
     assert code == 0
     assert "not compared: mean, median (needs an ordinal scale" in out
     assert out.count("not compared") == 1
-
-
-def test_a_single_label_can_be_compared(run):
-    code, out, err = run("item,annotator,label\na,b,c\n", "--models", "majority,glad")
-    assert (code, err) == (0, "")
-    assert "no label can be predicted from the others" in out
-    assert "held_out" not in out
 
 
 def test_files_that_annotruth_did_not_write_are_kept(run, refused, tmp_path):

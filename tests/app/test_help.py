@@ -75,24 +75,6 @@ def test_h_is_help(run, command):
     assert run(*words, "-h") == run(*words, "--help")
 
 
-def test_short_flags_work(run, tmp_path):
-    assert run("simulate", "-o", tmp_path / "crowd", "-q") == (0, "", "")
-    assert (tmp_path / "crowd" / "labels.csv").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "suggested"),
-    [
-        (("fit", "l.csv", "--modle", "gpm"), "--modle. Did you mean --model? Try 'annotruth fit"),
-        (("next", "l.csv", "--bugdet", "5"), "--bugdet. Did you mean --budget? Try"),
-        (("fti", "l.csv"), "No such command 'fti'. Did you mean 'fit'? Try 'annotruth --help'"),
-        (("fit", "l.csv", "--zzzz"), "No such option: --zzzz. Try 'annotruth fit --help'."),
-    ],
-)
-def test_an_unknown_option_or_command_suggests_the_nearest(refused, words, suggested):
-    assert suggested in refused(*words)
-
-
 def in_bash(script):
     path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -104,11 +86,6 @@ def in_bash(script):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_bash_loads_the_completion():
-    loaded = in_bash('eval "$(annotruth --show-completion)"; complete -p annotruth')
-    assert loaded == "complete -o default -F _annotruth_completion annotruth\n"
 
 
 @pytest.mark.parametrize(
@@ -128,15 +105,6 @@ def test_bash_completes_commands_options_and_choices(line, expected):
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     assert in_bash(script).split() == expected
-
-
-def test_zsh_gets_a_completion_function():
-    script = in_bash("_ANNOTRUTH_COMPLETE=source_zsh annotruth")
-    assert script.strip().startswith("#compdef annotruth\n")
-    items = in_bash(
-        '_TYPER_COMPLETE_ARGS="annotruth ne" _ANNOTRUTH_COMPLETE=complete_zsh annotruth'
-    )
-    assert '"next":' in items
 
 
 def test_the_front_page_has_one_line_per_command_in_groups(run, monkeypatch):

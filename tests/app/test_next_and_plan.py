@@ -89,14 +89,6 @@ def test_a_saved_fit_gives_what_its_labels_give(run, labels, saved, words):
     assert by_fit[0] == 0
 
 
-@pytest.mark.parametrize("model", ["gpm", "majority", "mean"])
-def test_a_model_can_be_chosen(run, labels, model):
-    code, out, _ = run("next", labels, "--model", model, "--json")
-    assert (code, json.loads(out)["model"]) == (0, model)
-    code, out, _ = run("plan", labels, "--model", model, "--target", "score=0.3", "--json")
-    assert (code, json.loads(out)["next"]["model"]) == (0, model)
-
-
 def read_json(path):
     return pa.Table.from_pylist(json.loads(path.read_text()))
 
@@ -113,30 +105,6 @@ def test_out_writes_one_row_per_item(run, labels, tmp_path, name, read):
     assert table.column_names == COLUMNS
     assert table.num_rows == 40
     assert sum(table["add"].to_pylist()) == 30
-
-
-def test_labels_are_read_as_fit_reads_them(run, tmp_path):
-    path = tmp_path / "l.csv"
-    path.write_text("film,user,stars\na,x,1\na,y,2\na,y,2\n")
-    code, out, _ = run(
-        *("next", path, "--columns", "item=film,annotator=user,label=stars", "--json"),
-        *("--duplicates", "keep", "--scale", "nominal", "--set", "truth=class"),
-    )
-    assert code == 0
-    assert json.loads(out)["n_labels"] == 3
-
-
-def test_gold_and_an_annotator_prior_are_used(run, labels, tmp_path):
-    (tmp_path / "gold.csv").write_text("item,label\n1,3\n")
-    (tmp_path / "prior.csv").write_text("annotator,reliability\n1,0.1\n")
-    words = ("--gold", tmp_path / "gold.csv", "--annotator-prior", tmp_path / "prior.csv")
-    run("next", labels, *words, "--out", tmp_path / "n.csv", "--quiet")
-    assert pc.read_csv(tmp_path / "n.csv")["status"][0].as_py() == "known truth"
-
-
-def test_quiet_says_nothing(run, labels):
-    assert run("next", labels, "--quiet") == (0, "", "")
-    assert run("plan", labels, "--target", "accuracy=0.5", "--quiet") == (0, "", "")
 
 
 def test_plan_prints_labels_spent_evenly_and_as_advised(run, labels):

@@ -144,23 +144,11 @@ def test_what_annotruth_did_not_write_is_replaced_only_by_force(run, refused, fi
         assert run(*words.split(), "--force")[0] == 0
 
 
-@pytest.mark.parametrize("flag", ["--out", "--save", "--report"])
-def test_a_hyphen_is_no_name_of_an_output(refused, files, flag):
-    assert f"{flag} -: standard output is not written to: name a file or a folder" in refused(
-        "fit", "in.csv", flag, "-"
-    )
-
-
 @pytest.mark.parametrize("generator", ["crowd", "comparers", "sets"])
 def test_a_simulated_crowd_is_replaced_by_another(run, files, generator):
     words = ("simulate", "--out", "crowd", "--generator", generator, "--items", "9", "--quiet")
     for seed in ("0", "1"):
         assert run(*words, "--seed", seed) == (0, "", "")
-
-
-def test_an_empty_folder_is_written_to(run, files):
-    (files / "empty").mkdir()
-    assert run("fit", "in.csv", "--model", "mean", "--save", "empty")[0] == 0
 
 
 def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
@@ -179,11 +167,3 @@ def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
     code, out, err = run(*words.split()[:-1], "--force")
     assert "written to o" in out
     assert "written to s.csv" not in out
-
-
-def test_a_read_out_that_the_model_lacks_does_not_stop_the_others(run, files):
-    words = "fit in.csv --model dawid-skene --soft s.csv --soft-readout opinion --keep k.csv"
-    code, _, err = run(*words.split())
-    assert code == 2
-    assert "--soft s.csv was not written: dawid-skene has no read-out 'opinion'" in err
-    assert (files / "k.csv").exists()

@@ -179,6 +179,45 @@ compare votes.csv --separator | -> separator is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report
 compare ranking --models , -> no model to compare: pass models (`--models A,B`)
+fit good.csv --out  -> Invalid value for '--out': it is empty: give a value, or leave it out. Try 'ann
+fit good.csv --out= -> Invalid value for '--out': it is empty: give a value, or leave it out.
+fit good.csv --drop  -> Invalid value for '--drop': it is empty: give a value, or leave it out.
+fit good.csv -o  -> Invalid value for '-o': it is empty: give a value, or leave it out.
+fit good.csv --out - -> --out -: standard output is not written to: name a file or a folder
+fit good.csv --save - -> --save -: standard output is not written to: name a file or a folder
+fit good.csv --report - -> --report -: standard output is not written to: name a file or a folder
+fit good.csv --out /dev/null -> --out /dev/null: this is neither a file nor a folder: choose
+fit good.csv --report /dev/null -> --report /dev/null: this is neither a file nor a folder: choose
+fit good.csv --modle gpm -> --modle. Did you mean --model? Try 'annotruth fit --help'
+fit good.csv --zzzz -> No such option: --zzzz. Try 'annotruth fit --help'.
+fti good.csv -> No such command 'fti'. Did you mean 'fit'? Try 'annotruth --help'
+next good.csv --bugdet 5 -> --bugdet. Did you mean --budget? Try
+next good.csv --nothing -> Try 'annotruth next --help'.
+next good.csv --model -> Try 'annotruth next --help'.
+serve --port -> Try 'annotruth serve --help'.
+serve token create --kind -> Try 'annotruth serve token create --help'.
+fit sets --sets -> sets: only for labels, and this is a fit
+fit tags.csv --separator | --engine spark -> --separator needs all items in memory
+fit tags.csv --sets --memory 1GB -> leave out memory
+fit tags.csv --separator | --predictions p.json --quiet -> this is a fit of sets of labels, which has
+update sets tags.csv -> this is a fit of sets of labels
+plan sets --target accuracy=0.9 -> this is a fit of sets of labels
+fit questions.csv --question all --engine spark -> leave out --engine spark
+fit questions.csv --question all --memory 1GB -> leave out memory
+fit questions.csv --question all --predictions p.json -> --predictions is for one question
+fit questions.csv --question all --soft s.npz -> are a long table
+fit questions.csv --question all --report r.html --embed -> --embed is for the report of one question
+simulate --out s --spammers 2 -> annotruth: spammer_share (`--spammers`) is 2.0: give a number from 0
+simulate --out s --items 100000000000000000000 -> n_items (`--items`) is 100000000000000000000: give
+simulate --out s --items 1000000000 -> such a crowd needs about 2,600.0 GB of memory, and
+simulate --out s --categories 1000000000 -> such a crowd needs about 3,000.0 GB of memory, and
+simulate --out s --generator comparers --annotators 1000000000 -> such a crowd needs about 4,950.0 GB
+simulate --out s --generator sets --items 1000000000 -> such a crowd needs about 1,360.0 GB
+simulate --out s --generator comparers --categories 3 -> --categories is not for `--generator
+simulate --out s --generator comparers --labels-per-item 3 -> --labels-per-item is not for `--generator
+simulate --out s --tie-rate 1 -> --tie-rate is not for `--generator
+simulate --out s --generator gaussian --groups 2 -> --groups is not for `--generator
+simulate --out s --generator sets --behavior random -> --behavior is not for `--generator
 serve --port 99999999 -> port is 99999999: give a number from 0 to 65535
 serve prune films --days -1 -> Invalid value for '--days': it must be greater than or eq
 """

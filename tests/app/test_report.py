@@ -39,11 +39,10 @@ def test_the_folder_names_the_report(run, labels, tmp_path, monkeypatch):
     assert "<h1>my fit</h1>" in (tmp_path / "report.html").read_text()
 
 
-def test_labels_are_fitted_first_and_the_old_option_still_works(run, labels, tmp_path):
-    code, out, err = run("report", labels, "--model", "gpm", "--out", tmp_path / "r.html")
+def test_labels_are_fitted_first(run, labels, tmp_path):
+    code, out, err = run("report", labels, "--model", "gpm", "--report", tmp_path / "r.html")
     assert (code, out, err) == (0, f"report written to {tmp_path / 'r.html'}\n", "")
     assert "<h1>labels.csv</h1>" in (tmp_path / "r.html").read_text()
-    assert "--out" not in run("report", "--help")[1]
 
 
 def test_truth_and_the_command_reach_the_report(run, labels, tmp_path):

@@ -25,13 +25,6 @@ def test_no_column_is_left_out_on_a_terminal_that_is_too_narrow(monkeypatch, cap
     assert capsys.readouterr().out.splitlines()[-1].split() == ["x" * 9 + "…", "4", "y" * 9 + "…"]
 
 
-def test_others_than_wrapped_columns_are_shown_in_full(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "30")
-    console.show_table("Items", pa.table({"id": ["i" * 20], "name": ["n" * 15]}), wrapped=["name"])
-    lines = capsys.readouterr().out.splitlines()[2:]
-    assert [line.split() for line in lines] == [["i" * 20, "n" * 10], ["n" * 5]]
-
-
 def test_a_table_without_rows_has_its_header(capsys):
     console.show_table("Items", TABLE.slice(0, 0))
     assert capsys.readouterr().out.splitlines()[1].split() == ["item", "n", "why"]

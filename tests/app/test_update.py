@@ -36,12 +36,6 @@ def test_the_saved_fit_is_updated_in_place(run, files):
     assert at.load(files / "fit").data.n_labels == 39
 
 
-def test_help_says_first_that_the_fit_is_saved_in_place(run):
-    help_text = " ".join(run("update", "--help")[1].split())
-    first_sentence = help_text.partition("LABELS... ")[2].partition(". ")[0]
-    assert "save it in place" in first_sentence
-
-
 def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch):
     update, refusals = updating.update_fit, []
 
@@ -142,14 +136,6 @@ def test_an_update_waits_for_another_process_and_gives_up_in_one_line(run, files
     assert at.load(files / "fit").data.n_labels == 39
 
 
-def test_an_export_of_all_labels_adds_those_that_are_new(run, files):
-    (files / "more.csv").write_text(FIRST + MORE.partition("\n")[2])
-    code, out, err = run("update", files / "fit", files / "more.csv")
-    assert (code, err) == (0, "")
-    assert "new: 3 labels, 1 item, 1 annotator\n36 labels were in the fit already\n" in out
-    assert at.load(files / "fit").data.n_labels == 39
-
-
 def test_nothing_new_saves_nothing_in_place_but_writes_what_is_asked_for(run, files):
     saved = (files / "fit" / "fit.json").read_bytes()
     words = ("update", files / "fit", files / "first.csv", "--report", files / "r.html")
@@ -162,18 +148,6 @@ def test_nothing_new_saves_nothing_in_place_but_writes_what_is_asked_for(run, fi
     entries = json.loads(run(*words, "--save", files / "copy", "--json")[1])
     assert (entries["new_labels"], entries["repeated_labels"]) == (0, 36)
     assert at.load(files / "copy").data.n_labels == 36
-
-
-@pytest.mark.parametrize(("rule", "n_labels"), [("last", 36), ("keep", 38)])
-def test_changed_labels_follow_duplicates(run, files, rule, n_labels):
-    # One row as in the fit, and one with another label.
-    (files / "more.csv").write_text("item,annotator,label\n2,v,0\n2,u,1\n")
-    assert run("update", files / "fit", files / "more.csv", "--duplicates", rule)[0] == 0
-    fit = at.load(files / "fit")
-    assert fit.data.n_labels == n_labels
-    labels = fit.label_table().to_pylist()
-    given = [row["label"] for row in labels if (row["item"], row["annotator"]) == (2, "u")]
-    assert given == ([1] if rule == "last" else [0, 1])
 
 
 def test_dropped_annotators_leave_the_fit(run, files):

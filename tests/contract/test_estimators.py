@@ -144,30 +144,7 @@ def test_fit_returns_the_estimator_and_does_not_change_its_options(name, frame):
     assert repr(estimator).startswith(cls.__name__)
 
 
-def test_results_have_crowd_kits_names_and_forms(name, frame):
-    table = frame.rename(columns={"item": "task", "annotator": "worker"})
-    estimator = get_model(name)()
-    if fitted(name, table).distribution is None:
-        with pytest.raises(at.AnnotruthError, match=f"{name} has no column .label."):
-            estimator.fit_predict(table)
-        with pytest.raises(at.AnnotruthError, match=f"{name} estimates scores, not distributions"):
-            estimator.fit_predict_proba(table)
-        return
-    predicted = estimator.fit_predict(table)
-    assert isinstance(predicted, pd.Series)
-    assert (predicted.name, predicted.index.name) == ("agg_label", "task")
-    assert set(predicted.index) == set(frame.item)
-    probabilities = estimator.fit_predict_proba(table)
-    assert list(probabilities.columns) == [1, 2, 3, 4]
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    assert (probabilities.idxmax(axis=1) == predicted).all()
-    if estimator.result_.reliability is not None:
-        assert estimator.skills_.index.name == "worker"
-
-
 def test_an_unfitted_estimator_has_no_results(name):
-    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
-        _ = get_model(name)().labels_
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         _ = get_model(name)().result_
     assert not hasattr(get_model(name)(), "result_")

@@ -40,46 +40,31 @@ def test_other_labels_have_no_warning():
     assert "WARNING" not in fit.summary()
 
 
+SPAMMERS = "3 of 4 are spammers (reliability below 0.5), "
+
+
 @pytest.mark.parametrize(
-    ("high", "behavior", "clear"),
+    ("reliability", "high", "behavior", "said"),
     [
-        ([0.4, 0.7, 0.4, 1.0], "random", "2 of them"),
-        ([0.4, 0.7, 0.4, 1.0], TOO_FEW, "1 of them"),
-        ([0.6, 0.7, 0.8, 1.0], "random", "none of them"),
+        ([0.2, 0.3, 0.3, 0.9], [0.4, 0.7, 0.4, 1.0], "random", f"{SPAMMERS}2 of them clearly"),
+        ([0.2, 0.3, 0.3, 0.9], [0.4, 0.7, 0.4, 1.0], TOO_FEW, f"{SPAMMERS}1 of them clearly"),
+        ([0.2, 0.3, 0.3, 0.9], [0.6, 0.7, 0.8, 1.0], "random", f"{SPAMMERS}none of them clearly"),
+        ([0.2, 0.9], [0.4, 1.0], "random", "1 of 2 is a spammer (reliability below 0.5), clearly"),
+        ([0.2, 0.9], [0.6, 1.0], "random", "a spammer (reliability below 0.5), not clearly"),
+        ([0.2] * 1200, [0.4] * 1200, "random", "1,200 of 1,200 are spammers"),
+        ([0.2] * 1200, [0.4] * 1200, "random", "1,200 of them clearly (whole 95% interval)"),
     ],
 )
-def test_spammers_whose_interval_is_below_half_are_counted_apart(high, behavior, clear):
-    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
+def test_spammers_whose_interval_is_below_half_are_counted_apart(reliability, high, behavior, said):
+    n = len(reliability)
     fit = replace(
-        at.fit(rows, "gpm"),
-        reliability=np.array([0.2, 0.3, 0.3, 0.9]),
+        at.fit([(e, s, "ab"[e % 2]) for e in range(2) for s in range(n)], "gpm"),
+        reliability=np.array(reliability),
         high=np.array(high),
-        behavior=[behavior, "random", "random", "serious"],
+        behavior=[behavior, *["random"] * (n - 1)],
     )
-    said = f"3 of 4 are spammers (reliability below 0.5), {clear} clearly (whole 95% interval)"
     assert said in fit.summary()
     assert ("1 has too few labels to tell" in fit.summary()) == (behavior == TOO_FEW)
-
-
-@pytest.mark.parametrize(("high", "clear"), [(0.4, "clearly"), (0.6, "not clearly")])
-def test_one_spammer_is_in_the_singular(high, clear):
-    rows = [(e, s, "ab"[e % 2]) for e in range(30) for s in range(4)]
-    fit = replace(
-        at.fit(rows, "gpm"),
-        reliability=np.array([0.2, 0.9, 0.9, 0.9]),
-        high=np.array([high, 1.0, 1.0, 1.0]),
-    )
-    said = f"1 of 4 is a spammer (reliability below 0.5), {clear} (whole 95% interval)"
-    assert said in fit.summary()
-
-
-def test_many_clear_spammers_have_a_thousands_separator():
-    rows = [(e, s, "ab"[e % 2]) for e in range(2) for s in range(1200)]
-    fit = replace(
-        at.fit(rows, "gpm"), reliability=np.full(1200, 0.2), high=np.full(1200, 0.4), behavior=None
-    )
-    assert "1,200 of 1,200 are spammers" in fit.summary()
-    assert "1,200 of them clearly" in fit.summary()
 
 
 def test_flagged_and_noticed_people_are_counted():

@@ -47,15 +47,6 @@ def test_updates_add_to_the_table(days, tmp_path):
     assert list(at.load(tmp_path / "fit").past_fits().columns) == past_fits.SCHEMA.names
 
 
-def test_saving_a_loaded_fit_adds_nothing(days, tmp_path):
-    at.update(at.fit(FIRST, "gpm"), [(1, "new", 1)]).save(tmp_path / "fit")
-    before = at.load(tmp_path / "fit")
-    before.save(tmp_path / "copy")
-    after = at.load(tmp_path / "copy")
-    assert after.fitted_at == before.fitted_at
-    assert after.past_fit_table().equals(before.past_fit_table())
-
-
 def test_a_warm_start_continues_and_another_model_does_not(days):
     fit = at.fit(FIRST, "gpm")
     assert len(at.fit(FIRST[::-1], warm_start=fit).past_fit_table()) == 12

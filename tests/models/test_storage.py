@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.fuzz.tampering import data_folder, read_entries, reseal, write_entries
 
@@ -33,6 +34,15 @@ def test_parameters_in_single_precision_are_kept(tmp_path):
     loaded = at.load(tmp_path / "fit").parameters["weights"]
     assert loaded.dtype == np.float32
     np.testing.assert_array_equal(loaded, weights)
+
+
+def test_covariates_of_any_name_and_type_are_kept(tmp_path):
+    columns = {"item": list("aab"), "annotator": list("xyx"), "label": [1, 2, 1]}
+    more = {"copied_from": ["u", None, "v"], "tags": [["p"], [], ["q", "r"]]}
+    labels = at.Labels.of(pa.table({**columns, **more}), covariates=list(more))
+    at.fit(labels, "gpm").save(tmp_path / "fit")
+    kept = at.load(tmp_path / "fit").data.covariates.labels
+    assert {name: kept[name].to_pylist() for name in more} == more
 
 
 def test_all_files_are_json_or_arrow(saved):

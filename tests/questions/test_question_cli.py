@@ -51,29 +51,6 @@ def test_json_is_one_object(run, tmp_path, votes, simulation):
     assert found["sharing"]["strength"] == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("--engine", "spark"), "leave out --engine spark"),
-        (("--memory", "1GB"), "leave out memory"),
-        (("--predictions", "p.json"), "--predictions is for one question"),
-        (("--soft", "s.npz"), "are a long table"),
-        (("--embed",), "--embed is for the report of one question"),
-        (("--scale", "ordinal"), "question 'q1': "),
-    ],
-)
-def test_what_several_questions_lack_is_refused_in_one_line(
-    run, tmp_path, monkeypatch, votes, words, text
-):
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    code, out, err = run("fit", votes, "--question", "all", "--out", "out", *words)
-    assert (code, out) == (2, "")
-    assert text in err
-    assert len(err.splitlines()) == 1
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_the_report_of_saved_fits_is_on_all_questions(run, tmp_path, saved):
     code, _, err = run("report", saved, "--report", tmp_path / "r.html")
     assert (code, err) == (0, "")

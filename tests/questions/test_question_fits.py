@@ -41,19 +41,6 @@ def test_tables_have_a_first_column_question(fits, simulation):
     assert of_one["reliability"].to_pylist() == fits["q2"].annotators()["reliability"].to_pylist()
 
 
-def test_items_have_no_columns_of_labels_and_types_are_one(fits):
-    items = fits.items()
-    assert not [name for name in items.column_names if name.startswith("p_c")]
-    assert items.schema.field("label").type == pa.string()  # c1 in one question, 1 in the other
-    assert items["expectation"].slice(0, 40).null_count == 40
-    assert items["expectation"].slice(40).null_count == 0
-
-
-def test_distributions_sum_to_one(fits):
-    table = fits.distributions().to_pandas()
-    assert np.allclose(table.groupby(["question", "item"])["p"].sum(), 1.0)
-
-
 def test_the_overview_has_one_row_per_question(fits):
     rows = fits.overview().to_pylist()
     assert [row["scale"] for row in rows] == ["nominal", "ordinal"]
@@ -168,20 +155,20 @@ def test_one_fit_and_several_do_not_share_a_folder(tmp_path, fits):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"format": 9}, "saved in format 9"),
-        ({"kind": "ranking"}, "no manifest of questions"),
+        ({"format": 9}, "entry format is not"),
+        ({"kind": "ranking"}, "entry kind is not"),
         ({"questions": []}, "names no questions"),
-        ({"questions": [{"question": "a", "folder": "../q1"}]}, "another folder"),
-        ({"questions": [{"question": "a", "folder": "q1/../../q1"}]}, "another folder"),
-        ({"questions": [{"question": 7, "folder": "q1"}]}, "has no name"),
-        ({"questions": ["q1"]}, "has no name"),
+        ({"questions": [{"question": "a", "folder": "../q1"}]}, "entry questions is not"),
+        ({"questions": [{"question": "a", "folder": "q1/../../q1"}]}, "entry questions is not"),
+        ({"questions": [{"question": 7, "folder": "q1"}]}, "entry questions is not"),
+        ({"questions": ["q1"]}, "entry questions is not"),
         ({"questions": [{"question": "a", "folder": "q7"}]}, "no saved fit in"),
         ({"sharing": {}}, "cannot be read"),
         ({"sharing": None}, "cannot be read"),
         (None, "cannot be read"),  # truncated
         (
             {"sharing": {"strength": "x", "why": "", "gain": 0, "error": 0, "scores": {}}},
-            "no number",
+            "entry sharing is not",
         ),
     ],
 )

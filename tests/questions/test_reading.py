@@ -147,30 +147,25 @@ def test_standard_input_is_read_once(monkeypatch):
     assert summary(read("-")) == EXPECTED
 
 
-def result(name, choice):
-    return {"from_name": name, "to_name": "x", "type": "choices", "value": {"choices": [choice]}}
-
-
-def test_label_studio_has_one_question_per_tag(write):
-    tasks = [
+TONES = ((1, "good"), (2, "bad"))
+EXPORTS = {
+    "label-studio": lambda task: [
         {
             "id": task,
             "data": {"text": "t"},
             "annotations": [
-                {"completed_by": who, "result": [result("tone", tone), result("topic", "art")]}
-                for who, tone in ((1, "good"), (2, "bad"))
+                {
+                    "completed_by": who,
+                    "result": [
+                        {"from_name": name, "type": "choices", "value": {"choices": [choice]}}
+                        for name, choice in (("tone", tone), ("topic", "art"))
+                    ],
+                }
+                for who, tone in TONES
             ],
         }
-        for task in (1, 2)
-    ]
-    path = write("export.json", json.dumps(tasks))
-    labels = read(path)
-    assert {name: each.n_labels for name, each in labels.items()} == {"tone": 4, "topic": 4}
-    assert labels["topic"].scale.names == ["art"]
-
-
-def test_a_short_export_has_the_questions_that_differ_between_annotators(tmp_path):
-    rows = [
+    ],
+    "label-studio-min": lambda task: [
         {
             "id": task,
             "annotator": who,
@@ -178,16 +173,29 @@ def test_a_short_export_has_the_questions_that_differ_between_annotators(tmp_pat
             "lead_time": 1,
             "text": "t",
             "tone": tone,
-            "topic": topic,
+            "topic": "art" if who == 1 else "war",
         }
-        for task in (1, 2)
-        for who, tone, topic in ((1, "good", "art"), (2, "bad", "war"))
-    ]
-    (tmp_path / "min.json").write_text(json.dumps(rows))
-    assert {n: each.n_labels for n, each in read(tmp_path / "min.json").items()} == {
-        "tone": 4,
-        "topic": 4,
-    }
+        for who, tone in TONES
+    ],
+    "argilla": lambda task: [
+        {
+            "id": str(task),
+            "fields": {"text": "t"},
+            "responses": {
+                name: [{"user_id": who, "value": value, "status": "submitted"} for who in "ab"]
+                for name, value in (("tone", "good"), ("topic", "art"))
+            },
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exports_have_a_question_per_tag_that_differs_between_annotators(write, name):
+    path = write("export.json", json.dumps([row for task in (1, 2) for row in EXPORTS[name](task)]))
+    labels = read(path)
+    assert {name: each.n_labels for name, each in labels.items()} == {"tone": 4, "topic": 4}
+    assert "art" in labels["topic"].scale.names
 
 
 @pytest.mark.parametrize(
@@ -206,23 +214,6 @@ def test_tables_of_platforms_have_several_questions(tmp_path, header, line):
     labels = read(tmp_path / "t.csv")
     assert {name: each.n_labels for name, each in labels.items()} == {"tone": 6, "topic": 6}
     assert labels["topic"].scale.names == ["art"]
-
-
-def test_argilla_has_several_questions(tmp_path):
-    records = [
-        {
-            "id": str(item),
-            "fields": {"text": "t"},
-            "responses": {
-                name: [{"user_id": who, "value": value, "status": "submitted"} for who in "ab"]
-                for name, value in (("tone", "good"), ("topic", "art"))
-            },
-        }
-        for item in range(3)
-    ]
-    (tmp_path / "records.json").write_text(json.dumps(records))
-    labels = read(tmp_path / "records.json")
-    assert {name: each.n_labels for name, each in labels.items()} == {"tone": 6, "topic": 6}
 
 
 def test_a_file_without_questions_is_refused(tmp_path):

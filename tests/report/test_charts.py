@@ -167,3 +167,31 @@ def test_svg_and_html_need_no_extra(suffix, crowd, tmp_path, monkeypatch):
     crowd.plot.items().save(tmp_path / f"chart.{suffix}")
     crowd.report(tmp_path / "report.html")
     assert (tmp_path / f"chart.{suffix}").stat().st_size > 1000
+
+
+def test_results_are_one_short_line_and_a_fit_is_its_summary(crowd, hostile):
+    before = at.fit(crowd.data, "majority")
+    after = at.update(before, [("new item", "new annotator", 1)], refit=True)
+    compared = at.compare(crowd.data, ["gpm", "majority"])
+    advice = at.next_labels(crowd, budget=20), at.plan_labels(crowd, "hellinger", 0.1)
+    for shown in (crowd, compared, *advice, at.changes(before, after)):
+        assert repr(shown).startswith(f"{type(shown).__name__}(")
+        assert len(repr(shown)) < 200
+        assert "\n" not in repr(shown)
+    assert crowd._repr_html_().startswith("<pre>gpm on ")
+    assert "<script" not in hostile._repr_html_()
+
+
+def test_completion_offers_the_charts_which_have_help(crowd):
+    others = ("accuracy", "annotator", "calibration", "confusion", "item", "past_fits")
+    assert dir(crowd.plot) == sorted([*CHARTS, *others, "true_scores"])
+    for name in dir(crowd.plot):
+        assert getattr(crowd.plot, name).__doc__.startswith("Chart ")
+
+
+def test_charts_against_the_truth(crowd):
+    truth = dict.fromkeys(crowd.data.items.to_pylist()[:20], 3)
+    assert crowd.plot.confusion(truth).name == "confusion"
+    assert crowd.plot.true_scores(truth).name == "true-scores"
+    with pytest.raises(at.AnnotruthError, match=r"no calibration of gpm .*choose confusion, true_"):
+        crowd.plot.calibration(truth)

@@ -119,13 +119,6 @@ def test_two_camps_have_no_figures_in_the_summary_and_nobody_is_asked(camps):
     assert not advise(camps).of_annotators.ask.any()
 
 
-def test_the_notebook_leads_with_accuracy(flagging):
-    block = flagging._repr_html_()
-    assert "Annotators, least accurate first" in block
-    assert "Accuracy of annotators" in block
-    assert block.index("<th>annotator") < block.index(">accuracy<") < block.index(">reliability<")
-
-
 def test_gold_is_compared_with_accuracy():
     rows = labels(9, 3)
     truth = {item: label for item, who, label in rows if who == "person 0"}

@@ -156,9 +156,3 @@ def test_winners_who_always_come_first_in_a_file_are_no_reason_for_distrust():
     trust = rank_trust(plain_fit(*rows, sides_known=False))
     assert (trust.word, "right order" in trust.sentence) == ("Mostly", True)
     assert rank_trust(plain_fit(*rows)).sentence.startswith("Everybody always chose the left")
-
-
-def test_notebooks_show_a_block(fit):
-    html = fit._repr_html_()
-    assert "Can this ranking be trusted?" in html
-    assert "<script" not in html

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,10 +105,6 @@ def test_evaluate_takes_frames_mappings_and_files(made, fit, folder):
         at.evaluate(fit, {1: ["owl"]})
 
 
-def test_soft_labels_are_the_probabilities(fit):
-    assert fit.soft_labels()["p_2"].tolist() == fit.probability[:, 1].tolist()
-
-
 @pytest.mark.parametrize(
     "refused",
     [
@@ -158,42 +153,6 @@ def test_command_line(run, folder, tmp_path, made):
     assert "Doubtful answers" in (tmp_path / "again.html").read_text()
 
 
-def test_command_line_summary_and_long_rows(run, write):
-    rows = [
-        (e, s, label) for e in range(6) for s in range(3) for label in ("x", "y")[: 1 + (e + s) % 2]
-    ]
-    path = write(
-        "rows.csv", "item,annotator,label\n" + "\n".join(f"{e},{s},{label}" for e, s, label in rows)
-    )
-    code, out, _ = run("fit", path, "--sets")
-    assert code == 0
-    assert "sets on 18 answers of 6 items by 3 annotators, sets of 2 labels" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("fit", "FIT", "--sets"), "sets"),
-        (("update", "FIT", "ANSWERS"), "fit of sets of labels"),
-        (("next", "FIT"), "fit of sets of labels"),
-        (("plan", "FIT", "--target", "accuracy=0.9"), "fit of sets of labels"),
-        (("fit", "ANSWERS", "--separator", "|", "--engine", "spark"), "--separator"),
-        (("fit", "ANSWERS", "--sets", "--memory", "1GB"), "leave out memory"),
-        (("fit", "ANSWERS", "--separator", "|", "--predictions", "p.json"), "sets of labels"),
-    ],
-)
-def test_command_line_refuses_in_one_line(
-    run, fit, folder, tmp_path, monkeypatch, arguments, message
-):
-    monkeypatch.chdir(tmp_path)
-    fit.save(tmp_path / "fit")
-    names = {"FIT": tmp_path / "fit", "ANSWERS": folder / "answers.csv"}
-    code, _, err = run(*(names.get(each, each) for each in arguments))
-    assert code == 2
-    assert message in " ".join(err.split())
-    assert "Traceback" not in err
-
-
 def test_plain_labels_do_not_load_the_room(write):
     import subprocess
     import sys
@@ -230,9 +189,3 @@ def test_the_command_simulates_sets(run, tmp_path):
     truth = tmp_path / "p" / "truth.csv"
     expected = at.evaluate(fit, made.truth_table())
     assert at.evaluate(fit, truth) == expected
-
-
-def test_unused_folder_is_left_alone(tmp_path, fit):
-    fit.save(tmp_path / "fit")
-    shutil.copytree(tmp_path / "fit", tmp_path / "copy")
-    assert at.load(tmp_path / "copy").n_iter == fit.n_iter

@@ -64,11 +64,6 @@ def test_confidence_is_the_share_of_right_sets(made, fit):
     assert right[sure].mean() > right[~sure].mean() + 0.15
 
 
-def test_confidence_is_that_of_the_joint_set_not_of_labels(fit):
-    marginal = np.where(fit.sets, fit.probability, 1.0 - fit.probability)
-    assert (fit.confidence <= marginal.min(axis=1) + 1e-9).all()
-
-
 def test_the_most_likely_set_is_found_by_enumeration():
     rng = np.random.default_rng(0)
     n_labels, n_types = 5, 3

@@ -129,7 +129,7 @@ def test_unsupported_models_and_engines_name_the_alternatives(frame, labels):
 def test_what_needs_items_in_memory_is_refused(frame, make_engine):
     model = at.GPM(engine=make_engine(2), tol=10.0).fit(frame)
     with pytest.raises(at.AnnotruthError, match="this fit is distributed"):
-        model.labels_  # noqa: B018
+        model.predict_proba([0], [0])
     with pytest.raises(at.AnnotruthError, match="this fit is distributed"):
         model.partial_fit([("new", "x", 1)])
     model.result_.close()

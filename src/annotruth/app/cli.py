@@ -10,26 +10,23 @@ import io
 import itertools
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from annotruth.app.commands.compare import compare
-from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
-from annotruth.app.commands.next import next_
-from annotruth.app.commands.plan import plan
+from annotruth.app.commands.next import next_, plan
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.serve import serve
 from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
-from annotruth.app.commands.simulate import simulate
+from annotruth.app.commands.simulate import demo, simulate
 from annotruth.app.commands.update import update
 from annotruth.app.options import OPTION_GROUPS, with_options
-from annotruth.errors import AnnotruthError, InputError, describe_exhaustion, shorten
+from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
@@ -183,31 +180,11 @@ def _annotruth(
         bool, typer.Option("--verbose", help="Log the start and end of fits to stderr.")
     ] = False,
 ) -> None:
-    _check_environment()
     if verbose:
         import logging
 
         logging.basicConfig(format="annotruth: %(message)s")  # other packages: warnings only
         logging.getLogger("annotruth").setLevel(logging.INFO)
-
-
-_LEAST_ADDRESS_SPACE = 1_200_000_000  # bytes
-
-
-def _check_environment() -> None:
-    """Refuse too little address space.
-
-    Libraries that cannot be loaded are called missing, end the process, or try again for minutes.
-    """
-    with suppress(ImportError):  # not on Windows
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
-            raise InputError(
-                f"this process may use {limit / 1e6:,.0f} MB of address space, and its libraries alone "
-                "need more: type `ulimit -v unlimited` first"
-            )
 
 
 def main() -> None:

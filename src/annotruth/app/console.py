@@ -7,7 +7,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
@@ -92,18 +92,10 @@ def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None] | None:
     return None if quiet else partial(print_error, message)
 
 
-def show_table(
-    title: str,
-    table: pa.Table,
-    *,
-    max_rows: int = 10,
-    digits: int = 2,
-    wrapped: Collection[str] = (),
-) -> None:
+def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int = 2) -> None:
     """Print the first rows of a table, numbers with the given number of decimals.
 
-    Where the table is too wide, the widest columns are cut short; if some are ``wrapped``, only
-    these are made narrower, and their text continues on further lines.
+    Where the table is too wide, the widest columns are cut short.
     """
     import pyarrow as pa
     from rich.cells import cell_len
@@ -112,43 +104,28 @@ def show_table(
     from rich.text import Text
 
     rows = [
-        [_cell(value, digits) for value in row.values()] for row in table.to_pylist()[:max_rows]
+        [_cell(value, digits) for value in row.values()]
+        for row in table.slice(0, max_rows).to_pylist()
     ]
     console = Console(highlight=False, soft_wrap=True)
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    widths = {
-        column[0]: max(map(cell_len, column))
-        for column in zip(table.column_names, *rows, strict=True)
-    }
+    widths = [max(map(cell_len, cells)) for cells in zip(table.column_names, *rows, strict=True)]
     gaps = _GAP * (len(widths) - 1)
-    widths = _narrowed(widths, wrapped or widths, console.width - gaps)
-    console.width = max(console.width, sum(widths.values()) + gaps)  # in less, Rich omits columns
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    limit = max(_MIN_COLUMN, console.width)
+    while limit > _MIN_COLUMN and sum(min(width, limit) for width in widths) + gaps > console.width:
+        limit -= 1
+    widths = [min(width, limit) for width in widths]
+    console.width = max(console.width, sum(widths) + gaps)  # in less, Rich omits columns
+    for name, column, width in zip(table.column_names, table.columns, widths, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
         justify: Literal["left", "right"] = "right" if numeric else "left"
-        grid.add_column(
-            Text(name),
-            justify=justify,
-            width=widths[name],
-            no_wrap=name not in wrapped,
-            overflow="fold" if name in wrapped else "ellipsis",
-        )
+        grid.add_column(Text(name), justify=justify, width=width, no_wrap=True)
     for row in rows:
         grid.add_row(*map(Text, row))
     if table.num_rows > max_rows:
         grid.caption = f"{table.num_rows - max_rows:,} more"
         grid.caption_justify = "left"
     console.print(grid)
-
-
-def _narrowed(widths: dict[str, int], flexible: Collection[str], available: int) -> dict[str, int]:
-    """Return the widths of columns, with the widest flexible ones narrowed until all fit."""
-    limit = max(_MIN_COLUMN, min(max(widths.values()), available))
-    while True:
-        found = {k: min(width, limit) if k in flexible else width for k, width in widths.items()}
-        if limit == _MIN_COLUMN or sum(found.values()) <= available:
-            return found
-        limit -= 1
 
 
 def show_lines(lines: str | Sequence[str]) -> None:
@@ -203,10 +180,6 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
 
 def json_entries(fit: Fit[Any]) -> dict[str, Any]:
     """Return the object that ``fit --json`` and ``rank --json`` print."""
-    if fit.kind == "sets":
-        from annotruth.sets.fit import set_entries
-
-        return set_entries(fit)
     entries: dict[str, Any] = {
         "model": fit.model,
         "n_items": fit.data.n_items,
@@ -219,6 +192,10 @@ def json_entries(fit: Fit[Any]) -> dict[str, Any]:
         "log_likelihood": finite(fit.log_likelihood),
         "spammers": fit.n_spammers,
     }
+    if fit.kind == "sets":
+        labels = fit.data.scale.set_labels
+        counts = {"n_answers": fit.data.n_labels, "n_labels": 0 if labels is None else len(labels)}
+        return entries | counts | {"n_types": len(fit.parameters["types"])} | end
     if fit.kind == "comparisons":
         side_bias = None if fit.side_bias is None else fit.side_bias.tolist()
         entries |= {"n_comparisons": fit.data.n_comparisons, **end}

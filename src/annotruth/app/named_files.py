@@ -167,8 +167,7 @@ def saved_files(folder: Path | None) -> list[Path]:
 
 
 def _arrow_files(folder: Path) -> list[Path]:
-    """Return Arrow files of the saved fit in a folder, if there is one; format 1 has no subfolder."""
-    return [*folder.glob("cells.arrow"), *folder.glob("data-*/*")]
+    return list(folder.glob("data-*/*"))
 
 
 def check_out(out: str | Path | None, *, force: bool) -> None:
@@ -243,7 +242,7 @@ def _folder_kind(folder: Path) -> str | None:
         return None
     if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
         return None
-    return "fit" if "files" in entries or (folder / "cells.arrow").exists() else "tables"
+    return "fit" if "files" in entries else "tables"
 
 
 def _head(path: Path) -> bytes:

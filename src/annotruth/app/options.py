@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 import typer
 
 from annotruth.app import console
+from annotruth.app.commands.serve import Service
 from annotruth.app.outputs import Outputs
 from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
 from annotruth.io.formats import INPUT_FORMATS
@@ -250,7 +251,6 @@ class _Parameter(NamedTuple):
 
 
 def _parse_help() -> dict[str, _Parameter]:
-    """Return the parameters in `_HELP` by their names there."""
     found, group = {}, ""
     for line in _HELP.replace("\n    ", " ").splitlines():
         if line.startswith("["):
@@ -334,7 +334,7 @@ _SHARED_OUTPUT_FLAGS: Flags = {
 
 _MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
 
-# The flags that commands have in place of their parameters ``read``, ``outputs`` and ``analyses``.
+# The flags that commands have in place of parameters such as ``read`` and ``outputs``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
     "fit.read": {**READ_FLAGS, "memory": _TEXT},
@@ -349,6 +349,11 @@ _EXPANDED: Mapping[str, Flags] = {
         "soft_readout": (Literal["right", "opinion"] | None, None),
         "predictions": _FILE,
         "label_studio": _TEXT,
+    },
+    "service": {
+        "ctx": (typer.Context, inspect.Parameter.empty),
+        "database": _TEXT,
+        "folder": _FILE,
     },
     "fit.analyses": {"annotators": _FILE, "by": _TEXTS, **_MACHINES},
     "rank.analyses": _MACHINES,
@@ -386,7 +391,7 @@ def with_options(command: Command) -> Command:
         quiet = bool(given.get("quiet") or given.get("as_json"))
         for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
-            with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
+            with console.progress_line(quiet=quiet or name != "read"):  # that loads PyArrow
                 given[name] = _PARSERS[name](**values)
         command(**given)
 
@@ -419,4 +424,5 @@ _PARSERS: Mapping[str, Callable[..., Any]] = {
     "read": make_read_options,
     "outputs": Outputs,
     "analyses": dict,
+    "service": Service,
 }

@@ -36,6 +36,15 @@ Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
 
 
+# Flags that change nothing without another one.
+_NEEDED = {
+    "soft_readout": "soft",
+    "embed": "report",
+    "label_studio": "predictions",
+    "assign_format": "assign",
+}
+
+
 class Written(NamedTuple):
     """What was written, and what was not."""
 
@@ -85,8 +94,6 @@ class Outputs:
             from annotruth.io.tasks import task_format
 
             return task_format(self.assign, self.assign_format)
-        if self.assign_format is not None:
-            raise InputError("--assign-format needs --assign FILE")
         return None
 
     def check(
@@ -129,10 +136,10 @@ class Outputs:
     def _check_flags(self) -> None:
         """Refuse flags that change nothing, or names that a platform does not have."""
         _ = self.task_format
-        if self.soft_readout is not None and self.soft is None:
-            raise InputError("--soft-readout needs --soft FILE")
-        if self.embed and self.report is None:
-            raise InputError("--embed needs --report FILE")
+        for flag, needed in _NEEDED.items():
+            if getattr(self, flag) and getattr(self, needed) is None:
+                flag = flag.replace("_", "-")
+                raise InputError(f"--{flag} needs --{needed} FILE")
         one_file = named_files.is_table_file(self.out)
         if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(
@@ -151,8 +158,6 @@ class Outputs:
 
             check_predictions_path(self.predictions)
             LabelControl.parse(values.parse_pairs(self.label_studio, "--label-studio"))
-        elif self.label_studio is not None:
-            raise InputError("--label-studio needs --predictions FILE")
 
     def write(
         self,
@@ -170,8 +175,6 @@ class Outputs:
         The fit is saved last, so that a command that fails can be repeated. ``source``,
         ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
-        from annotruth.io.writers import format_of, write_table
-
         written = Written([], [])
         further: dict[str, Any] = {"arguments": arguments}
         if fit.kind == "labels":
@@ -191,11 +194,10 @@ class Outputs:
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
-                write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
+                _write_for_people(fit.verdict_table(), self.keep)
         if self.preferences is not None and not is_questions(fit):
             with _noted("preferences", "preferences", self.preferences, written):
-                table = fit.table("preferences")
-                write_table(table, self.preferences, format_of(self.preferences), safe_cells=True)
+                _write_for_people(fit.table("preferences"), self.preferences)
         if self.predictions is not None:
             with _noted("predictions", "predictions", self.predictions, written):
                 write_predictions(_of_labels(fit), self.predictions, self.label_studio)
@@ -214,20 +216,19 @@ class Outputs:
 
         ``assigned`` is the table of assignments, if they are asked for.
         """
-        from annotruth.io import tasks, writers
+        from annotruth.io import tasks
 
         of_labels = cast("Advice", advice) if hasattr(advice, "of_items") else None
         if self.out is not None:
             extra = {} if of_labels is None else {"fit.json": of_labels.fit.to_json()}
             write_out(advice.tables(), self.out, extra=extra, safe_cells=True)
         if self.keep is not None:
-            verdicts = advice.of_annotators.table(advice.fit)
-            writers.write_table(verdicts, self.keep, writers.format_of(self.keep), safe_cells=True)
+            _write_for_people(advice.of_annotators.table(advice.fit), self.keep)
         if self.assign is not None:
-            format = writers.format_of(self.assign) if of_labels is None else self.task_format
+            format = self.task_format
             if of_labels is None or format in ("csv", "parquet"):
-                kind = cast("TableFormat", format)
-                writers.write_table(assigned, self.assign, kind, safe_cells=True)
+                kind = None if of_labels is None else cast("TableFormat", format)
+                _write_for_people(assigned, self.assign, kind)
             else:
                 tasks.write_tasks(of_labels.tasks(), self.assign, cast("TaskFormat", format))
         if self.predictions is not None and of_labels is not None:
@@ -263,6 +264,15 @@ def write_out(
         write_table(first, out, format_of(out), safe_cells=safe_cells)
     else:
         write_tables(tables, out, format=format, extra=extra, safe_cells=safe_cells)
+
+
+def _write_for_people(
+    table: pa.Table | None, path: str | Path, format: TableFormat | None = None
+) -> None:
+    """Write a table with cells that a spreadsheet does not run."""
+    from annotruth.io.writers import format_of, write_table
+
+    write_table(table, path, format or format_of(path), safe_cells=True)
 
 
 def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:

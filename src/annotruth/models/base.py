@@ -38,7 +38,6 @@ from annotruth.models.fits.make_fit import (
     of_distributions,
 )
 from annotruth.models.options import OptionsBase
-from annotruth.models.pandas_results import PandasResults
 from annotruth.models.registry import Capabilities, check_distributed, check_supported
 from annotruth.models.result import Fit
 from annotruth.models.warm_start import prepare_warm_start
@@ -56,7 +55,7 @@ _TWO_LISTS = "predict_proba expects as many item codes as annotator codes, in tw
 
 
 @dataclass(kw_only=True)
-class Estimator(PandasResults, OptionsBase, ABC):
+class Estimator(OptionsBase, ABC):
     """Base of all models, with the interface of scikit-learn.
 
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in

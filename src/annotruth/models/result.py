@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.bindings import bound, bound_for
+from annotruth.bindings import bound
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import (
@@ -54,14 +55,6 @@ GROUP_SCORES, GROUP_SD = "group_scores", "group_sd"
 """The parameters with the scores of taste groups and their standard deviations: groups x items."""
 
 _ABSENT: Any = None  # what only fits of another kind have
-
-# What completion offers for fits of every kind.
-_NAMES = (
-    *("annotator_columns", "annotators", "behavior", "chosen", "converged", "data", "high"),
-    *("history", "items", "keep", "kind", "log_likelihood", "low", "model", "n_iter"),
-    *("n_spammers", "p_serious", "reliability", "report", "save", "settings", "spammer"),
-    *("stop_reason", "summary", "to_dict"),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,11 +185,8 @@ class Fit(FitTables, Generic[Data]):
     def __repr__(self) -> str:
         return f"Fit({self.model} on {self.describe()}: {self.stop_reason})"
 
-    def __dir__(self) -> tuple[str, ...]:
-        return *_NAMES, *self._kind.names
-
     def _repr_html_(self) -> str:
-        return str(bound_for(self.kind, "notebook")(self))
+        return f"<pre>{html.escape(self.summary())}</pre>"
 
     @property
     def _kind(self) -> Kind:

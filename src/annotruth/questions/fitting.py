@@ -76,7 +76,6 @@ def fit_questions(
 
 
 def _check_request(request: Any) -> None:
-    """Refuse what all questions at once do not take."""
     given = [with_flag(name) for name in request.special]
     if request.is_of_sets:
         given.append("sets (`--sets`, `--separator`)")

@@ -9,7 +9,6 @@ set. Each fit is a saved fit of its own, which can be loaded, reported and updat
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -26,25 +25,26 @@ import pyarrow as pa
 
 from annotruth.agreement import krippendorff_alpha, suitable_metrics
 from annotruth.bindings import bound
-from annotruth.errors import InputError, counted, listed, shorten, shown, system_errors_reported
+from annotruth.errors import InputError, counted, listed, shorten, system_errors_reported
 from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
 from annotruth.io.system import exclusive
 from annotruth.models.base_fit import FORMAT, Readout
 from annotruth.models.fits.tables import share_names
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage import load_fit
+from annotruth.models.storage.entries import (
+    QUESTION_FOLDER,
+    QUESTIONS_FORMAT,
+    check_question_entries,
+)
 from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
 from annotruth.observations.questions import concat_questions, every_annotator
 from annotruth.questions.sharing import Sharing
 
-KIND = "questions"
-"""The entry ``kind`` in the JSON of several questions."""
-
-_FORMAT = 1  # of the manifest
 _LOCK = ".lock"
-_FOLDER = re.compile(r"q[1-9][0-9]{0,8}")
+_FOLDER = re.compile(QUESTION_FOLDER)
 _OWN_TABLES = ("items", "annotators", "labels", "distributions")
 
 
@@ -235,7 +235,7 @@ class QuestionFits:
         """Return the entries of every fit, and what was shared, as JSON types."""
         return {
             "format": FORMAT,
-            "kind": KIND,
+            "kind": "questions",
             "model": self.model,
             "questions": {name: fit.to_dict() for name, fit in self.questions.items()},
             "sharing": self.sharing.to_dict(),
@@ -253,7 +253,6 @@ class QuestionFits:
 
 
 def _items_without_shares(fit: Fit) -> pa.Table:
-    """Return the items of a fit without the columns of its labels."""
     table = fit.item_table()
     shares = set(share_names(fit))
     return table.select([name for name in table.column_names if name not in shares])
@@ -283,7 +282,6 @@ def agreement_of(fit: Fit) -> float | None:
 
 
 def _describe(fit: Fit) -> str:
-    """Return one line on a question."""
     parts = [f"WARNING: {fit.notice()}"] if fit.notice() else []
     parts.append(fit.data.describe())
     alpha = agreement_of(fit)
@@ -317,8 +315,8 @@ def save_questions(fits: QuestionFits, path: str | os.PathLike[str]) -> None:
             for question, name in names.items():
                 fits[question].save(folder / name)
             entries = {
-                "format": _FORMAT,
-                "kind": KIND,
+                "format": QUESTIONS_FORMAT,
+                "kind": "questions",
                 "questions": [{"question": each, "folder": name} for each, name in names.items()],
                 "sharing": fits.sharing.to_dict(),
             }
@@ -348,62 +346,28 @@ def load_questions(path: str | os.PathLike[str]) -> QuestionFits:
         fits[question] = load_fit(place)
         if fits[question].kind != "labels":
             raise _damaged(folder, "one of its fits is of comparisons")
-    try:
-        return QuestionFits(fits, _sharing(entries["sharing"]))
-    except (LookupError, TypeError, ValueError) as error:
-        raise _damaged(folder, str(error)) from None
+    sharing = dict(entries["sharing"])
+    scores = {float(strength): score for strength, score in sharing.pop("scores").items()}
+    return QuestionFits(fits, Sharing(**sharing, scores=MappingProxyType(scores)))
 
 
 def _read_manifest(folder: Path) -> Mapping[str, Any]:
     try:
         entries = json.loads((folder / QUESTIONS_MANIFEST).read_bytes())
+        check_question_entries(entries)
     except FileNotFoundError:
         raise InputError(f"no saved fits of questions in {folder}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise _damaged(folder, str(error)) from None
-    if not isinstance(entries, dict) or entries.get("kind") != KIND:
-        raise _damaged(folder, "it is no manifest of questions")
-    if entries.get("format") != _FORMAT:
-        raise InputError(
-            f"the fits in {folder} were saved in format {shown(entries.get('format'))}, which this "
-            "version of annotruth cannot read: fit the labels again and save the fits"
-        )
-    return entries
+    found: Mapping[str, Any] = entries
+    return found
 
 
 def _folders_in(folder: Path, entries: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the folder of each question; those outside of the folder are refused."""
-    listed = entries.get("questions")
-    if not isinstance(listed, list) or not listed:
-        raise _damaged(folder, "it names no questions")
-    folders: dict[str, Path] = {}
-    for entry in listed:
-        known = entry if isinstance(entry, dict) else {}
-        question, name = known.get("question"), known.get("folder")
-        if not isinstance(question, str) or question in folders:
-            raise _damaged(folder, "a question has no name, or that of another one")
-        if not isinstance(name, str) or not _FOLDER.fullmatch(name):
-            raise _damaged(folder, "it names another folder than that of a question")
-        folders[question] = folder / name
+    folders = {each["question"]: folder / each["folder"] for each in entries["questions"]}
+    if not folders or len(folders) < len(entries["questions"]):
+        raise _damaged(folder, "it names no questions, or one of them twice")
     return folders
-
-
-def _sharing(entries: Mapping[str, Any]) -> Sharing:
-    """Return what was shared, from its saved entries."""
-    scores = {float(name): _number(value) for name, value in entries["scores"].items()}
-    gain, error = (
-        None if entries[name] is None else _number(entries[name]) for name in ("gain", "error")
-    )
-    why = entries["why"]
-    if not isinstance(why, str):
-        raise TypeError("why is no text")
-    return Sharing(_number(entries["strength"]), why, gain, error, MappingProxyType(scores))
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{shown(value)} is no number")
-    return float(value)
 
 
 def _damaged(folder: Path, reason: str) -> InputError:

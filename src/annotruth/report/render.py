@@ -1,4 +1,4 @@
-"""One renderer for reports, the service's pages and notebooks: parts are data, templates show them.
+"""One renderer for reports and the service's pages: parts are data, templates show them.
 
 A part is a text, a list of parts, or an object of a class below or of `Chart`. For every class
 there is a macro of its name in ``templates/parts.html``. All text is escaped there, so ids and

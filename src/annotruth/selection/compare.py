@@ -44,11 +44,6 @@ from annotruth.selection.evaluate import compute_metrics
 from annotruth.selection.heldout import HeldOut
 
 # What completion offers.
-_PUBLIC = (
-    *("agreement", "choice", "data", "finding", "fits", "measures", "models", "recommended"),
-    *("refused", "report", "seconds", "to_dict", "why"),
-)
-
 _MODEL_COLUMNS = {
     "model": pa.string(),
     "held_out": pa.float64(),
@@ -122,12 +117,6 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
-
-    def __dir__(self) -> tuple[str, ...]:
-        return _PUBLIC
-
-    def _repr_html_(self) -> str:
-        return str(bound("Comparison.notebook")(self))
 
     @property
     def finding(self) -> str:

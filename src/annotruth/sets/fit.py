@@ -161,7 +161,6 @@ SETS = Kind(
     entries=lambda fit: {"frame": fit.data.frame, "chosen": fit.chosen and fit.chosen["why"]},
     describe=_describe,
     saved_as=SETS_MODEL,
-    names=("answers", "confidence", "labels", "probability", "separator", "sets", "soft_labels"),
 )
 """What is different for sets of labels."""
 
@@ -201,21 +200,4 @@ def set_metrics(truth: Members, sets: Members) -> dict[str, float]:
         "f1_macro": float(np.mean(2.0 * both[seen] / total[seen])) if seen.any() else 0.0,
         "exact_match": float((truth == sets).all(axis=1).mean()),
         "jaccard": float(jaccard.mean()),
-    }
-
-
-def set_entries(fit: Fit) -> dict[str, Any]:
-    """Return the object that ``fit --json`` prints for a fit of sets."""
-    return {
-        "model": fit.model,
-        "n_items": fit.data.n_items,
-        "n_annotators": fit.data.n_annotators,
-        "n_answers": fit.data.n_labels,
-        "n_labels": len(label_names(fit.data)),
-        "n_types": len(fit.parameters["types"]),
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": fit.log_likelihood,
-        "spammers": fit.n_spammers,
     }

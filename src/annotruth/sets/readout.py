@@ -151,7 +151,6 @@ def _with_interval(values: Floats, draws: Sequence[Floats]) -> tuple[Floats, Flo
 def _draw(
     rng: np.random.Generator, parameters: SetParameters, counts: AnswerCounts
 ) -> tuple[Floats, Floats, Floats]:
-    """Return a draw of reliabilities, and of sensitivities and specificities over all labels."""
     a = _draw_rates(rng, parameters.sensitivity, counts.hits, counts.positives)
     b = _draw_rates(rng, parameters.specificity, counts.rejections, counts.negatives)
     serious = rng.random(len(a)) >= parameters.irregular
@@ -181,7 +180,6 @@ def _relative(a: Floats, b: Floats, parameters: SetParameters, counts: AnswerCou
 
 
 def _overall(rates: Floats, trials: Floats) -> Floats:
-    """Return the mean over labels, each by how many answers there are."""
     weight = trials + 1e-6
     mean: Floats = (weight * rates).sum(axis=1) / weight.sum(axis=1)
     return mean

@@ -253,7 +253,6 @@ class SetSteps:
         )
 
     def _log_likelihood(self, parameters: SetParameters, sums: dict[str, Floats]) -> float:
-        """Return the log-likelihood of all answers, irregular annotators by their own rates."""
         not_given = self._per_annotator - self._given
         b, own = parameters.absent, self.own_rates()
         serious = (self._given * np.log(1.0 - b) + not_given * np.log(b)).sum(axis=1)
@@ -289,7 +288,6 @@ def _centers(posterior: Floats, n_types: int) -> Codes:
 
 
 def _distances(posterior: Floats, chosen: Floats) -> Floats:
-    """Return the squared distance of every item to every center."""
     return np.stack([((posterior - one) ** 2).sum(axis=1) for one in chosen], axis=1)
 
 

@@ -27,7 +27,6 @@ from annotruth.analyses.advice.items import (
     share_out,
 )
 from annotruth.analyses.advice.latent_classes import LatentClassBasis
-from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
 from annotruth.io.tasks import Task
 from annotruth.kernels.arrays import Codes, Floats
@@ -41,11 +40,6 @@ from annotruth.observations.frames import from_arrow
 from annotruth.observations.validate import is_integer
 
 # What completion offers.
-_PUBLIC = (
-    *("add", "annotators", "assignments", "budget", "fit", "items", "n_add", "summary"),
-    "to_dict",
-)
-
 AdviceBasis: TypeAlias = LatentClassBasis | OpinionBasis | ScoreBasis
 """What advice needs to know of a fit: how uncertain items are, and what labels gain."""
 
@@ -86,12 +80,6 @@ class Advice:
 
     def __repr__(self) -> str:
         return f"Advice({self.lines()[0]}: {self.fit.model} on {self.fit.data.describe()})"
-
-    def __dir__(self) -> tuple[str, ...]:
-        return _PUBLIC
-
-    def _repr_html_(self) -> str:
-        return str(bound("Advice.notebook")(self))
 
     @property
     def n_add(self) -> int:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from annotruth.analyses.advice.advice import advise
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.analyses.advice.standing import standing_table
-from annotruth.bindings import bound
 from annotruth.errors import InputError, counted, shorten, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit, RankFit
@@ -64,9 +63,6 @@ class Changes:
             f"Changes({counted(len(self.item_table), 'item')}, "
             f"{counted(len(self.annotator_table), 'annotator')})"
         )
-
-    def _repr_html_(self) -> str:
-        return str(bound("Changes.notebook")(self))
 
     @property
     def n_labels(self) -> int:

@@ -14,7 +14,6 @@ from annotruth.analyses.advice.advice import Advice, AdviceBasis, advise, basis_
 from annotruth.analyses.advice.generic import OpinionBasis, ScoreBasis
 from annotruth.analyses.advice.items import share_out
 from annotruth.analyses.advice.latent_classes import MAX_NUMBERS, ItemPosterior, LatentClassBasis
-from annotruth.bindings import bound
 from annotruth.errors import ComparisonsError, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
@@ -83,9 +82,6 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.target} {self.value:g}: {self._describe(self.advised)})"
-
-    def _repr_html_(self) -> str:
-        return str(bound("Plan.notebook")(self))
 
     def total_labels(self, needed: LabelsNeeded) -> int | None:
         """Return how many labels there will be in total; None where the target is out of reach."""

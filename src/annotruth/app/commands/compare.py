@@ -122,7 +122,6 @@ def compare(
 
 
 def _show_choice(choice: Choice) -> None:
-    """Print the held-out scores of models of comparisons."""
     import pyarrow as pa
 
     console.show_lines(f"finding: {choice.why}")

@@ -144,7 +144,6 @@ def fit(
 
 
 def _measure(fit: Fit, truth: str, read: ReadOptions) -> dict[str, float]:
-    """Return how a fit does against the truth."""
     from annotruth.api import evaluate
 
     scores = read.scale == "ordinal"
@@ -190,7 +189,6 @@ def _show_questions(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the summary, the metrics and further lines; or one JSON object."""
     if as_json:
         entries: dict[str, Any] = {name: json_entries(fits[name]) for name in fits}
         for name, measured in metrics.items():

@@ -1,4 +1,4 @@
-"""`annotruth next`: which items need labels, how many, whom to ask and whom to drop."""
+"""`annotruth next` and `annotruth plan`: which items need labels, whom to ask, and how many a target needs."""
 
 from __future__ import annotations
 
@@ -85,29 +85,26 @@ def next_(
 
         of_labels_only = {**known, "--predictions": outputs.predictions}
         advice = named_files.choose_path(read, model, of_labels_only, of_labels, of_comparisons)
+    assigned: pa.Table | None = None
     if isinstance(advice, PairAdvice):
         assigned = advice.comparison_table().drop_columns(["gain", "why"])
-        paths = outputs.write_advice(advice, assigned)
-        if as_json or not quiet:
-            _show_pairs(advice, as_json=as_json)
-    else:
-        assigned = None if outputs.assign is None else advice.assignment_table()
-        paths = outputs.write_advice(advice, assigned)
-        if as_json:
-            missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
-            console.show_json(advice.to_dict() | missing)
-        elif not quiet:
+    elif outputs.assign is not None:
+        assigned = advice.assignment_table()
+    paths = outputs.write_advice(advice, assigned)
+    if as_json:
+        missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
+        console.show_json(advice.to_dict() | missing)
+    elif not quiet:
+        console.show_lines(advice.summary())
+        if isinstance(advice, PairAdvice):
+            _show_pairs(advice)
+        elif not advice.fit.is_void:
             _show(advice, assigned)
-    if not (as_json or quiet):
         for path in paths:
             console.show_lines(f"written to {path}")
 
 
 def _show(advice: Advice, assigned: pa.Table | None) -> None:
-    """Print the summary, and the first rows of the tables."""
-    console.show_lines(advice.summary())
-    if advice.fit.is_void:
-        return
     if advice.n_add:
         console.show_lines("")
         to_label = _to_label(advice.item_table())
@@ -122,36 +119,26 @@ def _show(advice: Advice, assigned: pa.Table | None) -> None:
 
 
 def _to_label(items: pa.Table) -> pa.Table:
-    """Return the items that get labels, the highest gain first."""
     import pyarrow.compute as pc
 
     some = items.filter(pc.greater(items["add"], 0)).sort_by([("gain", "descending")])
-    # Tables are printed with two digits, which are too few for gains.
-    gain = [f"{value:.3f}" for value in some["gain"].slice(0, _MAX_ROWS).to_pylist()]
-    gain += [""] * (some.num_rows - len(gain))
-    return some.set_column(some.column_names.index("gain"), "gain", [gain]).select(
-        ["item", "n_labels", "add", "gain", "why"]
-    )
+    return _gains_as_text(some, 3).select(["item", "n_labels", "add", "gain", "why"])
 
 
-def _show_pairs(advice: PairAdvice, *, as_json: bool) -> None:
-    """Print the summary and the first comparisons, or one JSON object."""
+def _gains_as_text(table: pa.Table, digits: int) -> pa.Table:
+    """Return a table with gains of more digits than the two that tables are printed with."""
+    gain = [f"{value:.{digits}f}" for value in table["gain"].slice(0, _MAX_ROWS).to_pylist()]
+    gain += [""] * (len(table) - len(gain))  # which are not printed
+    return table.set_column(table.column_names.index("gain"), "gain", [gain])
+
+
+def _show_pairs(advice: PairAdvice) -> None:
     table = advice.comparison_table()
-    missing = table["annotator"].null_count
-    if as_json:
-        console.show_json(advice.to_dict() | {"unassigned": missing})
-        return
-    console.show_lines(advice.summary())
     if len(table):
         console.show_lines("")
-        first = table.slice(0, _MAX_ROWS)
-        # Tables are printed with two digits, which are too few for gains.
-        gain = [f"{value:.4f}" for value in first["gain"].to_pylist()]
-        first = first.set_column(first.column_names.index("gain"), "gain", [gain])
-        console.show_table("Comparisons with the highest gain", first, max_rows=_MAX_ROWS)
-        if more := len(table) - len(first):
-            console.show_lines(f"{more:,} more")
-        if missing:
+        shown = _gains_as_text(table, 4)
+        console.show_table("Comparisons with the highest gain", shown, max_rows=_MAX_ROWS)
+        if missing := table["annotator"].null_count:
             where = "" if advice.context is None else " in this context"
             why = advice.of_annotators.why_nobody(f"compared the two items{where}")
             console.show_lines(f"{counted(missing, 'comparison')} without an annotator: {why}")
@@ -163,3 +150,66 @@ def _show_annotators(advice: Advice | PairAdvice) -> None:
     people = advice.annotator_table().sort_by([("information", "ascending")])
     shown = people.select([*people.column_names[:4], "information"])  # reasons are too long
     console.show_table("Annotators, least informative first", shown, max_rows=_MAX_ROWS)
+
+
+def plan(
+    *,
+    data: list[str],
+    target: str,
+    model: str | None = None,
+    read: ReadOptions,
+    gold: str | None = None,
+    annotator_prior: str | None = None,
+    settings: list[str] | None = None,
+    seed: int = 0,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Estimate how many labels a target needs.
+
+    Takes the folder of a saved fit, or labels or pair comparisons, which it fits first, and
+    simulates more of them from what the fit says of items and annotators, spent evenly or where
+    they gain most. The plan is as good as the model: where annotators agree on a wrong label, it
+    cannot know.
+
+    **Examples**
+
+        annotruth plan labels.csv --target accuracy=0.9
+
+        annotruth plan fit --target hellinger=0.15
+
+        annotruth plan ratings.csv --scale ordinal --target score=0.5 --json
+
+        annotruth plan ranking --target tau=0.9
+    """
+    name, value = _parse_target(target)
+    with console.running(quiet=quiet, as_json=as_json) as progress:
+        from annotruth import advising, ranking  # slow to load
+
+        source = named_files.one_or_several(data)
+        shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
+        shared |= values.parse_model_options(settings)
+        planned = named_files.choose_path(
+            read,
+            model,
+            {"--gold": gold, "--annotator-prior": annotator_prior},
+            lambda: advising.plan_labels(
+                source, name, value, gold=gold, annotator_prior=annotator_prior, **shared
+            ),
+            lambda: ranking.plan_comparisons(source, name, value, **shared),
+        )
+    if as_json:
+        console.show_json(planned.to_dict())
+    elif not quiet:
+        console.show_lines(planned.summary())
+
+
+def _parse_target(target: str) -> tuple[str, float]:
+    pairs = values.parse_pairs(target, "--target")
+    try:
+        ((name, value),) = pairs.items()
+        return name, float(value)
+    except ValueError:
+        raise InputError(
+            f"--target takes one NAME=NUMBER, such as accuracy=0.9, not {target!r}"
+        ) from None

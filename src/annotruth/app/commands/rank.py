@@ -102,7 +102,6 @@ def rank(
 
 
 def _parse_groups(text: str) -> str | int:
-    """Return the number of taste groups, or "auto"."""
     if text != "auto" and not (text.isdecimal() and int(text) > 0):
         raise InputError(f"--groups takes a number of groups or auto, not {text!r}")
     return text if text == "auto" else int(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,8 +25,6 @@ def report(
     truth: str | None = None,
     settings: list[str] | None = None,
     page: Path = Path("report.html"),
-    # The report was written with --out in version 0.1.
-    old_page: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,
     source: str | None = None,
     embed: bool = False,
     force: bool = False,
@@ -42,7 +40,6 @@ def report(
 
         annotruth report labels.csv --truth truth.csv
     """
-    page = old_page or page
     inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
     named_files.check_outputs(
         {"FIT|LABELS": named_files.input_files(data), **inputs}, {"--report": [page]}

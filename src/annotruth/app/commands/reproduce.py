@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from annotruth.app import console, values
 from annotruth.errors import InputError, OutputError
 
 if TYPE_CHECKING:
+    from annotruth.models.em import ProgressReporter
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
 
 
@@ -54,13 +54,13 @@ def reproduce(
     finished: dict[str, list[ExperimentRun]] = {}
     claims: list[Claim] = []
     for each in ready:
-        with _progress(each.name, quiet=quiet) as progress:
+        with console.progress_line(quiet=quiet) as line:
             finished[each.name] = run_experiment(
                 each,
                 resolved[each.name],
                 n_runs=runs or each.default_runs,
                 data=data_dir,
-                progress=progress,
+                progress=partial(_show_progress, line, each.name),
             )
         report = make_report(each, resolved[each.name], finished[each.name])
         claims += report.claims
@@ -106,22 +106,5 @@ def _describe_missing_data(experiment: Experiment, folder: Path | None) -> str |
     return f"{' and '.join(required.paths)} under {folder}, where {missing[0]} is missing: {advice}"
 
 
-@contextmanager
-def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show the number of finished runs on one line of stderr, if that is a terminal."""
-    if quiet or not console.is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+def _show_progress(line: ProgressReporter, name: str, done: int, total: int) -> None:
+    line.start(f"{name}: {done} of {total} runs", done=done, total=total)

@@ -95,34 +95,40 @@ def sqlite_in(folder: str) -> str:
     return f"sqlite:///{Path(folder).resolve() / 'annotruth.db'}"
 
 
-def open_database(
-    ctx: typer.Context,
-    database: str | None,
-    folder: Path | None,
-    *,
-    create: bool = False,
-    upgrade: bool = False,
-) -> Database:
-    """Return the database of a sub-command, whose options may also stand before its name.
+class Service:
+    """The database of a sub-command, whose options may also stand before its name."""
 
-    A file that does not exist yet is created, if ``create``, or refused; so are the tables. Those
-    of an older version are brought up to date, if ``upgrade``, or refused.
-    """
-    require_packages()
-    own = {"database": database, "data_dir": folder}
-    config = config_of({**(ctx.obj or {}), **{name: value for name, value in own.items() if value}})
-    ctx.obj = config
-    from annotruth.serve.store.database import Database, file_of
+    def __init__(self, ctx: typer.Context, database: str | None, folder: Path | None) -> None:
+        self._context = ctx
+        own = {"database": database, "data_dir": folder}
+        self._given = {**(ctx.obj or {}), **{name: value for name, value in own.items() if value}}
 
-    path = file_of(config.database)
-    if path is not None and not path.exists():
-        if not create:
-            raise InputError(f"{path} does not exist: start `annotruth serve`, or give --data-dir")
-        with system_errors_reported(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-    opened = Database.open(config.database)
-    ctx.call_on_close(opened.dispose)
-    if upgrade or (create and opened.schema_state() == "empty"):
-        opened.upgrade()
-    opened.check_schema()
-    return opened
+    @property
+    def config(self) -> ServeConfig:
+        """The settings of the service."""
+        return config_of(self._given)
+
+    def open(self, *, create: bool = False, upgrade: bool = False) -> Database:
+        """Return the database.
+
+        A file that does not exist yet is created, if ``create``, or refused; so are the tables. Those
+        of an older version are brought up to date, if ``upgrade``, or refused.
+        """
+        require_packages()
+        from annotruth.serve.store.database import Database, file_of
+
+        name = self.config.database
+        path = file_of(name)
+        if path is not None and not path.exists():
+            if not create:
+                raise InputError(
+                    f"{path} does not exist: start `annotruth serve`, or give --data-dir"
+                )
+            with system_errors_reported(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
+        opened = Database.open(name)
+        self._context.call_on_close(opened.dispose)
+        if upgrade or (create and opened.schema_state() == "empty"):
+            opened.upgrade()
+        opened.check_schema()
+        return opened

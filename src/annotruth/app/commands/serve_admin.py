@@ -7,10 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from annotruth.app import console, named_files
-from annotruth.app.commands.serve import open_database, require_packages
+from annotruth.app.commands.serve import Service, require_packages
 from annotruth.app.named_files import check_existing
 from annotruth.errors import InputError, counted, listed, shown
 
@@ -24,13 +22,11 @@ _UNIT = {"labels": "label", "comparisons": "comparison"}  # what projects of eac
 
 
 def token_create(
-    ctx: typer.Context,
+    service: Service,
     name: str,
     scope: Literal["read", "write", "admin"] = "write",
     only: str | None = None,
     days: int | None = None,
-    database: str | None = None,
-    folder: Path | None = None,
 ) -> None:
     """Create a token and print it; it is not stored and cannot be shown again.
 
@@ -45,7 +41,7 @@ def token_create(
     from annotruth.serve.store.rows import utc_now
 
     check_token(name, scope)
-    opened = open_database(ctx, database, folder, create=only is None)
+    opened = service.open(create=only is None)
     now = utc_now()
     expires = None if days is None else now + timedelta(days=days)
     with opened.begin() as connection:
@@ -55,7 +51,7 @@ def token_create(
     console.show_lines(text)
 
 
-def token_list(ctx: typer.Context, database: str | None = None, folder: Path | None = None) -> None:
+def token_list(service: Service) -> None:
     """List all tokens, without their secrets.
 
     **Examples**
@@ -64,7 +60,7 @@ def token_list(ctx: typer.Context, database: str | None = None, folder: Path | N
     """
     import pyarrow as pa
 
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.administration import list_tokens
     from annotruth.serve.store.projects import list_projects
     from annotruth.serve.store.rows import utc_now
@@ -87,24 +83,19 @@ def token_list(ctx: typer.Context, database: str | None = None, folder: Path | N
     ]
     if rows:
         table = pa.Table.from_pylist(rows)
-        console.show_table("Tokens", table, max_rows=len(rows), wrapped=("name", "project"))
+        console.show_table("Tokens", table, max_rows=len(rows))
     else:
         console.show_lines("no tokens")
 
 
-def token_revoke(
-    ctx: typer.Context,
-    token: str,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def token_revoke(service: Service, token: str) -> None:
     """Revoke a token; logins that were made with it end too.
 
     **Examples**
 
         annotruth serve token revoke 3f9a2c71b0de
     """
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.administration import Administration
     from annotruth.serve.store.rows import utc_now
 
@@ -117,12 +108,10 @@ def token_revoke(
 
 
 def project_create(
-    ctx: typer.Context,
+    service: Service,
     name: str,
     kind: Literal["labels", "comparisons"] = "labels",
     model: str | None = None,
-    database: str | None = None,
-    folder: Path | None = None,
 ) -> None:
     """Create a project.
 
@@ -138,15 +127,13 @@ def project_create(
 
     settings = {} if model is None else {"model": model}
     check_project(name, kind, settings)
-    opened = open_database(ctx, database, folder, create=True)
+    opened = service.open(create=True)
     with opened.begin() as connection:
         Administration(connection, _ACTOR, utc_now()).create_project(name, kind, settings)
     console.show_lines(f"created {name}")
 
 
-def project_list(
-    ctx: typer.Context, database: str | None = None, folder: Path | None = None
-) -> None:
+def project_list(service: Service) -> None:
     """List all projects.
 
     **Examples**
@@ -155,7 +142,7 @@ def project_list(
     """
     import pyarrow as pa
 
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.store.projects import latest_snapshot, list_projects
 
     with opened.connect() as connection:
@@ -174,20 +161,14 @@ def project_list(
         console.show_lines("no projects: `annotruth serve project create NAME` creates one")
 
 
-def import_(
-    ctx: typer.Context,
-    project: str,
-    file: str,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def import_(service: Service, project: str, file: str) -> None:
     """Add the labels of a file to a project; what is there already is left out.
 
     **Examples**
 
         annotruth serve import films labels.csv
     """
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.store.maintenance import append_file
     from annotruth.serve.store.rows import utc_now
 
@@ -199,14 +180,7 @@ def import_(
     console.show_lines(f"added {added} to {project}; {appended.n_repeated:,} were there already")
 
 
-def export(
-    ctx: typer.Context,
-    project: str,
-    out: Path,
-    force: bool = False,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def export(service: Service, project: str, out: Path, force: bool = False) -> None:
     """Write the current labels of a project to a CSV, Parquet or JSON file.
 
     **Examples**
@@ -214,7 +188,7 @@ def export(
         annotruth serve export films labels.parquet
     """
     check_existing("OUT", out, "file", force=force)
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.store.maintenance import export_labels
 
     with opened.connect() as connection:
@@ -223,45 +197,33 @@ def export(
     console.show_lines(f"wrote {counted(n_rows, _UNIT[of.kind])} to {out}")
 
 
-def erase(
-    ctx: typer.Context,
-    project: str,
-    annotator: str,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def erase(service: Service, project: str, annotator: str) -> None:
     """Erase all data of a person from a project: labels, history, alerts and saved fits.
 
     **Examples**
 
         annotruth serve erase films ann@example.com
     """
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.store.maintenance import erase_annotator
     from annotruth.serve.store.rows import utc_now
 
     with opened.connect() as connection:
         of = _project(connection, project)
-    erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, _ACTOR, utc_now())
+    erased = erase_annotator(opened, service.config.data_dir, of, annotator, _ACTOR, utc_now())
     console.show_lines(
         f"erased {counted(erased, _UNIT[of.kind])}; the worker fits again without them"
     )
 
 
-def prune(
-    ctx: typer.Context,
-    project: str,
-    days: int,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def prune(service: Service, project: str, days: int) -> None:
     """Remove old labels that were changed or deleted since; current ones stay.
 
     **Examples**
 
         annotruth serve prune films --days 90
     """
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     from annotruth.serve.administration import Administration
     from annotruth.serve.store.maintenance import remove_superseded
     from annotruth.serve.store.rows import utc_now
@@ -275,13 +237,7 @@ def prune(
     console.show_lines(f"removed {counted(removed, 'event')}")
 
 
-def backup(
-    ctx: typer.Context,
-    file: Path,
-    force: bool = False,
-    database: str | None = None,
-    folder: Path | None = None,
-) -> None:
+def backup(service: Service, file: Path, force: bool = False) -> None:
     """Copy the SQLite database; the service may keep running.
 
     For PostgreSQL, use pg_dump.
@@ -291,7 +247,7 @@ def backup(
         annotruth serve backup monday.db
     """
     check_existing("FILE", file, "file", force=force)
-    opened = open_database(ctx, database, folder)
+    opened = service.open()
     named_files.check_outputs({"--database": [opened.name]}, {"FILE": [file]})
     from annotruth.serve.store.maintenance import backup as write_backup
 
@@ -299,14 +255,14 @@ def backup(
     console.show_lines(f"wrote {file}")
 
 
-def upgrade(ctx: typer.Context, database: str | None = None, folder: Path | None = None) -> None:
+def upgrade(service: Service) -> None:
     """Bring the tables of the database up to date.
 
     **Examples**
 
         annotruth serve upgrade
     """
-    open_database(ctx, database, folder, upgrade=True)
+    service.open(upgrade=True)
     console.show_lines("the database is up to date")
 
 

@@ -1,4 +1,4 @@
-"""`annotruth simulate`: simulated labels with known truth."""
+"""`annotruth simulate` and `annotruth demo`: simulated labels with known truth, and a fit beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from annotruth.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from annotruth.models.result import Fit
     from annotruth.simulate import ComparisonSimulation, SetSimulation, Simulation
 
 _NAMES_OF_SETS = {"n_categories": "n_labels", "labels_per_item": "answers_per_item"}
@@ -77,7 +78,6 @@ def simulate(
 def _generate(
     generator: str, given: Mapping[str, Any], **shared: Any
 ) -> Simulation | ComparisonSimulation | SetSimulation:
-    """Return the simulation by the generator of a name, with the options that were given."""
     from annotruth import simulate as generators
 
     generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
@@ -95,7 +95,6 @@ def _generate(
 def _tables_of(
     simulation: Simulation | ComparisonSimulation | SetSimulation,
 ) -> tuple[dict[str, pa.Table], str]:
-    """Return the tables to write, and what they hold in words."""
     from annotruth import simulate as generators
 
     if isinstance(simulation, generators.ComparisonSimulation):
@@ -146,3 +145,60 @@ def simulated_tables(simulation: Simulation) -> dict[str, pa.Table]:
         "truth": pa.table(truth),
         "annotators": pa.table(annotators),
     }
+
+
+def demo(seed: int = 0, report: Path = Path("annotruth-demo.html"), force: bool = False) -> None:
+    """Fit a simulated crowd, compare with the truth, write a report.
+
+    **Examples**
+
+        annotruth demo
+
+        annotruth demo --seed 1 --report crowd.html
+    """
+    named_files.check_existing("--report", report, "page", force=force)
+    with console.progress_line(quiet=False) as progress:
+        from annotruth import api, simulate  # slow to load
+
+        crowd = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
+        fit = api.fit(crowd.labels, progress=progress)
+        progress.start("writing report")
+        fit.report(report, source="A simulated crowd")
+    console.show_lines(
+        ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
+    )
+    console.show_lines(fit.summary())
+    console.show_lines("")
+    table = _annotators(crowd, fit)
+    console.show_table("Annotators, least reliable first", table, max_rows=12)
+    console.show_lines("")
+    console.show_lines(_errors(crowd, fit))
+    console.show_lines(f"report written to {report}")
+
+
+def _errors(crowd: Simulation, fit: Fit) -> list[str]:
+    """Return how close the fit comes to the truth, in two lines."""
+    from annotruth import metrics
+
+    assert crowd.distribution is not None
+    assert fit.distribution is not None
+    assert fit.reliability is not None
+    recovered = fit.distribution.dense(fit.data.n_categories)
+    correlation = metrics.plcc(crowd.reliability, fit.reliability)
+    distance = metrics.hellinger(crowd.distribution, recovered).mean()
+    observed = metrics.hellinger(crowd.distribution, fit.data.observed_shares()).mean()
+    return [
+        f"reliability: correlation with the truth {correlation:.3f}",
+        f"distributions: mean Hellinger distance {distance:.3f}, observed shares {observed:.3f}",
+    ]
+
+
+def _annotators(crowd: Simulation, fit: Fit) -> pa.Table:
+    """Return the estimates for each annotator beside the true reliability."""
+    import pyarrow as pa
+
+    table = fit.annotator_table()
+    columns = {"annotator": table["annotator"], "true": pa.array(crowd.reliability)}
+    names = ("reliability", "low", "high", "behavior", "evidence")
+    columns |= {name: table[name] for name in names}
+    return pa.table(columns).sort_by("reliability")

@@ -6,16 +6,14 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from annotruth.app import console, named_files
 from annotruth.app.console import print_result
 from annotruth.app.outputs import Outputs, Paths, save_fit
+from annotruth.bindings import bound_for
 
 if TYPE_CHECKING:
-    from annotruth.analyses.advice.changes import Changes
-    from annotruth.models.em import ProgressReporter
-    from annotruth.models.result import Fit
     from annotruth.observations.options import ReadOptions
 
 
@@ -73,17 +71,16 @@ def update(
         console.running(quiet=quiet, as_json=as_json) as progress,
     ):
         from annotruth import api  # slow to load
+        from annotruth.analyses.advice import changes
 
         progress.start(f"reading {fit.name}")
         before = load_fit(fit)
-        after, changed = _update(
-            before,
-            named_files.one_or_several(labels),
-            gold=gold,
-            refit=refit,
-            read=read,
-            progress=progress,
+        data = named_files.one_or_several(labels)
+        after, n_repeated = bound_for(before.kind, "update")(
+            before, data, gold=gold, refit=refit, read=read, progress=progress
         )
+        compare = changes.changes if before.kind == "labels" else changes.rank_changes
+        changed = compare(before, after, n_repeated=n_repeated)
         metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
         written = outputs.write(
             after,
@@ -105,28 +102,3 @@ def update(
     more = changed.to_dict()
     print_result(after, metrics, written.lines, as_json=as_json, quiet=quiet, more=more)
     written.raise_failures()
-
-
-def _update(
-    before: Fit[Any],
-    data: str | list[str],
-    *,
-    gold: str | None,
-    refit: bool,
-    read: ReadOptions,
-    progress: ProgressReporter,
-) -> tuple[Fit[Any], Changes]:
-    """Return the new fit and what changed."""
-    if before.kind == "labels":
-        from annotruth.analyses.advice.changes import changes
-        from annotruth.updating import update_fit
-
-        after, n_repeated = update_fit(
-            before, data, gold=gold, refit=refit, read=read, progress=progress
-        )
-        return after, changes(before, after, n_repeated=n_repeated)
-    from annotruth.analyses.advice.changes import rank_changes
-    from annotruth.ranking import update_ranking
-
-    after, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)
-    return after, rank_changes(before, after, n_repeated=n_repeated)

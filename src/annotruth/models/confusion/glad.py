@@ -21,9 +21,11 @@ from annotruth.models.result import Fit
 from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
 from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels
+from annotruth.observations.frames import check_pandas_installed
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 # With acceleration: Newton steps on each b per pass; the least curvature of an ability's
 # log-posterior, as a share of its curvature given the truths; and the longest step.
@@ -255,11 +257,11 @@ class GLAD(IterativeEstimator[GLADSteps]):
     >>> import annotruth as at
     >>> labels = [(item, name, "cat") for item in range(4) for name in ("ann", "bob")]
     >>> labels += [(item, "eve", "dog") for item in range(4)]
-    >>> model = at.GLAD().fit(labels)
-    >>> dict(model.labels_)
-    {0: 'cat', 1: 'cat', 2: 'cat', 3: 'cat'}
-    >>> model.skills_.round(2).to_dict()
-    {'ann': 0.99, 'bob': 0.99, 'eve': 0.1}
+    >>> fit = at.GLAD().fit(labels).result_
+    >>> fit.item_table()["label"].to_pylist()
+    ['cat', 'cat', 'cat', 'cat']
+    >>> fit.reliability.round(2).tolist()
+    [0.99, 0.99, 0.1]
     """
 
     name: ClassVar[str] = "glad"
@@ -309,16 +311,21 @@ class GLAD(IterativeEstimator[GLADSteps]):
     @property
     def alphas_(self) -> pd.Series[Any]:
         """The ability of each annotator (crowd-kit's name and form)."""
-        table = self._local_result().annotator_table()
-        return self._column(table, "ability", index="worker", name_as="alpha")
+        fit = self._local_result()
+        return _series("alpha", "worker", fit.data.annotators, fit.annotator_columns["ability"])
 
     @property
     def betas_(self) -> pd.Series[Any]:
         """Minus the log of each item's difficulty (crowd-kit's name and form)."""
-        table = self._local_result().item_table()
-        difficulty = self._column(table, "difficulty", index="task", name_as="beta")
-        b: pd.Series[Any] = -np.log(difficulty)
-        return b
+        fit = self._local_result()
+        return _series("beta", "task", fit.data.items, -np.log(fit.item_columns["difficulty"]))
+
+
+def _series(name: str, index: str, ids: pa.Array, values: Any) -> pd.Series[Any]:
+    check_pandas_installed()
+    import pandas as pd
+
+    return pd.Series(values, index=pd.Index(ids.to_pandas(), name=index), name=name)
 
 
 def _item_results(labels: Labels, arrays: Mapping[str, Floats]) -> ItemResults:

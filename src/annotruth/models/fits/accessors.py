@@ -34,9 +34,7 @@ class Kind:
     """What differs between fits of one kind of data and those of others."""
 
     unit: str  # what annotators give, in words
-    too_few: tuple[
-        str, str
-    ]  # the verdict on annotators of whom too little is known, and their behavior
+    too_few: tuple[str, str]  # the verdict and behavior of annotators of whom too little is known
     no_spammers: tuple[str, ...] = ()  # behaviors of no spammers, whatever their reliability
     tables: Mapping[str, Callable[[Fit[Any]], pa.Table]]  # by name, beside those of further results
     written: Callable[[Fit[Any]], dict[str, LazyTable | pa.Table]]  # the tables written to files
@@ -45,10 +43,7 @@ class Kind:
     counts: Callable[[Fit[Any]], dict[str, Any]]  # entries of fit.json on the size of the data
     entries: Callable[[Fit[Any]], dict[str, Any]]  # the others that only this kind has
     describe: Callable[[Any], str] = methodcaller("describe")  # the data in one line
-    saved_as: str | None = (
-        None  # the entry kind of fit.json; None for labels, which have no such entry
-    )
-    names: tuple[str, ...] = ()  # what completion offers beside the names that all fits have
+    saved_as: str | None = None  # the entry kind of fit.json, which fits of labels do not have
 
 
 class FitTables:

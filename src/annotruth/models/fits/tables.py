@@ -181,7 +181,6 @@ def annotator_stats(fit: Fit) -> pa.Table:
 
 
 def _consensus(fit: Fit) -> NDArray[np.int32]:
-    """Return the code of each item's label."""
     assert fit.label is not None
     return fit.label
 
@@ -229,7 +228,6 @@ def annotator_line(fit: Fit[Any]) -> str:
 
 
 def _flag_line(fit: Fit[Any]) -> str:
-    """Return the line of the summary on annotators, for a model that flags them."""
     n_flagged, counts = fit.n_spammers or 0, Counter(fit.behavior or ())
     line = "annotators:"
     if fit.accuracy is not None:
@@ -284,7 +282,6 @@ def _summary(fit: Fit) -> list[str]:
 
 
 def _figures(fit: Fit) -> list[str]:
-    """Return the lines on items, scores and labels."""
     data, lines = fit.data, []
     if fit.distribution is not None:
         n_sure = np.count_nonzero(fit.distribution.confidence() > 0.9)
@@ -342,13 +339,6 @@ LABELS = Kind(
     notes=notes_of,
     counts=_counts,
     entries=_entries,
-    names=(
-        *("accuracy", "annotator_stats", "changes_over_time", "crowd_over_time", "dependence"),
-        *("dependent_annotators", "disputed", "distribution", "distributions", "expectation"),
-        *("group_differences", "group_summary", "groups", "item_columns", "label"),
-        *("label_quality", "labels", "machines", "notes", "over_time", "past_fits", "plot"),
-        *("readout", "score", "soft_labels", "verdict"),
-    ),
 )
 """What is different for labels."""
 
@@ -356,6 +346,5 @@ DISTRIBUTED = replace(
     LABELS,
     tables={},
     summary=_distributed_summary,
-    names=("accuracy", "close", "frames", "labels", "notes", "readout", "verdict"),
 )
 """What is different for labels on other machines: nothing with one entry per item or label is here."""

@@ -138,9 +138,5 @@ COMPARISONS = Kind(
     counts=lambda fit: {"n_comparisons": fit.data.n_comparisons},
     entries=_entries,
     saved_as="ranking",
-    names=(
-        *("boards", "coefficients", "comparisons", "dependence", "groups", "machines", "n_groups"),
-        *("n_parts", "part", "plot", "preferences", "ranking", "scores", "side_bias", "verdict"),
-    ),
 )
 """What is different for comparisons."""

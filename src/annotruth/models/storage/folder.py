@@ -21,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,13 +48,12 @@ from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FurtherResults, further_kinds, make_further_results
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
-from annotruth.models.storage.checks import check_entries, check_table
+from annotruth.models.storage.entries import check_entries
 from annotruth.models.storage.tables import (
-    CONTEXTS,
     COVARIANCE,
-    OTHER_TABLE,
-    PAST_FITS,
-    TABLES,
+    OPTIONAL_TABLES,
+    SCHEMAS,
+    check_table,
     make_fit,
     make_tables,
 )
@@ -68,8 +66,7 @@ _LOCK = ".lock"
 _DATA = re.compile(r"data-[0-9a-f]{16}")
 _PARAMETER = "parameter-"
 _FURTHER = "further-"  # prefix of the tables of further results
-_OPTIONAL_TABLES = {OTHER_TABLE, PAST_FITS, CONTEXTS}
-_NAMES = {name for names in TABLES.values() for name in names} | _OPTIONAL_TABLES | {COVARIANCE}
+_NAMES = {COVARIANCE}.union(*SCHEMAS.values())
 _FILE = re.compile(rf"({'|'.join(sorted(_NAMES))}|{_PARAMETER}[a-z_]+|{_FURTHER}[a-z_]+)\.arrow")
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What reading a damaged file can raise.
@@ -149,13 +146,11 @@ def _write_files(fit: Fit[Any], folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _checksum(entries: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the other entries of ``fit.json``."""
     others = {name: value for name, value in entries.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _remove_unused(folder: Path, paths: Iterable[Path]) -> None:
-    """Remove those of the paths that are files of another fit than the one in the folder."""
     with suppress(OSError, ValueError):
         used = None
         if (folder / MANIFEST).exists():
@@ -297,14 +292,12 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit[Any]:
         raise FileNotFoundError(errno.ENOENT, "missing", str(folder / "items.arrow"))
     check_entries(entries)
     contents = _read_files(folder, entries)
-    entries = {"fitted_at": _saved_at(folder), **entries}
     arrays = {
         name.removeprefix(_PARAMETER): _read_array(content)
         for name, content in contents.items()
         if name.startswith(_PARAMETER) or name == COVARIANCE
     }
-    needed = TABLES.get(entries.get("kind"), TABLES[None])
-    names = [*needed, *(_OPTIONAL_TABLES & contents.keys())]
+    names = SCHEMAS[entries.get("kind")].keys() - (OPTIONAL_TABLES - contents.keys())
     tables = {name: _read_table(contents[name]) for name in names}
     fit = make_fit(entries, tables, arrays)
     return replace(fit, further=_read_further(entries, contents))
@@ -313,7 +306,6 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit[Any]:
 def _read_further(
     entries: Mapping[str, Any], contents: Mapping[str, pa.Buffer]
 ) -> dict[str, FurtherResults]:
-    """Return the further results of a saved fit by kind, their tables checked."""
     found = {}
     for kind, each in entries.get("further", {}).items():
         names = further_kinds()[kind].tables
@@ -330,12 +322,6 @@ def _read_table(content: pa.Buffer) -> pa.Table:
 
 def _read_array(content: pa.Buffer) -> pa.Tensor:
     return pa.ipc.read_tensor(pa.BufferReader(content))
-
-
-def _saved_at(folder: Path) -> str:
-    """Return when a fit was saved that does not say it."""
-    seconds = int((folder / MANIFEST).stat().st_mtime)
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _read_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer]:

@@ -1,55 +1,38 @@
-"""The tables of a saved fit: from a fit to tables and arrays, and back with every value checked."""
+"""The tables of a saved fit: one schema says what is written, and how every value is checked when it is read.
+
+Tables may come from anywhere. Kernels index with codes and pointers without checks of their own, so
+whatever is wrong must be found here; it raises a ValueError.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import FLAGGED, RANKING, SETS
+from annotruth.errors import InputError
+from annotruth.models.base_fit import FLAGGED, RANKING, SETS, Column
 from annotruth.models.distribution import Distribution
+from annotruth.models.em import History
 from annotruth.models.fits.past_fits import check_past_fits
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.result import Fit
-from annotruth.models.storage.checks import (
-    MAX_VALUE,
-    ModelColumns,
-    check,
-    check_table,
-    covariates_in,
-    installed_frame,
-    is_ascending,
-    make_table,
-    prefixed,
-    read_codes,
-    read_finite,
-    read_history,
-    read_ids,
-    read_numbers,
-    read_parameter,
-    read_pointers,
-    read_rows,
-    read_shares,
-    read_texts,
-)
 from annotruth.observations import Comparisons, Labels, Scale
 from annotruth.observations.arrays import Covariates
-from annotruth.observations.frames import as_arrow
-from annotruth.observations.layout import check_index
+from annotruth.observations.frames import as_arrow, default_frame
+from annotruth.observations.layout import check_index, check_pointers
 from annotruth.observations.pairs.table import OUTCOMES
+from annotruth.observations.scale import is_text
 from annotruth.observations.sets import members
 
-TABLES = {
-    RANKING: ("items", "annotators", "comparisons"),
-    None: ("items", "cells", "labels", "annotators", "categories", "distribution"),
-}
-"""The tables that every saved fit has, by the entry ``kind``; those of sets are those of labels."""
+MAX_VALUE = 1e150
+"""The largest number of a column, so that squares are finite."""
 
 OTHER_TABLE, PAST_FITS, CONTEXTS = "other-distribution", "past-fits", "contexts"
 """Tables of fits that have both read-outs, that continue earlier ones, and of comparisons in contexts."""
@@ -57,20 +40,202 @@ OTHER_TABLE, PAST_FITS, CONTEXTS = "other-distribution", "past-fits", "contexts"
 COVARIANCE = "covariance"
 """The array of the scores' covariance: items x items, or one variance per item."""
 
-_START, _OTHER_START = "entries_from", "other_entries_from"  # of an item in those tables
-_PRIOR_COLUMNS = ("record_serious", "record_irregular")
-_CLASSIFIER = "classifier:"  # prefix of columns of a classifier's probabilities, by category code
-_FURTHER = "further:"  # prefix of further columns of comparisons
-_ESTIMATES = ("reliability", "low", "high")
-_OF_SETS = ("probability", "sets", "confidence")  # fields that are saved as parameters
+_PROBABILITY_SLACK = 1e-6  # of rounding, by which a probability may be above 1
+_CODE = pa.int32()
 
-# Model-specific columns and parameters that are not of type float64.
-_COLUMN_TYPES = {"may_lead": pa.string(), "at_floor": pa.bool_(), FLAGGED: pa.bool_()}
-_PAIR_COLUMN_TYPES = {"evidence": pa.string(), "group": pa.int64()}
-_CODES = ("level", "repeated", "repeated_label", "category_group")
-_PARAMETER_TYPES = dict.fromkeys((*_CODES, *(f"pooled_{name}" for name in _CODES)), (pa.int64(),))
-_PAIR_TYPES = (pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.uint8(), pa.int8())
+Read: TypeAlias = Callable[[str, pa.ChunkedArray, Mapping[str, int]], Any]
+"""Returns the checked values of a column, given its name and the numbers of rows of the tables."""
+
+
+def check(is_right: bool | np.bool_, otherwise: str) -> None:
+    """Raise a ValueError with the text unless something is right."""
+    if not is_right:
+        raise ValueError(otherwise)
+
+
+def _any_values(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> pa.Array:
+    return column.combine_chunks()
+
+
+def _values(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> pa.Array:
+    """Return numbers, text or times, of which some may be missing."""
+    check(not pa.types.is_nested(column.type), f"{name} has a nested value")
+    return column.combine_chunks()
+
+
+def _ids(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> pa.Array:
+    check(not column.null_count, f"{name} has a missing value")
+    return _values(name, column, _)
+
+
+def _texts(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> list[str]:
+    check(is_text(column.type) and not column.null_count, f"{name} is not text")
+    texts: list[str] = column.to_pylist()
+    return texts
+
+
+def _numbers(name: str, column: pa.ChunkedArray, *types: pa.DataType) -> Any:
+    """Return a column without missing values and of one of the types; raise otherwise."""
+    check(column.type in types and not column.null_count, f"{name} is not of type {types[0]}")
+    return column.to_numpy()
+
+
+def _finite(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> Any:
+    numbers = _numbers(name, column, pa.float64())
+    check(np.isfinite(numbers).all(), f"{name} has a value that is not finite")
+    return numbers
+
+
+def _shares(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> Any:
+    shares = _finite(name, column, _)
+    inside = not len(shares) or (shares.min() >= 0.0 and shares.max() <= 1.0 + _PROBABILITY_SLACK)
+    check(inside, f"{name} has a value outside 0..1")
+    return shares
+
+
+def _codes(of: str, type_: pa.DataType = _CODE, *, least: int = 0) -> Read:
+    """Return what reads codes of the rows of a table, which must be in range."""
+
+    def read(name: str, column: pa.ChunkedArray, lengths: Mapping[str, int]) -> Any:
+        codes = _numbers(name, column, type_)
+        check_index(name, codes, lengths[of], least)
+        return codes
+
+    return read
+
+
+def _starts(of: str) -> Read:
+    """Return what reads where the rows of another table start, and adds the end; they must ascend."""
+
+    def read(name: str, column: pa.ChunkedArray, lengths: Mapping[str, int]) -> NDArray[np.int64]:
+        pointers = np.append(_numbers(name, column, pa.int64()), lengths[of])
+        check_pointers(name, pointers, lengths[of])
+        return pointers
+
+    return read
+
+
+def _rows(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> Any:
+    """Return each row's position in the input; raise unless each position is there once."""
+    row = _numbers(name, column, _CODE, pa.int64())
+    check_index(name, row, len(row))
+    check(np.bincount(row, minlength=len(row)).all(), "a row is there twice")
+    return row
+
+
+def _of_model(**types: pa.DataType) -> Read:
+    """Return what reads model-specific columns, of type float64 unless another one is given."""
+
+    def read(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> Column:
+        type_ = types.get(name, pa.float64())
+        if is_text(type_):
+            check(column.type == type_ and not column.null_count, f"{name} is not of type {type_}")
+            return column.combine_chunks()
+        numbers: Column = _numbers(name, column, type_)
+        too_large = np.abs(numbers) > MAX_VALUE  # or infinite
+        check(not too_large.any(), f"{name} has too large a value")
+        return numbers
+
+    return read
+
+
+def _predictions(name: str, column: pa.ChunkedArray, _: Mapping[str, int]) -> Any:
+    return _numbers(name, column, pa.float64())  # nan where there is no prediction
+
+
+_of_labels = _of_model(may_lead=pa.string(), at_floor=pa.bool_(), **{FLAGGED: pa.bool_()})
+_of_pairs = _of_model(evidence=pa.string(), group=pa.int64())
+_ANNOTATORS: dict[str, tuple[str, Read]] = {
+    "annotator": ("data.annotators", _ids),
+    "reliability?": ("reliability", _shares),
+    "low?": ("low", _shares),
+    "high?": ("high", _shares),
+    "behavior?": ("behavior", _texts),
+    "annotator_weight?": ("data.annotator_weight", _shares),
+}
+_LABELS: Mapping[str, Mapping[str, tuple[str, Read]]] = {
+    "items": {
+        "item": ("data.items", _ids),
+        "cells_from": ("data.item_ptr", _starts("cells")),
+        "known": ("data.known", _codes("categories", least=-1)),
+        "entries_from?": ("distribution.ptr", _starts("distribution")),
+        "other_entries_from?": ("other_distribution.ptr", _starts(OTHER_TABLE)),
+        "score?": ("score", _finite),
+        "covariate:*": ("data.covariates.items", _any_values),
+        "classifier:*": ("data.classifier", _predictions),  # by category code
+        "model:*": ("item_columns", _of_labels),
+    },
+    "cells": {
+        "category": ("data.cell_category", _codes("categories")),
+        "labels_from": ("data.cell_ptr", _starts("labels")),
+    },
+    "labels": {
+        "annotator": ("data.annotator", _codes("annotators")),
+        "row": ("data.row", _rows),
+        "p_serious?": ("p_serious", _shares),
+        "covariate:*": ("data.covariates.labels", _any_values),
+    },
+    "annotators": {
+        **_ANNOTATORS,
+        "record_*": ("data.annotator_prior", _finite),
+        "covariate:*": ("data.covariates.annotators", _any_values),
+        "model:*": ("annotator_columns", _of_labels),
+    },
+    "categories": {
+        "category": ("data.scale.categories", _ids),
+        "value": ("data.scale.values", _finite),
+    },
+    "distribution": {
+        "category?": ("distribution.category", _codes("categories")),
+        "probability?": ("distribution.probability", _shares),
+    },
+    OTHER_TABLE: {
+        "category?": ("other_distribution.category", _codes("categories")),
+        "probability?": ("other_distribution.probability", _shares),
+    },
+    PAST_FITS: {},
+}
+_COMPARISONS: Mapping[str, Mapping[str, tuple[str, Read]]] = {
+    "items": {
+        "item": ("data.items", _ids),
+        "score": ("scores.mean", _finite),
+        "part": ("part", _codes("parts", pa.int64())),
+    },
+    "annotators": {**_ANNOTATORS, "model:*": ("annotator_columns", _of_pairs)},
+    "comparisons": {
+        "annotator": ("data.annotator_of_comparison", _codes("annotators")),
+        "left": ("data.left", _codes("items")),
+        "right": ("data.right", _codes("items")),
+        "outcome": ("data.outcome", _codes("outcomes", pa.int8())),
+        "row": ("data.row", _rows),
+        "context?": ("data.context", _codes(CONTEXTS)),
+        "p_serious?": ("p_serious", _shares),
+        "covariate:*": ("data.covariates", _finite),
+        "further:*": ("data.further", _values),
+    },
+    CONTEXTS: {"context?": ("data.contexts", _values)},
+}
+SCHEMAS = {RANKING: _COMPARISONS, SETS: _LABELS, None: _LABELS}
+"""The tables of saved fits, by the entry ``kind``: the columns, where the fit has them, and how they are read.
+
+A name with ? may be missing, and one with * begins the names of any number of columns. Of pointers, named
+``*_from``, the starts are stored.
+"""
+
+OPTIONAL_TABLES = frozenset({OTHER_TABLE, PAST_FITS, CONTEXTS})
+"""The tables that not every fit of their kind has."""
+
+_MATRICES = {"data.classifier": None, "data.annotator_prior": ("serious", "irregular")}
+"""Arrays with a column per name; of the classifier per code."""
+
+_CODE_PARAMETERS = ("level", "repeated", "repeated_label", "category_group")
+_PARAMETER_TYPES = dict.fromkeys(
+    (*_CODE_PARAMETERS, *(f"pooled_{name}" for name in _CODE_PARAMETERS)), (pa.int64(),)
+)
+_FLOATS = (pa.float64(), pa.float32())  # engines hold large parameters in single precision
+_PAIR_TYPES = (*_FLOATS, pa.int64(), pa.int32(), pa.uint8(), pa.int8())
 _ITEM_CODES = {"favoured"}  # parameters of comparisons that are codes of items, or -1
+_OF_SETS = ("probability", "sets", "confidence")  # fields that are saved as parameters
 
 # What fits of a model always have; of other models of labels, distributions.
 _SERIOUS = ("distribution", "reliability", "low", "high", "behavior", "p_serious")
@@ -89,86 +254,49 @@ _FIELDS = {
 def make_tables(fit: Fit[Any]) -> tuple[dict[str, pa.Table], dict[str, NDArray[Any]]]:
     """Return the tables to save, one per length, and the parameters."""
     parameters = dict(fit.parameters)
-    if fit.kind == "comparisons":
-        return _comparison_tables(fit), parameters
     if fit.kind == SETS:
         parameters |= {name: np.asarray(getattr(fit, name), np.float64) for name in _OF_SETS}
-    return _label_tables(fit), parameters
-
-
-def _annotator_table(fit: Fit[Any], covariates: Mapping[str, pa.Array], **more: Any) -> pa.Table:
-    columns = {
-        "annotator": fit.data.annotators,
-        **{name: getattr(fit, name) for name in (*_ESTIMATES, "behavior")},
-        **more,
-        "annotator_weight": fit.data.annotator_weight,
-        **prefixed(covariates),
-    }
-    return make_table(columns, fit.annotator_columns)
-
-
-def _label_tables(fit: Fit) -> dict[str, pa.Table]:
-    """Return the tables of a fit of labels; of pointers, the starts are stored."""
-    data, theta, other = fit.data, fit.distribution, fit.other_distribution
-    prior = () if data.annotator_prior is None else data.annotator_prior.T
-    predicted = () if data.classifier is None else data.classifier.T
-    items = {
-        "item": data.items,
-        "cells_from": data.item_ptr[:-1],
-        "known": data.known,
-        _START: None if theta is None else theta.ptr[:-1],
-        _OTHER_START: None if other is None else other.ptr[:-1],
-        "score": fit.score,
-        **prefixed(data.covariates.items),
-        **{f"{_CLASSIFIER}{code}": column for code, column in enumerate(predicted)},
-    }
-    labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
-    tables = {
-        "items": make_table(items, fit.item_columns),
-        "cells": pa.table({"category": data.cell_category, "labels_from": data.cell_ptr[:-1]}),
-        "labels": make_table({**labels, **prefixed(data.covariates.labels)}),
-        "annotators": _annotator_table(
-            fit, data.covariates.annotators, **dict(zip(_PRIOR_COLUMNS, prior, strict=False))
-        ),
-        "categories": pa.table({"category": data.scale.categories, "value": data.scale.values}),
-        "distribution": _distribution_table(theta),
-    }
-    if other is not None:
-        tables[OTHER_TABLE] = _distribution_table(other)
+    tables = {}
+    for name, columns in (_COMPARISONS if fit.kind == "comparisons" else _LABELS).items():
+        values: dict[str, Any] = {}
+        for column, (path, _) in columns.items():
+            value: Any = fit
+            for part in path.split("."):
+                value = None if value is None else getattr(value, part)
+            if value is None:
+                continue
+            if path in _MATRICES:
+                value = dict(zip(_MATRICES[path] or range(value.shape[1]), value.T, strict=True))
+            if column.endswith("*"):
+                values |= {f"{column[:-1]}{key}": each for key, each in value.items()}
+            else:
+                key = column.removesuffix("?")
+                values[key] = value[:-1] if key.endswith("_from") else value
+        if name == "comparisons":
+            values["annotator"] = values["annotator"]().astype(np.int32)
+            values["row"] = np.argsort(np.argsort(values["row"]))  # without those left out
+        if values or name not in OPTIONAL_TABLES:
+            tables[name] = pa.table(values)
     if fit.earlier_fits is not None:
         tables[PAST_FITS] = fit.earlier_fits
-    return tables
+    return tables, parameters
 
 
-def _distribution_table(theta: Distribution | None) -> pa.Table:
-    """Return the entries of a distribution, without the items they belong to."""
-    return make_table(
-        {} if theta is None else {"category": theta.category, "probability": theta.probability}
-    )
+class ModelColumns(dict[str, Column]):
+    """The model-specific columns of a table; a missing one is an `InputError`."""
+
+    def __missing__(self, name: str) -> Column:
+        raise InputError(
+            f"this saved fit has no column {name}: it was saved by another version of annotruth, or "
+            "changed; fit the labels again"
+        )
 
 
-def _comparison_tables(fit: Fit[Comparisons]) -> dict[str, pa.Table]:
-    """Return the tables of a fit of comparisons."""
-    data = fit.data
-    comparisons = {
-        "annotator": data.annotator_of_comparison().astype(np.int32),
-        "left": data.left,
-        "right": data.right,
-        "outcome": data.outcome,
-        "row": np.argsort(np.argsort(data.row)),  # without the rows that were left out
-        "context": data.context,
-        "p_serious": fit.p_serious,
-        **prefixed(data.covariates),
-        **{f"{_FURTHER}{name}": column for name, column in data.further.items()},
-    }
-    tables = {
-        "items": pa.table({"item": data.items, "score": fit.scores.mean, "part": fit.part}),
-        "annotators": _annotator_table(fit, {}),
-        "comparisons": make_table(comparisons),
-    }
-    if data.contexts is not None:
-        tables[CONTEXTS] = pa.table({"context": data.contexts})
-    return tables
+def check_table(name: str, table: pa.Table) -> None:
+    """Refuse a table that Arrow finds invalid, or that has a column name twice."""
+    table.validate(full=True)
+    columns = table.column_names
+    check(len(set(columns)) == len(columns), f"{name} has a column twice")
 
 
 def make_fit(
@@ -178,59 +306,101 @@ def make_fit(
 
     ``arrays`` are the parameters, and the covariance of scores.
     """
+    kind = entries.get("kind")
     for name, table in tables.items():
         check_table(name, table)
-    is_ranking = entries.get("kind") == RANKING
-    annotators, given = tables["annotators"], tables["comparisons" if is_ranking else "labels"]
-    chosen = entries.get("chosen")
-    types = _PARAMETER_TYPES if not is_ranking else dict.fromkeys(arrays, _PAIR_TYPES)
+    values = _read_columns(SCHEMAS[kind], tables, entries)
+    chosen, history = entries.get("chosen"), entries["history"]
+    types = dict.fromkeys(arrays, _PAIR_TYPES) if kind == RANKING else _PARAMETER_TYPES
     fit: Fit[Any] = Fit(
         model=entries["model"],
         settings=entries["settings"],
-        data=(_comparisons if is_ranking else _labels)(entries, tables),
-        history=read_history(entries),
-        **{name: read_shares(annotators, name) for name in _ESTIMATES},
-        behavior=read_texts(annotators, "behavior"),
-        annotator_columns=ModelColumns(
-            annotators, _PAIR_COLUMN_TYPES if is_ranking else _COLUMN_TYPES
+        data=(_comparisons if kind == RANKING else _labels)(entries, values),
+        history=History(
+            log_likelihood=np.array(history["log_likelihood"], dtype=np.float64),
+            objective=np.array(history["objective"], dtype=np.float64),
+            converged=entries["converged"],
+            stop_reason=entries["stop_reason"],
         ),
-        p_serious=read_shares(given, "p_serious"),
         parameters={
-            name: read_parameter(name, tensor, *([types[name]] if name in types else []))
+            name: _parameter(name, tensor, types.get(name, _FLOATS))
             for name, tensor in arrays.items()
             if name != COVARIANCE
         },
         verdict=entries.get("verdict"),
         chosen={"why": chosen} if isinstance(chosen, str) else chosen,
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),
+        readout=entries.get("readout", "right"),
+        distribution=_distribution(values.get("distribution", {})),
+        other_distribution=_distribution(values.get("other_distribution", {})),
+        earlier_fits=tables.get(PAST_FITS),
+        **values[""],
     )
-    if is_ranking:
-        return _with_scores(fit, entries, tables["items"], arrays[COVARIANCE])
-    fit = _with_distributions(fit, entries, tables)
+    if kind == RANKING:
+        return _with_scores(fit, entries, values["scores"]["mean"], arrays[COVARIANCE])
+    if fit.earlier_fits is not None:
+        check_past_fits(fit.earlier_fits)
     for name in _FIELDS.get(fit.model, ("distribution",)):
         check(getattr(fit, name) is not None, f"{fit.model} has no {name}")
-    return _with_sets(fit, entries) if fit.model == SETS else fit
+    return _with_sets(fit, entries) if kind == SETS else fit
 
 
-def _with_distributions(fit: Fit, entries: Mapping[str, Any], tables: Mapping[str, Any]) -> Fit:
-    """Return the fit with the estimates that only fits of labels have."""
-    items, n = tables["items"], tables["categories"].num_rows
-    past = tables.get(PAST_FITS)
-    if past is not None:
-        check_past_fits(past)
-    return replace(
-        fit,
-        distribution=_distribution(tables, "distribution", _START, n),
-        other_distribution=_distribution(tables, OTHER_TABLE, _OTHER_START, n),
-        score=read_finite(items, "score"),
-        item_columns=ModelColumns(items, _COLUMN_TYPES),
-        readout=entries.get("readout", "right"),
-        earlier_fits=past,
-    )
+def _read_columns(
+    schema: Mapping[str, Mapping[str, tuple[str, Read]]],
+    tables: Mapping[str, pa.Table],
+    entries: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Return the checked columns of a schema by the object that has them: "data", or "" for the fit."""
+    lengths = {name: table.num_rows for name, table in tables.items()}
+    lengths |= {"parts": entries.get("parts", 0), "outcomes": len(OUTCOMES)}
+    found: dict[str, dict[str, Any]] = {"": {}}
+    for name, table in tables.items():
+        for key, (path, read) in schema[name].items():
+            owner, _, field = path.rpartition(".")
+            column = key.rstrip("?*")
+            if key.endswith("*"):
+                several = {
+                    each.removeprefix(column): read(each.removeprefix(column), table[each], lengths)
+                    for each in table.column_names
+                    if each.startswith(column)
+                }
+                value: Any = ModelColumns(several)
+                if path in _MATRICES:
+                    names = _MATRICES[path] or map(str, range(lengths["categories"]))
+                    value = np.column_stack([several[each] for each in names]) if several else None
+                found.setdefault(owner, {})[field] = value
+            elif column in table.column_names:
+                found.setdefault(owner, {})[field] = read(column, table[column], lengths)
+            else:
+                check(key.endswith("?"), f"{name} has no {column}")
+    return found
+
+
+def _parameter(name: str, tensor: pa.Tensor, types: tuple[pa.DataType, ...]) -> NDArray[Any]:
+    """Return a parameter of one of the types; `Fit.parameter` checks its shape."""
+    check(tensor.type in types, f"parameter {name} is not of type {types[0]}")
+    values = np.array(tensor.to_numpy(), order="C")
+    check(np.isfinite(values).all(), f"parameter {name} has a value that is not finite")
+    return values
+
+
+def _distribution(columns: Mapping[str, Any]) -> Distribution | None:
+    if "ptr" not in columns:
+        return None
+    check(len(columns) == 3, "a distribution has no probabilities")
+    ascends = _is_ascending(columns["category"], columns["ptr"])
+    check(ascends, "categories of a distribution do not ascend")
+    return Distribution(**columns)
+
+
+def _is_ascending(codes: NDArray[np.int32], pointers: NDArray[np.int64]) -> bool:
+    """Return whether codes ascend from each pointer to the next."""
+    rises = np.diff(codes) > 0
+    rises[pointers[1:-1] - 1] = True  # between the last of an item and the first of the next
+    return bool(rises.all())
 
 
 def _with_sets(fit: Fit, entries: Mapping[str, Any]) -> Fit:
-    """Return the fit with the estimates that only fits of sets have."""
     names, parameters = entries["labels"], dict(fit.parameters)
     check(len(set(names)) == len(names) == entries["n_labels"] > 0, "labels are not all different")
     scale = replace(fit.data.scale, set_labels=as_arrow(names))
@@ -259,18 +429,24 @@ def _with_sets(fit: Fit, entries: Mapping[str, Any]) -> Fit:
 
 
 def _with_scores(
-    fit: Fit[Any], entries: Mapping[str, Any], items: pa.Table, covariance: pa.Tensor
+    fit: Fit[Any], entries: Mapping[str, Any], mean: NDArray[np.float64], tensor: pa.Tensor
 ) -> Fit[Any]:
-    """Return the fit with the estimates that only fits of comparisons have."""
+    """Return the fit with the estimates that only fits of comparisons have.
+
+    The covariance of scores has one or two axes of items.
+    """
+    n, covariance = len(mean), _parameter(COVARIANCE, tensor, _FLOATS)
     for name in _ITEM_CODES & fit.parameters.keys():
-        check_index(name, fit.parameters[name], items.num_rows, least=-1)
-    part: NDArray[np.int64] = read_codes(items, "part", entries["parts"], types=(pa.int64(),))
-    check(len(np.unique(part)) == entries["parts"], "parts is not the number of parts")
+        check_index(name, fit.parameters[name], n, least=-1)
+    check(len(np.unique(fit.part)) == entries["parts"], "parts is not the number of parts")
+    check(covariance.shape in ((n,), (n, n)), "the covariance is not of the items")
+    check(np.abs(covariance).max() < MAX_VALUE, "the covariance has too large a value")
+    variances = covariance if covariance.ndim == 1 else np.diag(covariance)
+    check(variances.min() >= 0, "a variance is below 0")
     side_bias, coefficients = entries["side_bias"], entries["coefficients"]
     return replace(
         fit,
-        scores=_scores(items, covariance),
-        part=part,
+        scores=ScorePosterior(mean, covariance),
         side_bias=None if side_bias is None else np.array(side_bias, dtype=np.float64),
         coefficients={
             name: np.array(values, dtype=np.float64) for name, values in coefficients.items()
@@ -278,151 +454,68 @@ def _with_scores(
     )
 
 
-def _scores(items: pa.Table, tensor: pa.Tensor) -> ScorePosterior:
-    """Return the posterior of the scores; its covariance has one or two axes of items."""
-    mean = read_finite(items, "score")
-    check(mean is not None, "items have no scores")
-    covariance: Floats = read_parameter(COVARIANCE, tensor)
-    n = items.num_rows
-    check(covariance.shape in ((n,), (n, n)), "the covariance is not of the items")
-    check(np.abs(covariance).max() < MAX_VALUE, "the covariance has too large a value")
-    variances = covariance if covariance.ndim == 1 else np.diag(covariance)
-    check(variances.min() >= 0, "a variance is below 0")
-    return ScorePosterior(mean, covariance)
-
-
-def _check_counts(entries: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+def _check_counts(entries: Mapping[str, Any], **counts: int) -> None:
     for name, count in counts.items():
         check(entries[name] == count > 0, f"{name} is not the number of rows")
 
 
 def _about_rows(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known about the rows of the input."""
+    frame = entries["frame"]
     return {
         "n_dropped": entries["n_dropped"],
-        "n_repeated": entries.get("n_repeated", 0),
-        "frame": installed_frame(entries["frame"]),
+        "n_repeated": entries["n_repeated"],
+        "frame": frame if importlib.util.find_spec(frame) else default_frame(),
         "read_as": entries["read_as"] or "",
-        "left_out": entries.get("left_out") or "",
+        "left_out": entries["left_out"] or "",
     }
 
 
-def _comparisons(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Comparisons:
-    items, annotators, comparisons = (tables[name] for name in TABLES[RANKING])
-    n_items, n_annotators, n = items.num_rows, annotators.num_rows, comparisons.num_rows
-    counts = {"n_items": n_items, "n_annotators": n_annotators, "n_comparisons": n}
-    _check_counts(entries, counts)
-    annotator = read_codes(comparisons, "annotator", n_annotators)
+def _comparisons(entries: Mapping[str, Any], values: dict[str, dict[str, Any]]) -> Comparisons:
+    data = values["data"]
+    annotator, n_annotators = data.pop("annotator_of_comparison"), len(data["annotators"])
+    n_items, n = len(data["items"]), len(annotator)
+    _check_counts(entries, n_items=n_items, n_annotators=n_annotators, n_comparisons=n)
     check((np.diff(annotator) >= 0).all(), "comparisons are not sorted by annotator")
-    left, right = (read_codes(comparisons, side, n_items) for side in ("left", "right"))
-    check((left != right).all(), "an item is compared with itself")
+    check((data["left"] != data["right"]).all(), "an item is compared with itself")
+    check(("context" in data) == ("contexts" in data), "contexts are not those of comparisons")
     per_annotator = np.bincount(annotator, minlength=n_annotators)
-    contexts, context = tables.get(CONTEXTS), None
-    if contexts is not None:
-        context = read_codes(comparisons, "context", contexts.num_rows)
-    names = covariates_in(comparisons)
     return Comparisons(
-        items=read_ids(items, "item"),
-        annotators=read_ids(annotators, "annotator"),
-        left=left,
-        right=right,
-        outcome=read_codes(comparisons, "outcome", len(OUTCOMES), types=(pa.int8(),)),
         annotator_ptr=np.append(0, np.cumsum(per_annotator)).astype(np.int64),
-        row=read_rows(comparisons, "row", n),
         sides_known=entries["sides_known"],
-        covariates={name: read_finite(comparisons, f"covariate:{name}") for name in names},
-        contexts=None if contexts is None else read_ids(contexts, "context", may_be_missing=True),
-        context=context,
+        **data,
         **_about_rows(entries),
-        annotator_weight=read_shares(annotators, "annotator_weight"),
-        further={
-            name.removeprefix(_FURTHER): read_ids(comparisons, name, may_be_missing=True)
-            for name in comparisons.column_names
-            if name.startswith(_FURTHER)
-        },
     )
 
 
-def _labels(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Labels:
-    items, cells, labels, annotators, categories = (tables[name] for name in TABLES[None][:5])
-    n_items, n_labels = items.num_rows, labels.num_rows
-    are_sets = entries.get("kind") == SETS
-    _check_counts(
-        entries,
-        {
-            "n_items": n_items,
-            "n_annotators": annotators.num_rows,
-            "n_answers" if are_sets else "n_labels": n_labels,
-            "n_sets" if are_sets else "n_categories": categories.num_rows,
-        },
-    )
-    item_ptr = read_pointers(items, "cells_from", cells.num_rows)
-    cell_category = read_codes(cells, "category", categories.num_rows)
-    check(is_ascending(cell_category, item_ptr), "categories of an item do not ascend")
-    annotator = read_codes(labels, "annotator", annotators.num_rows)
-    per_annotator = np.bincount(annotator, minlength=annotators.num_rows)
+def _labels(entries: Mapping[str, Any], values: dict[str, dict[str, Any]]) -> Labels:
+    data, scale = values["data"], _scale(entries, **values["data.scale"])
+    n_annotators, are_sets = len(data["annotators"]), entries.get("kind") == SETS
+    counts = {
+        "n_answers" if are_sets else "n_labels": len(data["annotator"]),
+        "n_sets" if are_sets else "n_categories": len(scale),
+    }
+    _check_counts(entries, n_items=len(data["items"]), n_annotators=n_annotators, **counts)
+    ascends = _is_ascending(data["cell_category"], data["item_ptr"])
+    check(ascends, "categories of an item do not ascend")
+    per_annotator = np.bincount(data["annotator"], minlength=n_annotators)
     check(per_annotator.min() > 0, "an annotator has no label")
-    return Labels(
-        items=read_ids(items, "item"),
-        annotators=read_ids(annotators, "annotator"),
-        scale=_scale(entries, categories),
-        item_ptr=item_ptr,
-        cell_category=cell_category,
-        cell_ptr=read_pointers(cells, "labels_from", n_labels),
-        annotator=annotator,
-        row=read_rows(labels, "row", n_labels),
-        known=read_codes(items, "known", categories.num_rows, least=-1),
-        annotator_prior=_annotator_prior(annotators),
-        annotator_weight=read_shares(annotators, "annotator_weight"),
-        classifier=_classifier(items, categories.num_rows),
-        covariates=Covariates(
-            covariates_in(labels), covariates_in(annotators), covariates_in(items)
-        ),
-        **_about_rows(entries),
-    )
+    prior, predictions = data["annotator_prior"], data["classifier"]
+    check(prior is None or (prior >= 0).all(), "a prior of annotators is below 0")
+    if predictions is not None:
+        rows = predictions[~np.isnan(predictions).all(axis=1)]
+        is_right = (rows >= 0.0).all() and (np.abs(rows.sum(axis=1) - 1.0) < 1e-6).all()
+        check(is_right, "a prediction of the classifier is no distribution")
+    covariates = Covariates(**values["data.covariates"])
+    return Labels(scale=scale, covariates=covariates, **data, **_about_rows(entries))
 
 
-def _scale(entries: Mapping[str, Any], categories: pa.Table) -> Scale:
-    names, values = read_ids(categories, "category"), read_finite(categories, "value")
-    check(values is not None, "categories have no values")
+def _scale(entries: Mapping[str, Any], categories: pa.Array, values: NDArray[np.float64]) -> Scale:
     check(np.abs(values).max() < MAX_VALUE, "a category has too large a value")
-    check(len(names.unique()) == len(names), "a category is there twice")
+    check(len(categories.unique()) == len(categories), "a category is there twice")
     edges = entries.get("bins")
     if edges is not None:
         edges = np.array(edges, dtype=np.float64)
-        check(len(edges) == len(names) + 1 and (np.diff(edges) > 0).all(), "bins do not ascend")
+        right = len(edges) == len(categories) + 1 and (np.diff(edges) > 0).all()
+        check(right, "bins do not ascend")
     kind = entries.get("scale", "nominal")
-    return Scale(kind, names, values, edges, entries.get("scale_reason") or "")
-
-
-def _distribution(
-    tables: Mapping[str, pa.Table], name: str, start: str, n_categories: int
-) -> Distribution | None:
-    if start not in tables["items"].column_names:
-        return None
-    items, rows = tables["items"], tables[name]
-    pointers = read_pointers(items, start, rows.num_rows)
-    category = read_codes(rows, "category", n_categories)
-    check(is_ascending(category, pointers), "categories of a distribution do not ascend")
-    probability = read_shares(rows, "probability")
-    check(probability is not None, "a distribution has no probabilities")
-    return Distribution(pointers, category, probability)
-
-
-def _annotator_prior(annotators: pa.Table) -> NDArray[np.float64] | None:
-    if _PRIOR_COLUMNS[0] not in annotators.column_names:
-        return None
-    prior = np.column_stack([read_finite(annotators, name) for name in _PRIOR_COLUMNS])
-    check((prior >= 0).all(), "a prior of annotators is below 0")
-    return prior
-
-
-def _classifier(items: pa.Table, n_categories: int) -> NDArray[np.float64] | None:
-    names = [f"{_CLASSIFIER}{code}" for code in range(n_categories)]
-    if names[0] not in items.column_names:
-        return None
-    predictions = np.column_stack([read_numbers(items, name, (pa.float64(),)) for name in names])
-    rows = predictions[~np.isnan(predictions).all(axis=1)]
-    is_right = (rows >= 0.0).all() and (np.abs(rows.sum(axis=1) - 1.0) < 1e-6).all()
-    check(is_right, "a prediction of the classifier is no distribution")
-    return predictions
+    return Scale(kind, categories, values, edges, entries.get("scale_reason") or "")
