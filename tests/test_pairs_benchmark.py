@@ -11,7 +11,7 @@ import annotruth as at
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks.pairs import groups, prompts, sets
+from benchmarks.pairs import prompts, sets
 from benchmarks.pairs.__main__ import main
 
 from annotruth.models.pairs.pair_gpm.votes import ranking_weights
@@ -76,17 +76,6 @@ def test_spammers_are_added_to_the_annotators_of_the_passages(public_sets):
 def test_a_missing_set_is_named(tmp_path):
     with pytest.raises(at.InputError, match=r"comparisons\.csv is missing: .*--data-dir"):
         sets.load_set(tmp_path)
-
-
-def test_the_oracle_knows_the_groups_of_those_who_vote_much():
-    made = groups.two_groups(0.5, seed=0)
-    assert np.mean(groups.oracle_group(made) == made.group) > 0.9
-
-
-def test_groups_may_have_any_names():
-    true = np.array([0, 0, 1, 1])
-    assert groups.assigned_right(true, np.array([2, 2, 1, 1])) == 1.0
-    assert groups.assigned_right(true, np.array([1, 2, 2, 2])) == 0.75
 
 
 def test_parts_print_tables(public_sets, capsys):

@@ -11,7 +11,6 @@ from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from benchmarks import machine
 from benchmarks.honesty.options import PartOptions, Parts, run_parts
 from benchmarks.pairs.coverage import coverage
-from benchmarks.pairs.groups import consensus, groups
 from benchmarks.pairs.held_out import held_out
 from benchmarks.pairs.judges import judges
 from benchmarks.pairs.next_votes import next_votes
@@ -25,8 +24,6 @@ PARTS: Parts = {
     "held-out": held_out,
     "judges": judges,
     "coverage": coverage,
-    "groups": groups,
-    "consensus": consensus,
     "next": next_votes,
     **PROMPT_PARTS,
     "speed": speed,

@@ -23,7 +23,7 @@ from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_resul
 from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
 from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
-from annotruth.models.registry import AUTO, names_to_compare
+from annotruth.models.registry import names_to_compare
 from annotruth.models.result import RankFit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
@@ -31,7 +31,7 @@ from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
-from annotruth.selection.choose import Choice, choose_n_groups, choose_pair_model
+from annotruth.selection.choose import Choice, choose_pair_model
 from annotruth.updating import UpdatedFit, refuse_machines
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,8 +82,7 @@ def rank(
         How to read the comparisons, unless given by keywords.
     **options
         How to read the comparisons, by the names in `ReadOptions`, such as ``columns``; and the
-        model's own options, such as ``tol=1e-8``. ``n_groups="auto"`` chooses the number of taste
-        groups by held-out comparisons.
+        model's own options, such as ``tol=1e-8``.
 
     Examples
     --------
@@ -96,16 +95,9 @@ def rank(
     previous = None if warm_start is None else load_fit(warm_start, "comparisons")
     if previous is not None and model is None:
         model, options = previous.model, {**settings_of(previous), **options}
-    auto = options.get("n_groups") == AUTO
-    if auto:
-        options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        others = (
-            ("memory (`--memory`)", read.memory),
-            ("a warm start (`--warm-start`)", warm_start),
-            ("n_groups='auto' (`--groups auto`)", auto or None),
-        )
+        others = (("a warm start (`--warm-start`)", warm_start),)
         given = {"machines": machines, "machine_margin": machine_margin}
         check_machines(given, estimator, PairGPM, get_engine(estimator.engine), others)
     start_stage(progress, reading_stage(data))
@@ -116,11 +108,6 @@ def rank(
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
-    elif auto:
-        start_stage(progress, "choosing the number of taste groups")
-        choice = choose_n_groups(estimator, comparisons, progress=progress)
-        estimator.set_params(n_groups=choice.n_groups)
-        fit = replace(_fit(estimator, comparisons, previous, progress), chosen={"why": choice.why})
     else:
         fit = _fit(estimator, comparisons, previous, progress)
     return keep.analysed(fit)
@@ -142,11 +129,6 @@ class KeptColumns(NamedTuple):
         """Return the options for comparisons that keep the columns."""
         if self == KeptColumns():
             return read
-        if read.memory is not None:
-            raise InputError(
-                "boards and values beside the scores (`--by`, `--beside`) need the comparisons in "
-                "memory: leave out `--memory`"
-            )
         further = [] if self.by is None else [self.by]
         if self.beside is not None:
             further.append(f"{self.beside}{OF_BOTH_SIDES}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.console import print_result
 from annotruth.app.outputs import Outputs, advice_arguments
-from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -21,7 +20,6 @@ def rank(
     context: typer.Context,
     votes: list[str],
     model: str | None = None,
-    groups: str | None = None,
     by: str | None = None,
     beside: str | None = None,
     read: ReadOptions,
@@ -30,9 +28,6 @@ def rank(
     analyses: dict[str, Any],
     warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Literal["memory", "gpu", "spark"] = "memory",
-    master: str | None = None,
-    storage: str | None = None,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -47,7 +42,7 @@ def rank(
 
         annotruth rank arena.jsonl --columns annotator=judge_id
 
-        annotruth rank votes.csv --groups auto --save ranking
+        annotruth rank votes.csv --save ranking
 
         annotruth rank arena.jsonl --by language --report ranking.html
 
@@ -57,20 +52,9 @@ def rank(
 
         annotruth rank votes.csv --truth grades.csv --model bradley-terry
 
-        annotruth rank huge.parquet --memory 1GB --out result --format parquet
-
         annotruth rank arena.jsonl --preferences training.parquet
-
-        annotruth rank votes.parquet --model bradley-terry --engine gpu
-
-        annotruth rank votes.parquet --model crowd-bt --engine spark --master yarn
     """
     model_options = values.parse_model_options(settings)
-    if groups is not None and "n_groups" in model_options:
-        raise InputError("--groups and --set n_groups say the same: leave out one of them")
-    if groups is not None:
-        model_options["n_groups"] = _parse_groups(groups)
-    model_options |= values.engine_option(engine, master, storage)
     outputs.check(
         {
             "VOTES": named_files.input_files(votes),
@@ -103,10 +87,3 @@ def rank(
         )
     print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
-
-
-def _parse_groups(text: str) -> str | int:
-    """Return the number of taste groups, or "auto"."""
-    if text != "auto" and not (text.isdecimal() and int(text) > 0):
-        raise InputError(f"--groups takes a number of groups or auto, not {text!r}")
-    return text if text == "auto" else int(text)

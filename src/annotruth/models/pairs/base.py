@@ -11,6 +11,7 @@ from annotruth.errors import InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.options import OptionsBase
+from annotruth.models.pairs.passes import runs_twins
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 
@@ -24,8 +25,7 @@ class PairEstimator(OptionsBase, ABC):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     engine
-        Where the passes over the comparisons run. On Spark, these are in partitions of annotators;
-        the results are those of this machine.
+        "memory", or "reference" for the NumPy twins of the kernels: this machine's processor only.
     """
 
     fits: ClassVar[str] = "comparisons"
@@ -44,6 +44,7 @@ class PairEstimator(OptionsBase, ABC):
         """Fit the model to comparisons, or what `Comparisons.of` takes, starting from an earlier fit."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
+        runs_twins(self.engine)
         data = Comparisons.of(data)
         if data.n_comparisons == 0:
             raise InputError("there are no comparisons: nothing to rank")

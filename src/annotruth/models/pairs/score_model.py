@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -30,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
 from annotruth.models.em import (
@@ -191,8 +189,8 @@ class ScoreModel(PairEstimator):
     tol: float = 1e-4
 
     @abstractmethod
-    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
-        """Return the log-likelihood of counts, opened as a session, as a function."""
+    def likelihood(self, counts: PairCounts) -> Likelihood:
+        """Return the log-likelihood of counts as a function."""
 
     @staticmethod
     @abstractmethod
@@ -207,14 +205,11 @@ class ScoreModel(PairEstimator):
     def _fit(
         self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
     ) -> RankFit:
-        engine = get_engine(self.engine)
-        counts = count_pairs(data.votes, engine)
-        with closing(engine.open(counts)) as session:
-            steps = ScoreSteps(self, counts, session, has_sides=data.sides_known)
-            start = steps.start() if previous is None else steps.resume(previous)
-            parameters, history = run_em(
-                steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
-            )
+        steps = ScoreSteps(self, count_pairs(data), has_sides=data.sides_known)
+        start = steps.start() if previous is None else steps.resume(previous)
+        parameters, history = run_em(
+            steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
+        )
         information = steps.information(parameters)
         sd = np.sqrt(np.diag(information.extra_covariance))
         side_bias, tie = parameters.side_bias, parameters.tie
@@ -258,16 +253,14 @@ class ScoreModel(PairEstimator):
 
 
 class ScoreSteps:
-    """Newton's steps of a `ScoreModel`; ``session`` has the counts, opened."""
+    """Newton's steps of a `ScoreModel`."""
 
     objective_name = "the log posterior"
 
-    def __init__(
-        self, model: ScoreModel, counts: PairCounts, session: Session, *, has_sides: bool
-    ) -> None:
+    def __init__(self, model: ScoreModel, counts: PairCounts, *, has_sides: bool) -> None:
         self._model = model
         self._counts = counts
-        self._likelihood = model.likelihood(counts, session)
+        self._likelihood = model.likelihood(counts)
         self._side_bias = 0.0 if has_sides else None
         self._totals = counts.votes.sum(axis=0)
         self.part = connected_parts(counts.n_items, counts.left, counts.right)

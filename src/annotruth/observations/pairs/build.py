@@ -1,10 +1,9 @@
-"""From tables of comparisons to the arrays of `Comparisons`, in memory or on disk."""
+"""From tables of comparisons to the arrays of `Comparisons`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, shown
-from annotruth.kernels.arrays import Floats, slices
+from annotruth.kernels.arrays import Floats
 from annotruth.observations import validate
 from annotruth.observations.build import TableBuilder
 from annotruth.observations.covariates import to_array, to_numbers
-from annotruth.observations.disk import Disk
 from annotruth.observations.encode import EncodedColumn, encode_column, to_text
-from annotruth.observations.frames import as_arrow, as_numpy, default_frame
+from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.options import ParsedSource
 from annotruth.observations.pairs.columns import FURTHER, PairColumns
 from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad, rankings_to_pairs
@@ -29,12 +27,7 @@ from annotruth.observations.pairs.table import (
     Comparisons,
     join_further,
 )
-from annotruth.observations.pairs.votes import (
-    RowVotes,
-    covariates_in_order_of_codes,
-    in_order_of_codes,
-    sort_votes_on_disk,
-)
+from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.observations.scale import to_plain
 
 _TIES = ("1", "1.0", "true", "yes", "y", "tie", "t", "draw")
@@ -229,17 +222,13 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
 
 
 class ComparisonBuilder(TableBuilder):
-    """Builds comparisons from batches of rows; a source in memory is one batch.
+    """Builds comparisons from sources, one after the other."""
 
-    On ``disk``, covariates are not kept and rows that were written twice are not looked for.
-    """
-
-    def __init__(self, disk: Disk | None = None) -> None:
-        super().__init__(("item", "annotator", "context"), disk, mixed_as_text=True)
+    def __init__(self) -> None:
+        super().__init__(("item", "annotator", "context"), mixed_as_text=True)
         self._codes = {name: self._store.column(np.int32) for name in _CODES}
         self._outcome = self._store.column(np.int8)
         self._covariates: dict[str, list[Floats]] = {}
-        # Per batch: its size, and columns.
         self._further: list[tuple[int, dict[str, pa.Array]]] = []
         self._first: ParsedComparisons | None = None
         self._sides_known = True
@@ -273,16 +262,14 @@ class ComparisonBuilder(TableBuilder):
         codes["annotator"] = self._encoders["annotator"].add(found.annotator)
         if found.context is not None:
             codes["context"] = self._encoders["context"].add(found.context)
-        kept = slice(None) if self._disk else self._without_repeats(found, codes, outcomes)
+        kept = self._without_repeats(found, codes, outcomes)
         for name, values in codes.items():
             self._codes[name].append(values[kept])
         for column, outcome in zip((self._by_word, self._by_id), outcomes, strict=True):
             column.append(outcome[kept])
-        if self._disk is None:
-            rows_kept = as_arrow(np.arange(len(found.rows))[kept])
-            further = {name: each.take(rows_kept) for name, each in _further(found).items()}
-            self._further.append((len(rows_kept), further))
-        self._check_room()
+        rows_kept = as_arrow(np.arange(len(found.rows))[kept])
+        further = {name: each.take(rows_kept) for name, each in _further(found).items()}
+        self._further.append((len(rows_kept), further))
 
     def _without_repeats(
         self,
@@ -316,9 +303,8 @@ class ComparisonBuilder(TableBuilder):
             raise InputError(
                 f"every row has an empty winner ({self._n_rows_here:,} in all): nothing to rank"
             )
-        outcome = (self._by_id if self._readings.are_ids() else self._by_word).to_array()
-        for at in slices(n):
-            self._outcome.append(outcome[at])
+        by_reading = self._by_id if self._readings.are_ids() else self._by_word
+        self._outcome.append(by_reading.to_array())
         self._n_rows += self._n_rows_here
         self._notes[self._readings.note()] = None
         self._ends.append(self._ends[-1] + n)
@@ -335,18 +321,21 @@ class ComparisonBuilder(TableBuilder):
         self._encoders["annotator"].renumber(annotator)
         self._encoders["context"].renumber(context)
         has_context = len(context) == len(outcome)
-        rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
-        ids = {role: self._ids(role) for role in ("item", "annotator")}
-        if self._disk is not None:
-            order = _as_in_memory(rows, self._ends, len(ids["item"]))
-            ids["item"] = ids["item"].take(as_arrow(order))
         covariates = {name: np.concatenate(parts) for name, parts in self._covariates.items()}
         if not self._sides_known:
             covariates = covariates_in_order_of_codes(left, right, covariates)
-            for at in slices(len(outcome)):
-                left[at], right[at], outcome[at] = in_order_of_codes(
-                    left[at], right[at], outcome[at]
-                )
+            left, right, outcome = in_order_of_codes(left, right, outcome)
+        made = Comparisons.from_codes(
+            left,
+            right,
+            annotator,
+            outcome,
+            items=self._ids("item"),
+            annotators=self._ids("annotator"),
+            covariates=covariates,
+            sides_known=self._sides_known,
+            frame=frame,
+        )
         about: dict[str, Any] = {
             "contexts": self._ids("context") if has_context else None,
             "n_dropped": self._n_rows - self._ends[-1] - self._n_repeated,
@@ -355,16 +344,6 @@ class ComparisonBuilder(TableBuilder):
                 replace(first, notes=(*first.notes, *self._notes)).read_as
             ),
         }
-        of_all: dict[str, Any] = {
-            "items": ids["item"],
-            "annotators": ids["annotator"],
-            "sides_known": self._sides_known,
-            "frame": frame or default_frame(),
-        }
-        if self._disk is not None:
-            fields = sort_votes_on_disk(self._disk, rows, len(ids["annotator"]))
-            return Comparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
-        made = Comparisons.from_codes(*rows[:4], covariates=covariates, **of_all)
         if has_context:
             about["context"] = context[made.row]
         names = dict.fromkeys(name for _, columns in self._further for name in columns)
@@ -374,22 +353,3 @@ class ComparisonBuilder(TableBuilder):
                 as_arrow(made.row)
             )
         return replace(made, **about)
-
-
-def _as_in_memory(rows: RowVotes, ends: Sequence[int], n_items: int) -> NDArray[np.int64]:
-    """Renumber items as in memory: source by source, those on the left first, as they appear.
-
-    Codes are replaced in place. Returns the old code of each new one.
-    """
-    number = np.full(n_items, -1, dtype=np.int32)
-    n = 0
-    for codes in (side[first:last] for first, last in pairwise(ends) for side in rows[:2]):
-        for at in slices(len(codes)):
-            some = codes[at]
-            unseen = some[number[some] < 0]
-            if len(unseen):
-                new, first = np.unique(unseen, return_index=True)
-                number[new[np.argsort(first)]] = np.arange(n, n + len(new))
-                n += len(new)
-            codes[at] = number[some]
-    return np.argsort(number)

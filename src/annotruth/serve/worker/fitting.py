@@ -248,8 +248,8 @@ def _fit_from_scratch(current: CurrentLabels, settings: FitSettings) -> CurrentF
     current.put_in_order()
     if current.are_pairs:
         data, seq, notes = _comparisons(current)
-        options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
-        return CurrentFit(rank(data, **options), True, seq, notes)
+        model = None if settings.model == AUTO else settings.model
+        return CurrentFit(rank(data, model), True, seq, notes)
     data, seq, notes = _labels(current, settings)
     return CurrentFit(replace(fit(data, settings.model), earlier_fits=None), True, seq, notes)
 
