@@ -13,9 +13,9 @@ from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
 from annotruth.engines.spark.cluster import errors_in_one_line, get_session, is_local
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
-from annotruth.engines.spark.labels import SparkLabels, partition_comparisons, partition_labels
+from annotruth.engines.spark.labels import SparkLabels, partition_labels
 from annotruth.engines.spark.partitioning import partition_frame
-from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
+from annotruth.engines.spark.session import SparkPassSession
 from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder
 from annotruth.errors import InputError
 from annotruth.io.parse import load_table
@@ -116,9 +116,6 @@ class SparkEngine:
         spark = self.spark or get_session()
         n_partitions = self.partitions or max(_LOCAL_PARTITIONS, data.n_labels // _PARTITION_LABELS)
         with self._new_folder(spark) as folder:
-            if data.kind == "comparisons":
-                votes = partition_comparisons(data, spark, folder, n_partitions)
-                return PartitionedSession(votes, remove_data=True)
             labels = partition_labels(data, spark, folder, n_partitions)
         return SparkPassSession(labels, remove_data=True)
 

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines.protocol import DistributedLabels, Extent
+from annotruth.engines.protocol import DistributedLabels
 from annotruth.engines.spark.cluster import run_tasks
 from annotruth.engines.spark.partitions import (
-    LOADED_PARTITIONS,
     AnnotatorPartition,
     AnnotatorRanges,
     LabelPartition,
     load_partition,
     write_partition,
 )
-from annotruth.engines.spark.storage import SharedFolder, remove_folder, storage_errors
-from annotruth.kernels.arrays import Codes
+from annotruth.engines.spark.storage import SharedFolder, remove_folder
 from annotruth.observations import Labels, Scale
 from annotruth.observations.frames import as_arrow, as_numpy
-from annotruth.observations.layout import check_index
-from annotruth.observations.pairs.table import OUTCOMES, Comparisons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,88 +149,3 @@ def partition_labels(
         partitions=partitions,
         annotator_partitions=[AnnotatorPartition(annotators, labels.n_annotators)],
     )
-
-
-_COMPARISON_ARRAYS = ("left", "right", "outcome", "annotator_ptr")
-
-
-class ComparisonPartition(NamedTuple):
-    """The file of all comparisons of some annotators, whose codes follow each other."""
-
-    file: str
-    n_annotators: int
-    n_comparisons: int
-    n_items: int
-
-    def length(self, per: Extent) -> int:
-        """Return how many annotators or comparisons there are."""
-        return {"annotators": self.n_annotators, "comparisons": self.n_comparisons}[per]
-
-    def load(self, folder: SharedFolder) -> tuple[Comparisons, Codes]:
-        """Return the comparisons, and the codes of their annotators: 0, 1, ..."""
-        return _load_comparisons(folder, self)
-
-
-@dataclass(frozen=True, eq=False)
-class SparkComparisons(DataInPartitions):
-    """Comparisons in files, which Spark's workers read."""
-
-    spark: SparkSession
-    folder: SharedFolder
-    partitions: list[ComparisonPartition]  # in the order of the annotators
-
-    @property
-    def n_annotators(self) -> int:
-        """The number of annotators."""
-        return sum(partition.n_annotators for partition in self.partitions)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of comparisons."""
-        return sum(partition.n_comparisons for partition in self.partitions)
-
-
-def partition_comparisons(
-    data: Comparisons, spark: SparkSession, folder: SharedFolder, n_partitions: int
-) -> SparkComparisons:
-    """Write comparisons to partitions, which keep the order of the annotators."""
-    partitions = []
-    for first, last in pairwise(np.unique(data.partition(n_partitions)).tolist()):
-        pointers = data.annotator_ptr[first : last + 1]
-        rows = slice(int(pointers[0]), int(pointers[-1]))
-        columns = {name: getattr(data, name)[rows] for name in _COMPARISON_ARRAYS[:3]}
-        file = folder.write("comparisons", {**columns, "annotator_ptr": pointers - pointers[0]})
-        size = last - first, rows.stop - rows.start
-        partitions.append(ComparisonPartition(file, *size, data.n_items))
-    return SparkComparisons(spark, folder, partitions)
-
-
-@lru_cache(maxsize=LOADED_PARTITIONS)
-def _load_comparisons(
-    folder: SharedFolder, partition: ComparisonPartition
-) -> tuple[Comparisons, Codes]:
-    """Read a partition; its lengths and codes are checked, as kernels check nothing."""
-    with storage_errors("read", folder.address_of(partition.file)):
-        columns = folder.read(partition.file)
-        if missing := [name for name in _COMPARISON_ARRAYS if name not in columns]:
-            raise ValueError(f"{missing[0]} is missing")
-        left, right, outcome, pointers = (as_numpy(columns[name]) for name in _COMPARISON_ARRAYS)
-        n, n_annotators = partition.n_comparisons, partition.n_annotators
-        if {len(left), len(right), len(outcome)} != {n} or len(pointers) != n_annotators + 1:
-            raise ValueError("its lengths are not those that were written")
-        if pointers[0] != 0 or pointers[-1] != n or (np.diff(pointers) < 0).any():
-            raise ValueError("its annotators' comparisons do not follow each other")
-        for name, codes in (("left", left), ("right", right)):
-            check_index(name, codes, partition.n_items)
-        check_index("outcome", outcome, len(OUTCOMES))
-    # Passes need no ids.
-    data = Comparisons(
-        items=pa.nulls(partition.n_items),
-        annotators=pa.nulls(n_annotators),
-        left=left,
-        right=right,
-        outcome=outcome,
-        annotator_ptr=pointers,
-        row=np.arange(n),
-    )
-    return data, np.arange(n_annotators)

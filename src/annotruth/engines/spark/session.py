@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import BuildTables, Extent, Pass, Sum
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
-from annotruth.engines.spark.labels import SparkComparisons, SparkLabels
+from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitions import (
     AnnotatorRanges,
     LabelPartition,
@@ -135,7 +135,7 @@ class PartitionedSession:
       files; else closing the data does.
     """
 
-    def __init__(self, data: SparkLabels | SparkComparisons, *, remove_data: bool = False) -> None:
+    def __init__(self, data: SparkLabels, *, remove_data: bool = False) -> None:
         self._data = data
         self._folder = data.folder
         self._partitions: Sequence[Partition] = data.partitions
