@@ -335,12 +335,12 @@ class PairKind:
         return [*columns.names(), *(crowdsourcing.review_columns(names) if is_batch else ())]
 
     def parse(
-        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
+        self, table: pa.Table, *, from_text: bool = False, note: str = ""
     ) -> ParsedComparisons:
         """Return the comparisons of a table; of a batch, those that were not rejected."""
         assert self.columns is not None
         if not crowdsourcing.review_columns(table.column_names):
-            parsed = parse_table(table, self.columns, from_text=from_text, first_row=first_row)
+            parsed = parse_table(table, self.columns, from_text=from_text)
             return replace(parsed, notes=(note, *parsed.notes))
         kept = crowdsourcing.without_rejected(table)
         n_rejected = table.num_rows - kept.num_rows
