@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -87,22 +86,6 @@ class ScorePosterior:
         values, vectors = np.linalg.eigh(self.covariance)
         roots = np.sqrt(np.maximum(values, 0.0))
         return _ranks(self.mean + (normal @ vectors * roots) @ vectors.T)
-
-
-class DeferredScorePosterior(ScorePosterior):
-    """A posterior of scores whose covariance is computed when it is first needed.
-
-    The covariance of many items can take as long as their scores.
-    """
-
-    def __init__(self, mean: Floats, compute: Callable[[], Floats]) -> None:
-        self.__dict__.update(mean=mean, _compute=compute)
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """As in `ScorePosterior`."""
-        covariance: Floats = self.__dict__.pop("_compute")()
-        return covariance
 
 
 def with_interval(value: float, sd: float) -> Floats:

@@ -22,7 +22,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +35,6 @@ from annotruth.models.em import (
     ROUNDING,
     Monitor,
     ProgressCallback,
-    one_blas_thread,
     run_em,
 )
 from annotruth.models.pairs.base import PairEstimator
@@ -47,7 +46,7 @@ from annotruth.models.pairs.graph import (
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
+from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
@@ -219,8 +218,8 @@ class ScoreModel(PairEstimator):
             settings=self.settings(),
             data=data,
             history=history,
-            scores=DeferredScorePosterior(
-                parameters.scores, partial(self._covariance, data, parameters, information)
+            scores=ScorePosterior(
+                parameters.scores, self._covariance(data, parameters, information)
             ),
             part=steps.part,
             side_bias=None if side_bias is None else with_interval(side_bias, sd[0]),
@@ -232,8 +231,7 @@ class ScoreModel(PairEstimator):
         self, data: Comparisons, parameters: ScoreParameters, information: ScoreInformation
     ) -> Floats:
         """Return the covariance of the scores."""
-        with one_blas_thread():
-            return information.score_covariance(parameters.scores, PRIOR_ITEMS)
+        return information.score_covariance(parameters.scores, PRIOR_ITEMS)
 
     def predict_proba(
         self,
