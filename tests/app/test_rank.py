@@ -94,10 +94,6 @@ def test_out_writes_four_tables_and_fit_json(run, files, format_):
     }
 
 
-def test_quiet_prints_nothing(run, files):
-    assert run("rank", "votes.csv", "--quiet", *BT) == (0, "", "")
-
-
 def test_a_saved_ranking_is_updated_reported_and_ranked_again(run, files):
     assert run("rank", "first.csv", "--save", "fit", "--report", "r.html", *BT)[0] == 0
     assert (files / "r.html").exists()
@@ -140,13 +136,6 @@ def test_models_are_compared_on_a_saved_ranking(run, files):
     assert set(json.loads(out)["scores"]) == {"bradley-terry", "thurstone"}
     code, out, _ = run("compare", "fit", "--models", "bradley-terry,thurstone")
     assert "thurstone" in out
-
-
-def test_existing_files_are_kept_without_force(run, files):
-    (files / "mine.html").write_text("mine")
-    assert run("rank", "votes.csv", "--report", "mine.html", *BT)[0] == 2
-    assert (files / "mine.html").read_text() == "mine"
-    assert run("rank", "votes.csv", "--report", "mine.html", "--force", *BT)[0] == 0
 
 
 def test_other_engines_are_refused_in_one_line(run, files):

@@ -88,6 +88,12 @@ def test_the_table_of_items_is_best_first_part_by_part():
             "if they are one annotator",
         ),
         (TWO_PARTS, {"sides_known": False}, "side bias: not known"),
+        ([("a", "b", "x", "left"), ("b", "a", "y", "right")] * 20, {}, "a leads: score"),
+        (
+            [("a", "b", "x", "left"), ("b", "a", "y", "left")] * 3,
+            {},
+            "tied for first: a, b (1 is in the 95% intervals",
+        ),
         (TWO_PARTS, {}, "bradley-terry says nothing about them"),
     ],
 )
@@ -134,13 +140,6 @@ def test_a_model_that_does_not_use_covariates_says_so():
     rows = {name: [value] for name, value in zip(COLUMNS, ("a", "b", "x", "left"), strict=True)}
     fit = at.rank(pa.table({**rows, "length": [1]}), "bradley-terry", covariates=["length"])
     assert "covariates: bradley-terry does not use them; pair-gpm does" in fit.summary()
-
-
-def test_one_clear_leader_and_items_tied_for_first():
-    rows = [("a", "b", "x", "left"), ("b", "a", "y", "right")]
-    assert "a leads: score" in plain_fit(*rows * 20).summary()
-    tied = plain_fit(*[("a", "b", "x", "left"), ("b", "a", "y", "left")] * 3)
-    assert "tied for first: a, b (1 is in the 95% intervals" in tied.summary()
 
 
 def test_a_saved_fit_is_the_same_again(fit, tmp_path):
@@ -222,13 +221,6 @@ def test_wrong_entries_are_refused(fit, tmp_path, entries, said):
     write_entries(tmp_path, read_entries(tmp_path) | entries)
     with pytest.raises(at.InputError, match=said):
         at.load(tmp_path)
-
-
-def test_the_json_of_a_fit_is_json(fit):
-    entries = json.loads(fit.to_json())
-    assert entries["kind"] == "ranking"
-    assert entries["n_comparisons"] == 600
-    assert len(entries["side_bias"]) == 3
 
 
 def test_verdicts_need_reliabilities(fit):
