@@ -45,7 +45,6 @@ def rank(
     machine_margin: float | None = None,
     by: str | None = None,
     beside: str | None = None,
-    warm_start: RankFit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -61,7 +60,7 @@ def rank(
         comparisons are fitted again.
     model
         A model's name ("pair-gpm", "bradley-terry", ...) or an estimator with its options set.
-        Without one it is that of ``warm_start``, else pair-gpm.
+        Without one it is pair-gpm.
     machines
         The ids of annotators that are machines, such as language models (for pair-gpm). They are
         compared with people, those that err together count less, and each is tested whether it may
@@ -74,8 +73,6 @@ def rank(
     beside
         What to show beside the scores, such as "cost" or "length": the name that two columns of numbers
         have in common, as in ``cost_a, cost_b``.
-    warm_start
-        A fit of the same model, or the folder of a saved one, to start from.
     progress
         Called after every iteration.
     read
@@ -92,14 +89,10 @@ def rank(
     ['a', 'b', 'c']
     """
     read, options = ReadOptions.split(read, options)
-    previous = None if warm_start is None else load_fit(warm_start, "comparisons")
-    if previous is not None and model is None:
-        model, options = previous.model, {**settings_of(previous), **options}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        others = (("a warm start (`--warm-start`)", warm_start),)
         given = {"machines": machines, "machine_margin": machine_margin}
-        check_machines(given, estimator, PairGPM, get_engine(estimator.engine), others)
+        check_machines(given, estimator, PairGPM, get_engine(estimator.engine), ())
     start_stage(progress, reading_stage(data))
     keep = KeptColumns(by, beside)
     comparisons = _load(data, keep.options(read))
@@ -109,7 +102,7 @@ def rank(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
     else:
-        fit = _fit(estimator, comparisons, previous, progress)
+        fit = _fit(estimator, comparisons, progress)
     return keep.analysed(fit)
 
 
@@ -168,12 +161,11 @@ class KeptColumns(NamedTuple):
 def _fit(
     estimator: PairEstimator,
     comparisons: Comparisons,
-    previous: RankFit | None,
     progress: ProgressCallback | None,
 ) -> RankFit:
     start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, comparisons.describe())
-    estimator.fit(comparisons, warm_start=previous, progress=progress)
+    estimator.fit(comparisons, progress=progress)
     result = estimator.result_
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     return result
@@ -206,7 +198,7 @@ def update_ranking(
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
         return UpdatedFit(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))
-    after = _fit(estimator, comparisons, None if refit else before, progress)
+    after = _fit(estimator, comparisons, progress)
     return UpdatedFit(keep.analysed(after), appended.n_repeated)
 
 

@@ -26,7 +26,7 @@ class ShareOfLeft(PairEstimator):
     p_left: float = 0.5
     by_annotator: bool = False
 
-    def _fit(self, data, progress, previous):
+    def _fit(self, data, progress):
         if self.p_left > 1:
             raise at.InputError("p_left is no probability")
         scores = ScorePosterior(np.zeros(data.n_items), np.eye(data.n_items))

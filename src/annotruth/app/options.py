@@ -146,8 +146,6 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
     crowd workers, 0.15 for trained annotators, 0.2 for experts. | 0.1
 fit.warm_start FIT: Start from the parameters of this saved fit, with its model, options and scale
     unless others are given; LABELS are all labels again, such as a later export.
-rank.warm_start FIT: Start from the parameters of this saved ranking, with its model and options
-    unless others are given; VOTES are all votes again.
 refit: Fit all labels again, also if none of them is new.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA

@@ -162,14 +162,6 @@ def test_predictions_are_probabilities_and_the_same_for_everybody(model):
     np.testing.assert_array_equal(p[0], p[1])
 
 
-def test_a_warm_start_ends_at_the_same_fit():
-    _, votes = draw_votes(BradleyTerry, np.random.default_rng(10), tie=0.0)
-    cold = BradleyTerry(tol=1e-10).fit(votes)
-    warm = BradleyTerry(tol=1e-10).fit(votes, warm_start=cold.result_)
-    np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-5)
-    assert warm.result_.history.n_iter < cold.result_.history.n_iter
-
-
 def test_intervals_are_clustered_by_context():
     """Fewer contexts that matter make wider intervals; the model of independent votes does not know."""
     few, many = (

@@ -208,15 +208,11 @@ def test_votes_of_chance_are_predicted_by_annotators_shares(fit):
     assert np.corrcoef(predicted[:, 0], left)[0, 1] > 0.9
 
 
-def test_chance_is_saved_and_no_start_for_further_fits(fit, tmp_path):
+def test_chance_is_saved(fit, tmp_path):
     fit.save(tmp_path / "fit")
     loaded = at.load(tmp_path / "fit")
     assert loaded.verdict == "chance"
     assert (loaded.ranking.high == 8).all()
-    data = at.simulate.comparers(n_items=8, n_annotators=10, tie_rate=0.3).comparisons
-    cold, warm = at.rank(data), at.rank(data, warm_start=loaded)
-    assert warm.verdict == "informative"
-    np.testing.assert_array_equal(warm.scores.mean, cold.scores.mean)
 
 
 def shuffled(data: Comparisons, seed: int) -> Comparisons:

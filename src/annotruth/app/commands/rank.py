@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,7 +25,6 @@ def rank(
     truth: str | None = None,
     settings: list[str] | None = None,
     analyses: dict[str, Any],
-    warm_start: Path | None = None,
     outputs: Outputs,
     as_json: bool = False,
     quiet: bool = False,
@@ -58,7 +56,6 @@ def rank(
     outputs.check(
         {
             "VOTES": named_files.input_files(votes),
-            "--warm-start": named_files.saved_files(warm_start),
             "--truth": [truth],
         }
     )
@@ -70,7 +67,6 @@ def rank(
             model,
             by=by,
             beside=beside,
-            warm_start=warm_start,
             progress=progress,
             read=read,
             **analyses,

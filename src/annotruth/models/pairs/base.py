@@ -38,10 +38,9 @@ class PairEstimator(OptionsBase, ABC):
         self,
         data: Any,
         *,
-        warm_start: RankFit | None = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Fit the model to comparisons, or what `Comparisons.of` takes, starting from an earlier fit."""
+        """Fit the model to comparisons, or what `Comparisons.of` takes."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
         runs_twins(self.engine)
@@ -49,7 +48,7 @@ class PairEstimator(OptionsBase, ABC):
         if data.n_comparisons == 0:
             raise InputError("there are no comparisons: nothing to rank")
         with one_blas_thread():
-            self._result = self._fit(data, progress, warm_start)
+            self._result = self._fit(data, progress)
         return self
 
     @property
@@ -65,9 +64,7 @@ class PairEstimator(OptionsBase, ABC):
         return self
 
     @abstractmethod
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         """Fit checked comparisons."""
 
     @abstractmethod

@@ -86,14 +86,11 @@ class CrowdBT(PairEstimator):
     reliability_prior_a: float = 10.0
     reliability_prior_b: float = 1.0
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         self._check()
         steps = CrowdBTSteps(self, data)
-        start = steps.start() if previous is None else steps.resume(previous)
         parameters, history = run_em(
-            steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
+            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
         )
         return RankFit(
             model=self.name,
@@ -163,13 +160,6 @@ class CrowdBTSteps:
         share = (self._n_ties + 0.5) / (self._data.n_comparisons + 1.0)
         tie = BradleyTerry.tie_start(share) if self._n_ties else None
         return CrowdBTParameters(np.zeros(self._data.n_items), tie)
-
-    def resume(self, previous: RankFit) -> CrowdBTParameters:
-        """Return the start with the scores of a previous fit, whose items come first."""
-        start = self.start()
-        known = previous.scores.mean[: self._data.n_items]
-        start.scores[: len(known)] = known
-        return start
 
     def step(self, parameters: CrowdBTParameters) -> tuple[CrowdBTParameters, Monitor]:
         """Take one E-step, and M-steps for eta and the scores."""

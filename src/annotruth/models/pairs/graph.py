@@ -24,7 +24,6 @@ _DRAWS = 64  # for the variances of more items
 _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
 _MAX_TABLE = 4  # entries per comparison in a table of all pairs; with more, pairs are sorted
-_SAMPLED_PAIRS = 10  # per item
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +72,6 @@ def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> ND
     Scores of items in different parts cannot be compared. Of equal parts, that of the first item
     comes first. An item that was never compared is a part of its own.
     """
-    # If the graph of some pairs is connected, so is that of all, which takes longer to search.
-    step = len(left) // (_SAMPLED_PAIRS * n_items + 1) + 1
-    if step > 1 and not connected_parts(n_items, left[::step], right[::step]).any():
-        return np.zeros(n_items, dtype=np.int64)
     ones = np.ones(len(left), dtype=np.int8)
     graph = coo_array((ones, (left, right)), shape=(n_items, n_items))
     n_parts, part = connected_components(graph, directed=False)

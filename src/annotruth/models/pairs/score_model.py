@@ -201,13 +201,10 @@ class ScoreModel(PairEstimator):
     def tie_start(share: float) -> float:
         """Return the tie parameter with which equal items have this share of ties."""
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         steps = ScoreSteps(self, count_pairs(data), has_sides=data.sides_known)
-        start = steps.start() if previous is None else steps.resume(previous)
         parameters, history = run_em(
-            steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
+            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
         )
         information = steps.information(parameters)
         sd = np.sqrt(np.diag(information.extra_covariance))
@@ -268,14 +265,6 @@ class ScoreSteps:
         """Return scores that explain each item's wins against any other item, without a side bias."""
         scores, tie = self._explain_wins()
         return self._at(scores, self._side_bias, tie)
-
-    def resume(self, previous: RankFit) -> ScoreParameters:
-        """Return the start with the scores of a previous fit, whose items come first."""
-        start = self.start()
-        known = previous.scores.mean[: self._counts.n_items]
-        scores = np.append(known, np.zeros(self._counts.n_items - len(known)))
-        (variance,) = previous.parameters.get("score_variance", [start.variance])
-        return self._at(scores, start.side_bias, start.tie)._replace(variance=float(variance))
 
     def _at(self, scores: Floats, side_bias: float | None, tie: float | None) -> ScoreParameters:
         """Return these parameters with the variance and the number of a start."""

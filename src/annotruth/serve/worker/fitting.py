@@ -261,7 +261,7 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         if not _come_first(before.data, comparisons):
             return None
         estimator = make_pair_estimator(before.model, settings_of(before))
-        estimator.fit(comparisons, warm_start=before)
+        estimator.fit(comparisons)
         return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
     usable = _labels_on_scale_of(current, settings, before)
     with suppress(InputError):  # not with this model, or not with these labels

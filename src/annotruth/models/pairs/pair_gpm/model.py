@@ -94,9 +94,7 @@ class PairGPM(PairEstimator):
     tol: float = 0.01
     max_iter: int = 40
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         check_seed(self.seed)
         verdict = self._judge(data)
         votes = make_votes(data)
