@@ -27,7 +27,7 @@ from annotruth.observations.options import ReadOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The partitions of labels and comparisons that are in memory, and how many each has at least.
+# The partitions of labels that are in memory, and how many labels each has at least.
 _LOCAL_PARTITIONS = 4
 _PARTITION_LABELS = 250_000
 

@@ -1,4 +1,4 @@
-"""Labels and comparisons in partitions, in a folder that Spark's workers can reach."""
+"""Labels in partitions, in a folder that Spark's workers can reach."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Result = TypeVar("Result")
 
 
 class DataInPartitions:
-    """Labels or comparisons in files, which hold nothing else in their folder."""
+    """Labels in files, which hold nothing else in their folder."""
 
     spark: SparkSession
     folder: SharedFolder
 
     @property
     def n_labels(self) -> int:
-        """The number of labels or comparisons."""
+        """The number of labels."""
         raise NotImplementedError
 
     def run_tasks(self, function: Callable[[int], Result], n: int) -> list[Result]:
