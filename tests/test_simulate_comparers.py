@@ -16,7 +16,7 @@ PURE = {"spammer_share": 1.0, "spammer_reliability": (0.0, 0.0)}
 
 def all_bytes(made):
     data = made.comparisons
-    arrays = (data.left, data.right, data.outcome, data.row, made.scores, made.group, made.serious)
+    arrays = (data.left, data.right, data.outcome, data.row, made.scores, made.serious)
     return [array.tobytes() for array in (*arrays, made.reliability, made.behavior, made.favourite)]
 
 
@@ -27,7 +27,7 @@ def outcome_shares(made, mask=slice(None)):
 
 
 def test_the_same_seed_gives_the_same_bytes():
-    options = {"n_groups": 2, "tie_rate": 0.3, "sharpness_spread": 0.4}
+    options = {"tie_rate": 0.3, "sharpness_spread": 0.4}
     assert all_bytes(comparers(seed=4, **options)) == all_bytes(comparers(seed=4, **options))
     assert all_bytes(comparers(seed=4)) != all_bytes(comparers(seed=5))
 
@@ -43,7 +43,7 @@ def test_serious_outcomes_follow_davidson():
         tie_rate=0.5,
         seed=2,
     )
-    data, (score,) = made.comparisons, made.scores
+    data, score = made.comparisons, made.scores
     d = score[data.left] - score[data.right] + 0.3
     weight = np.stack([np.exp(d / 2), np.exp(-d / 2), np.full(len(d), 0.5)])
     expected = weight / weight.sum(axis=0)
@@ -125,22 +125,13 @@ def test_spammers_have_their_share_and_reliability():
     assert set(made.behavior[~made.is_spammer]) == {"serious"}
 
 
-def test_groups_differ_in_the_reversed_items():
-    made = comparers(n_items=20, n_annotators=41, n_groups=2, reversed_share=0.3, score_spread=2.0)
-    assert np.bincount(made.group).tolist() == [21, 20]
-    first, second = made.scores
-    by_difference = np.unique(np.round(first - second, 9), return_counts=True)[1]
-    assert sorted(by_difference) == [1] * 6 + [14]  # centring shifts the others alike
-    np.testing.assert_allclose(made.scores.mean(axis=1), 0, atol=1e-12)
-
-
 def test_pairs_are_of_different_items_of_one_context():
     made = comparers(n_items=7, n_contexts=3, n_annotators=100)
     data = made.comparisons
     assert (data.left != data.right).all()
     assert (data.left % 3 == data.right % 3).all()
     np.testing.assert_array_equal(data.context, data.left % 3)
-    np.testing.assert_allclose([made.scores[0, k::3].mean() for k in range(3)], 0, atol=1e-12)
+    np.testing.assert_allclose([made.scores[k::3].mean() for k in range(3)], 0, atol=1e-12)
     pairs = {(int(a), int(b)) for a, b in zip(data.left, data.right, strict=True)}
     assert len(pairs) == 3 * 2 + 2 + 2
 
@@ -149,7 +140,7 @@ def test_pairs_are_of_different_items_of_one_context():
     ("options", "message"),
     [
         ({"n_items": 1}, "n_items (`--items`) is 1: give a whole number from 2 to 1,000,000,000"),
-        ({"n_groups": 0}, "n_groups (`--groups`) is 0: give a whole number from 1 to"),
+        ({"n_contexts": 0}, "n_contexts is 0: give a whole number from 1 to"),
         ({"n_contexts": 16}, "30 items make at most 15 contexts"),
         ({"spammer_share": 2}, "spammer_share (`--spammers`) is 2: give a number from 0 to 1"),
         ({"reliability": (0.9, 0.1)}, "give the lowest and highest, from 0 to 1"),
@@ -167,23 +158,23 @@ def test_invalid_options_are_refused(options, message):
 
 
 def test_the_tables_hold_the_comparisons_in_the_order_of_the_input():
-    made = comparers(n_items=6, n_annotators=4, n_contexts=2, n_groups=2, tie_rate=0.5)
+    made = comparers(n_items=6, n_annotators=4, n_contexts=2, tie_rate=0.5)
     tables = made.tables()
     votes = tables["votes"].to_pydict()
     data = made.comparisons
     names = {LEFT: "left", RIGHT: "right", TIE: "tie"}
     assert votes["winner"] == [names[code] for code in data.outcome[np.argsort(data.row)]]
     assert votes["context"] == [1 + (item - 1) % 2 for item in votes["left"]]
-    assert tables["truth"].column_names == ["item", "score", "score_1", "score_2"]
+    assert tables["truth"].column_names == ["item", "score"]
     assert tables["annotators"]["behavior"].to_pylist() == made.behavior.tolist()
 
 
 def test_the_command_writes_votes(run, tmp_path):
-    options = ("--generator", "comparers", "--items", 9, "--annotators", 5, "--groups", 2)
+    options = ("--generator", "comparers", "--items", 9, "--annotators", 5)
     code, out, _ = run("simulate", "--out", tmp_path / "p", *options, "--tie-rate", "0.5")
     assert code == 0
     assert "200 comparisons of 9 items by 5 annotators" in out
     with (tmp_path / "p" / "votes.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    made = simulate.comparers(n_items=9, n_annotators=5, n_groups=2, tie_rate=0.5)
+    made = simulate.comparers(n_items=9, n_annotators=5, tie_rate=0.5)
     assert [row["winner"] for row in rows] == made.tables()["votes"]["winner"].to_pylist()

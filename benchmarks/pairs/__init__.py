@@ -1,1 +1,1 @@
-"""Models of pair comparisons: scores, annotators, intervals, taste groups, advice and speed."""
+"""Models of pair comparisons: scores, annotators, intervals, advice and speed."""

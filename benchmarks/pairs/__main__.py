@@ -11,9 +11,7 @@ from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from benchmarks import machine
 from benchmarks.honesty.options import PartOptions, Parts, run_parts
 from benchmarks.pairs.coverage import coverage
-from benchmarks.pairs.groups import consensus, groups
 from benchmarks.pairs.held_out import held_out
-from benchmarks.pairs.judges import judges
 from benchmarks.pairs.next_votes import next_votes
 from benchmarks.pairs.passage import passage
 from benchmarks.pairs.prompts import PROMPT_PARTS
@@ -23,15 +21,12 @@ from benchmarks.panel.__main__ import positive
 PARTS: Parts = {
     "passage": passage,
     "held-out": held_out,
-    "judges": judges,
     "coverage": coverage,
-    "groups": groups,
-    "consensus": consensus,
     "next": next_votes,
     **PROMPT_PARTS,
     "speed": speed,
 }
-PACKAGES = ("annotruth", "numpy", "choix", "evalica", "crowd-kit")
+PACKAGES = ("annotruth", "numpy", "evalica")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

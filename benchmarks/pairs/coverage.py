@@ -41,9 +41,9 @@ def coverage(options: PartOptions) -> list[PartTable]:
             for model, into in ((options.model, scores), ("bradley-terry", reference)):
                 fit = fit_votes(made.comparisons, model)
                 low, high = fit.scores.interval.T
-                into.append(float(((low <= made.scores[0]) & (made.scores[0] <= high)).mean()))
+                into.append(float(((low <= made.scores) & (made.scores <= high)).mean()))
                 if model == options.model:
-                    true_rank = 1 + (made.scores[0] > made.scores[0][:, np.newaxis]).sum(axis=1)
+                    true_rank = 1 + (made.scores > made.scores[:, np.newaxis]).sum(axis=1)
                     low, high = fit.scores.rank_interval.T
                     ranks.append(float(((low <= true_rank) & (true_rank <= high)).mean()))
         of_scores, of_ranks = mean_with_error(scores), mean_with_error(ranks)

@@ -95,7 +95,7 @@ def votes_needed(
     before = -1.0
     while len(reached) < len(GOALS):
         fit = fit_votes(_comparisons(crowd, votes), model)
-        now = max(kendall_tau(crowd.scores[0], fit.scores.mean), before)
+        now = max(kendall_tau(crowd.scores, fit.scores.mean), before)
         n_votes = len(votes.left)
         for goal in GOALS[len(reached) :]:
             if now >= goal:
@@ -130,7 +130,7 @@ def _vote(
     annotator: Codes,
     rng: np.random.Generator,
 ) -> Votes:
-    difference = crowd.scores[0][left] - crowd.scores[0][right]
+    difference = crowd.scores[left] - crowd.scores[right]
     p_left = 1.0 / (1.0 + np.exp(-crowd.sharpness[annotator] * difference))
     serious = rng.random(len(left)) < crowd.reliability[annotator]
     outcome = rng.random(len(left)) >= np.where(serious, p_left, 0.5)

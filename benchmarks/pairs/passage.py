@@ -9,7 +9,7 @@ import numpy as np
 from annotruth.metrics import concordance
 from annotruth.models.result import RankFit
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
-from benchmarks.pairs.fits import compared, fit_votes, peers
+from benchmarks.pairs.fits import compared, fit_votes
 from benchmarks.pairs.sets import SPAMMERS, PassageCrowd, passage_crowd
 
 DEFAULT_RUNS = 5
@@ -23,7 +23,6 @@ def passage(options: PartOptions) -> list[PartTable]:
     folder = options.data() / "pairs-passage"
     seeds = range(options.seed, options.seed + options.runs_or(DEFAULT_RUNS))
     rows: list[tuple[Sequence[str], Sequence[TargetFigure | str]]] = []
-    others = peers()
     for kind in SPAMMERS:
         crowds = [passage_crowd(folder, kind, seed) for seed in (seeds if kind != "clean" else [0])]
         for name in compared(options.model):
@@ -33,10 +32,6 @@ def passage(options: PartOptions) -> list[PartTable]:
             goal = Target(low=0.700 if kind == "clean" else 0.697) if checked else None
             found = _spammers(kind, crowds, fits) if checked else ["", "", "", ""]
             rows.append(((kind, name), [TargetFigure(float(np.mean(scores)), goal, 4), *found]))
-        for name, score in others.items():
-            figures = [concordance(crowd.grade, score(crowd.data)) for crowd in crowds]
-            mean = TargetFigure(float(np.mean(figures)), digits=4)
-            rows.append(((kind, name), [mean, "", "", "", ""]))
     description = (
         f"Passages (472 items) with 80% more annotators added, all of them spammers: mean over "
         f"{len(seeds)} seeds of the share of pairs of passages in the order of their grades; and for "

@@ -248,7 +248,6 @@ def public_prompts(options: PartOptions) -> list[PartTable]:
             tuple(columns),
             rows,
         ),
-        _halves(options),
     ]
 
 
@@ -292,58 +291,6 @@ def predict(estimator: Any, data: Comparisons, new: NDArray[np.bool_]) -> Floats
     codes = (data.left[new].astype(np.int64), data.right[new].astype(np.int64), annotator[new])
     probability: Floats = estimator.predict_proba(*codes, None, _contexts(data)[new])
     return probability
-
-
-def _halves(options: PartOptions) -> PartTable:
-    """Compare those accused on half of the prompts with the rest, on the other half."""
-    data = load_set(options.data() / "pairs-llmfao")
-    contexts = _contexts(data)
-    half = np.random.default_rng(options.seed).permutation(contexts.max() + 1) % 2
-    rows: list[Row] = []
-    for number in (0, 1):
-        here = half[contexts] == number
-        fit = fit_votes(data.subset(here), options.model)
-        agreement, n = agreement_with_others(data.subset(~here))
-        many = (n >= 20) & (
-            np.bincount(data.annotator_of_comparison()[here], minlength=len(n)) >= 20
-        )
-        accused = np.asarray(fit.spammer) & many
-        rest = many & ~np.asarray(fit.spammer)
-        of_accused, of_rest = (
-            float(agreement[each].mean()) if each.any() else np.nan for each in (accused, rest)
-        )
-        figures = [
-            TargetFigure(float(accused.sum()), digits=0),
-            TargetFigure(of_accused),
-            TargetFigure(of_rest),
-            TargetFigure(of_rest - of_accused, Target(low=0.1)),
-        ]
-        rows.append(((f"half {number + 1}",), figures))
-    return PartTable(
-        "Voters of pairs-llmfao on the other half of the prompts",
-        "Agreement with others on the same prompt and pair; annotators with 20 votes in both halves.",
-        ("accused on",),
-        ("accused", "their agreement", "the rest's", "difference"),
-        rows,
-    )
-
-
-def agreement_with_others(data: Comparisons) -> tuple[Floats, Codes]:
-    """Return how often each annotator's votes agree with others' on the same pair in its context."""
-    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
-    turned = np.array([1, 0, 2])[data.outcome]
-    outcome = np.where(data.left > data.right, turned, data.outcome)
-    key = (_contexts(data) * data.n_items + low) * data.n_items + high
-    _, cell = np.unique(key, return_inverse=True)
-    counts = np.bincount(cell * 3 + outcome, minlength=3 * (cell.max() + 1)).reshape(-1, 3)
-    others = counts[cell].sum(axis=1) - 1
-    same = counts[cell, outcome] - 1
-    annotator, shared = data.annotator_of_comparison(), others > 0
-    n = np.bincount(annotator[shared], minlength=data.n_annotators)
-    total = np.bincount(
-        annotator[shared], (same / np.maximum(others, 1))[shared], data.n_annotators
-    )
-    return total / np.maximum(n, 1), n
 
 
 PROMPT_PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {

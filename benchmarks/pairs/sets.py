@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.io.readers import read_comparisons
+from annotruth.kernels.arrays import Floats
 from annotruth.observations import LEFT, RIGHT, Comparisons
 
-CONTEXTS = ("context", "prompt", "scene")
-OUTCOMES = {"left": 0, "right": 1, "tie": 2}
 SPAMMERS = {
     "clean": (),
     "always left": ("always left",),
@@ -39,30 +36,13 @@ class PassageCrowd(NamedTuple):
 
 def load_set(folder: Path, *files: str) -> Comparisons:
     """Return the comparisons of one or more files of a folder."""
-    tables = [_read(folder / name) for name in files or ("comparisons.csv",)]
-    names = ["left", "right", "annotator", "winner"]
-    if "loser" in tables[0].column_names:
-        names = ["winner", "loser", "annotator"]
-    context = next((name for name in CONTEXTS if name in tables[0].column_names), None)
-    names += [] if context is None else [context]
-    table = pa.concat_tables([each.select(names) for each in tables])
-    if "loser" in names:
-        return _from_winners(table)
-    items = pa.chunked_array([*table["left"].chunks, *table["right"].chunks]).unique()
-    annotators = table["annotator"].unique()
-    data = Comparisons.from_codes(
-        _codes(table["left"], items),
-        _codes(table["right"], items),
-        _codes(table["annotator"], annotators),
-        np.array([OUTCOMES[word] for word in table["winner"].to_pylist()]),
-        items=items,
-        annotators=annotators,
-    )
-    if context is None:
-        return data
-    contexts = table[context].unique()
-    code = _codes(table[context], contexts).astype(np.int32)[data.row]
-    return replace(data, contexts=contexts, context=code)
+    paths = [folder / name for name in files or ("comparisons.csv",)]
+    for path in paths:
+        if not path.exists():
+            raise InputError(
+                f"{path} is missing: pass the folder of the public sets by `--data-dir DIR`"
+            )
+    return read_comparisons(paths)
 
 
 def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:
@@ -74,10 +54,9 @@ def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:
     in the file.
     """
     clean = load_set(folder)
-    grades = _read(folder / "truth.csv")
-    grade = np.array(
-        [float(grades["grade"][i].as_py()) for i in _codes(clean.items, grades["item"])]
-    )
+    grades = pyarrow.csv.read_csv(folder / "truth.csv")
+    grade_of = dict(zip(grades["item"].to_pylist(), grades["grade"].to_pylist(), strict=True))
+    grade = np.array([float(grade_of[item]) for item in clean.items.to_pylist()])
     annotator, outcome = clean.annotator_of_comparison(), clean.outcome.astype(np.int64)
     behavior = ["serious"] * clean.n_annotators
     kinds = SPAMMERS[kind]
@@ -108,35 +87,3 @@ def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:
     columns = [np.concatenate(column) for column in zip(*votes, strict=True)]
     data = Comparisons.from_codes(*columns, items=clean.items, annotators=range(len(behavior)))
     return PassageCrowd(data, np.array(behavior), grade)
-
-
-def _from_winners(table: pa.Table) -> Comparisons:
-    items = pa.chunked_array([*table["winner"].chunks, *table["loser"].chunks]).unique()
-    annotators = table["annotator"].unique()
-    winner, loser = _codes(table["winner"], items), _codes(table["loser"], items)
-    return Comparisons.from_codes(
-        np.minimum(winner, loser),
-        np.maximum(winner, loser),
-        _codes(table["annotator"], annotators),
-        np.where(winner < loser, LEFT, RIGHT),
-        items=items,
-        annotators=annotators,
-        sides_known=False,
-    )
-
-
-def _read(path: Path) -> pa.Table:
-    if not path.exists():
-        raise InputError(
-            f"{path} is missing: pass the folder of the public sets by `--data-dir DIR`"
-        )
-    with path.open(encoding="utf-8") as lines:
-        header = lines.readline().strip().split(",")
-    text = dict.fromkeys(header, pa.string())
-    options = pyarrow.csv.ConvertOptions(column_types=text)
-    return pyarrow.csv.read_csv(path, convert_options=options).combine_chunks()
-
-
-def _codes(values: pa.ChunkedArray | pa.Array, ids: pa.ChunkedArray | pa.Array) -> Codes:
-    place = {each: n for n, each in enumerate(ids.to_pylist())}
-    return np.array([place[each] for each in values.to_pylist()], dtype=np.int64)

@@ -22,7 +22,7 @@ from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_resul
 from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
 from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
-from annotruth.models.registry import AUTO, names_to_compare
+from annotruth.models.registry import names_to_compare
 from annotruth.models.result import RankFit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
@@ -30,7 +30,7 @@ from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
-from annotruth.selection.choose import Choice, choose_n_groups, choose_pair_model
+from annotruth.selection.choose import Choice, choose_pair_model
 from annotruth.updating import UpdatedFit, refuse_machines
 
 _LOGGER = logging.getLogger(__name__)
@@ -44,7 +44,6 @@ def rank(
     machine_margin: float | None = None,
     by: str | None = None,
     beside: str | None = None,
-    warm_start: RankFit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -60,7 +59,7 @@ def rank(
         comparisons are fitted again.
     model
         A model's name ("pair-gpm", "bradley-terry", ...) or an estimator with its options set.
-        Without one it is that of ``warm_start``, else pair-gpm.
+        Without one it is pair-gpm.
     machines
         The ids of annotators that are machines, such as language models (for pair-gpm). They are
         compared with people, those that err together count less, and each is tested whether it may
@@ -73,16 +72,13 @@ def rank(
     beside
         What to show beside the scores, such as "cost" or "length": the name that two columns of numbers
         have in common, as in ``cost_a, cost_b``.
-    warm_start
-        A fit of the same model, or the folder of a saved one, to start from.
     progress
         Called after every iteration.
     read
         How to read the comparisons, unless given by keywords.
     **options
         How to read the comparisons, by the names in `ReadOptions`, such as ``columns``; and the
-        model's own options, such as ``tol=1e-8``. ``n_groups="auto"`` chooses the number of taste
-        groups by held-out comparisons.
+        model's own options, such as ``tol=1e-8``.
 
     Examples
     --------
@@ -92,21 +88,10 @@ def rank(
     ['a', 'b', 'c']
     """
     read, options = ReadOptions.split(read, options)
-    previous = None if warm_start is None else load_fit(warm_start, "comparisons")
-    if previous is not None and model is None:
-        model, options = previous.model, {**settings_of(previous), **options}
-    auto = options.get("n_groups") == AUTO
-    if auto:
-        options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     if machines or machine_margin is not None:
-        others = (
-            ("memory (`--memory`)", read.memory),
-            ("a warm start (`--warm-start`)", warm_start),
-            ("n_groups='auto' (`--groups auto`)", auto or None),
-        )
         given = {"machines": machines, "machine_margin": machine_margin}
-        check_machines(given, estimator, PairGPM, get_engine(estimator.engine), others)
+        check_machines(given, estimator, PairGPM, get_engine(estimator.engine), ())
     start_stage(progress, reading_stage(data))
     keep = KeptColumns(by, beside)
     comparisons = _load(data, keep.options(read))
@@ -115,13 +100,8 @@ def rank(
         fit = rank_with_machines(
             estimator, comparisons, machines, margin=machine_margin, progress=progress
         )
-    elif auto:
-        start_stage(progress, "choosing the number of taste groups")
-        choice = choose_n_groups(estimator, comparisons, progress=progress)
-        estimator.set_params(n_groups=choice.n_groups)
-        fit = replace(_fit(estimator, comparisons, previous, progress), chosen={"why": choice.why})
     else:
-        fit = _fit(estimator, comparisons, previous, progress)
+        fit = _fit(estimator, comparisons, progress)
     return keep.analysed(fit)
 
 
@@ -141,11 +121,6 @@ class KeptColumns(NamedTuple):
         """Return the options for comparisons that keep the columns."""
         if self == KeptColumns():
             return read
-        if read.memory is not None:
-            raise InputError(
-                "boards and values beside the scores (`--by`, `--beside`) need the comparisons in "
-                "memory: leave out `--memory`"
-            )
         further = [] if self.by is None else [self.by]
         if self.beside is not None:
             further.append(f"{self.beside}{OF_BOTH_SIDES}")
@@ -185,12 +160,11 @@ class KeptColumns(NamedTuple):
 def _fit(
     estimator: PairEstimator,
     comparisons: Comparisons,
-    previous: RankFit | None,
     progress: ProgressCallback | None,
 ) -> RankFit:
     start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, comparisons.describe())
-    estimator.fit(comparisons, warm_start=previous, progress=progress)
+    estimator.fit(comparisons, progress=progress)
     result = estimator.result_
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     return result
@@ -223,7 +197,7 @@ def update_ranking(
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
         return UpdatedFit(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))
-    after = _fit(estimator, comparisons, None if refit else before, progress)
+    after = _fit(estimator, comparisons, progress)
     return UpdatedFit(keep.analysed(after), appended.n_repeated)
 
 

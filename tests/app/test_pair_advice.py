@@ -1,9 +1,6 @@
 """`annotruth next` and `annotruth plan` of saved rankings and files of comparisons."""
 
 import json
-import re
-import shlex
-from pathlib import Path
 
 import pyarrow.csv
 import pytest
@@ -59,13 +56,3 @@ def test_plan_of_a_ranking(run):
     assert "by the annotators to ask: reached already\nnext round: this target needs no more" in out
     _, out, _ = run("plan", "votes.csv", *BRADLEY_TERRY, "--target", "score=5", "--json")
     assert json.loads(out)["evenly"]["per_item"] == 0.0
-
-
-def test_the_commands_in_the_report_of_a_ranking_run(run):
-    assert run("rank", "votes.csv", *BRADLEY_TERRY, "--report", "r.html")[0] == 0
-    page = Path("r.html").read_text("utf-8")
-    commands = re.findall(r"<code>annotruth ((?:next|plan) [^<]+)</code>", page)
-    assert [command.split()[0] for command in commands] == ["next", "plan"]
-    for command in commands:
-        code, _, err = run(*shlex.split(command), *BRADLEY_TERRY, "--quiet")
-        assert (code, err) == (0, "")

@@ -129,25 +129,8 @@ def test_models_are_compared_on_a_file_of_votes(run, files, flags, monkeypatch):
     )
 
 
-def test_votes_on_disk_give_the_same_tables(run, files):
-    assert run("rank", "votes.csv", "--out", "a", "--quiet", *BT) == (0, "", "")
-    assert run("rank", "votes.csv", "--out", "b", "--memory", "1GB", "--quiet", *BT) == (0, "", "")
-    for name in ("items.csv", "annotators.csv", "comparisons.csv"):
-        assert (files / "a" / name).read_bytes() == (files / "b" / name).read_bytes()
-    assert (
-        run("rank", "votes.csv", "--memory", "1GB", "--save", "c", "--report", "r.html", *BT)[0]
-        == 0
-    )
-    assert (
-        at.load("c")
-        .comparison_table()
-        .equals(at.rank("votes.csv").data.to_arrow().rename_columns({"winner": "outcome"}))
-    )
-
-
-def test_engine_gpu_is_refused_with_what_to_type(run, files):
-    code, out, err = run("rank", "votes.csv", "--engine", "gpu")
+def test_other_engines_are_refused_in_one_line(run, files):
+    code, out, err = run("rank", "votes.csv", "--set", "engine=gpu")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "pair-gpm runs on this machine's processor only" in err
-    assert "`--engine memory`" in err
+    assert "on this machine's processor, not on the engine gpu: leave out engine" in err

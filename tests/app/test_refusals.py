@@ -120,8 +120,6 @@ rank absent.csv -> absent.csv
 rank  -> the name of a file is empty: name a file
 rank votes.csv --machine-margin 0.2 -> machine_margin (`--machine-margin`) needs
 rank votes.csv --format parquet -> --format parquet is for the tables of --out DIR
-rank votes.csv --groups none -> --groups takes a number of groups or auto
-rank votes.csv --groups 2 --set n_groups=3 -> --groups and --set n_groups say the same
 rank votes.csv --model nonsense -> unknown model 'nonsense': choose one of
 rank votes.csv --set nonsense=1 -> has no option 'nonsense'
 rank votes.csv --out votes.csv -> is also the input VOTES

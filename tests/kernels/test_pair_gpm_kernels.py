@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.twins import assert_same
 
 from annotruth.models.pairs.pair_gpm.estimation import estimate, start_estimate
-from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes
+from annotruth.models.pairs.pair_gpm.votes import make_votes
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 
 
@@ -38,7 +38,7 @@ def test_passes_equal_their_twins(n_annotators, has_contexts, covariates):
             comparisons, context=codes, contexts=pa.array(list(map(str, range(25))))
         )
     votes = make_votes(comparisons)
-    compiled, twins = Passes(votes), Passes(votes, reference=True)
+    compiled, twins = votes.passes(), votes.passes(reference=True)
     seen = Counter()
 
     def run(name, over, *arguments, sums=()):

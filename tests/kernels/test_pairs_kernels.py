@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from tests.kernels.twins import Kernels, Twins, assert_same
 
-from annotruth.kernels.arrays import PairBlock, VoteBlock
+from annotruth.kernels.arrays import ComparisonBlock, PairBlock
 from annotruth.observations import Comparisons
 
-BRADLEY_TERRY, LAYOUT = (
-    (Kernels(family), Twins(family)) for family in ("pairs.bradley_terry", "pairs.layout")
-)
+BRADLEY_TERRY = Kernels("pairs.bradley_terry"), Twins("pairs.bradley_terry")
 
 
 @pytest.fixture
@@ -29,70 +27,22 @@ def votes():
     )
 
 
-@pytest.mark.parametrize(("lo", "hi"), [(0, 200), (30, 70), (50, 50)])
-def test_add_votes_equals_its_twin(votes, lo, hi):
-    tables = np.zeros((2, 9, 9, 3))
-    for module, table in zip(LAYOUT, tables, strict=True):
-        module.add_votes(votes.votes.block(), lo, hi, table)
-    np.testing.assert_array_equal(*tables)
-    assert tables[0].sum() == hi - lo
-
-
 @pytest.mark.parametrize("prior", [(10.0, 1.0), (4.0, 2.0)])
 @pytest.mark.parametrize(("lo", "hi"), [(0, 12), (3, 7)])
 def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
     rng = np.random.default_rng(1)
     strength, start = np.exp(rng.normal(size=9)), rng.uniform(0.2, 0.9, size=12)
+    block = ComparisonBlock(votes.annotator_ptr, votes.left, votes.right, votes.outcome)
     results = []
     for module in BRADLEY_TERRY:
         eta, agrees = start.copy(), np.zeros(votes.n_comparisons)
         net_wins, totals, end_totals = np.zeros(9), np.zeros(2), np.zeros(1)
-        arguments = (votes.block(), lo, hi, eta)
+        arguments = (block, lo, hi, eta)
         module.crowd_step(*arguments, strength, 0.4, np.array(prior), net_wins, totals)
         module.crowd_posterior(*arguments, agrees, strength, 0.4, end_totals)
         results.append((eta, agrees, net_wins, totals, end_totals))
     assert_same(results, atol=1e-12)
     assert (results[0][0][lo:hi] != start[lo:hi]).all()
-
-
-@pytest.mark.parametrize("shift", [0, 4])
-def test_sorting_by_ranges_equals_the_twins(shift):
-    rng = np.random.default_rng(2)
-    n, n_annotators = 500, 50
-    annotator, left, right = rng.integers(n_annotators, size=(3, n)).astype(np.int32)
-    outcome = rng.integers(3, size=n).astype(np.int8)
-    n_ranges = ((n_annotators - 1) >> shift) + 1
-    begin = np.append(0, np.bincount(annotator >> shift).cumsum())
-    results = []
-    for module in LAYOUT:
-        counts, records = np.zeros(n_ranges, np.int64), np.zeros((n, 4), np.int32)
-        module.count_ranges(annotator, 30, n, shift, counts)
-        codes = annotator, left, right, outcome
-        module.distribute_votes(*codes, 0, 300, shift, begin[:-1], records)
-        module.distribute_votes(
-            *codes, 300, n, shift, begin[:-1] + np.bincount(annotator[:300] >> shift), records
-        )
-        pointers, row = np.zeros(1 << shift, np.int64), np.zeros(n, np.int64)
-        made = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int8)
-        module.sort_range(records, begin[1], begin[2], pointers, *made, row)
-        results.append((counts, records, pointers, *made, row))
-    assert_same(results, rtol=0.0, atol=0.0)
-
-
-def test_numbers_of_pairs_equal_those_of_the_twins(votes):
-    codes = votes.left.astype(np.int64), votes.right.astype(np.int64)
-    code = np.arange(81, dtype=np.int32)[::-1].copy()
-    results = []
-    for module in LAYOUT:
-        occurs, pair = np.zeros(81, np.bool_), np.zeros(votes.n_comparisons, np.int32)
-        module.mark_pairs(*codes, 9, occurs)
-        module.set_pairs(*codes, 9, code, pair)
-        results.append((occurs, pair))
-    assert_same(results, rtol=0.0, atol=0.0)
-    occurs, pair = results[0]
-    items = np.sort(np.stack(codes, axis=1), axis=1)
-    assert occurs.sum() == len(np.unique(items, axis=0))
-    np.testing.assert_array_equal(80 - pair, items @ [9, 1])
 
 
 @pytest.mark.parametrize(("lo", "hi"), [(0, 30), (4, 19), (7, 7)])
@@ -109,24 +59,3 @@ def test_log_partition_equals_its_twin(lo, hi, nu):
         module.log_partition(block, lo, hi, information, strength, 1.3, nu, *others)
         results.append(sums)
     assert_same(results, rtol=1e-11, atol=1e-12)
-
-
-def test_many_votes_of_a_pair_are_counted():
-    n = 150_000
-    codes = np.zeros(n, np.int32)
-    table = np.zeros((2, 2, 3))
-    LAYOUT[0].add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
-    assert table[0, 1].tolist() == [0, 0, n]
-    assert table.sum() == n
-
-
-def test_weights_of_pairs_equal_those_of_the_twin():
-    rng = np.random.default_rng(4)
-    left, right = rng.integers(5, size=(2, 60))
-    weight = rng.uniform(size=60)
-    results = []
-    for module in LAYOUT:
-        weights, degree = np.zeros((5, 5)), np.ones(5)
-        module.add_pairs(left, right, weight, weights, degree)
-        results.append((weights, degree))
-    assert_same(results)

@@ -117,8 +117,6 @@ def test_winners_and_losers_have_no_sides():
     [
         (["m7"], {}, r"the machine 'm7' is no annotator: similar ids are m1, m0"),
         (["m0"], {"model": "bradley-terry"}, r"need the model pair-gpm, not bradley-terry"),
-        (["m0"], {"n_groups": "auto"}, r"do not go with n_groups='auto'"),
-        (["m0"], {"memory": "1GB"}, r"do not go with memory"),
     ],
 )
 def test_errors(rows, machines, options, message):

@@ -1,4 +1,4 @@
-"""Held-out comparisons: folds, scores, the choice of a model and of the number of taste groups."""
+"""Held-out comparisons: folds, scores, and the choice of a model."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,20 +14,19 @@ from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
-from annotruth.selection import choose as choosing
-from annotruth.selection.choose import choose_n_groups, choose_pair_model
+from annotruth.selection.choose import choose_pair_model
 from annotruth.selection.heldout import assign_folds, held_out, score_folds
 
 
 @dataclass(kw_only=True)
 class ShareOfLeft(PairEstimator):
-    """Predicts left with ``p_left``, or by each annotator's own share if ``n_groups`` is 2."""
+    """Predicts left with ``p_left``, or by each annotator's own share with ``by_annotator``."""
 
     name: ClassVar[str] = "share-of-left"
     p_left: float = 0.5
-    n_groups: int = 1
+    by_annotator: bool = False
 
-    def _fit(self, data, progress, previous):
+    def _fit(self, data, progress):
         if self.p_left > 1:
             raise at.InputError("p_left is no probability")
         scores = ScorePosterior(np.zeros(data.n_items), np.eye(data.n_items))
@@ -36,7 +35,7 @@ class ShareOfLeft(PairEstimator):
 
     def predict_proba(self, left, right, annotator, covariates=None):
         p = np.full(len(left), self.p_left)
-        if self.n_groups > 1:
+        if self.by_annotator:
             data = self.result_.data
             n_left = np.bincount(data.annotator_of_comparison(), data.outcome == 0)
             p = ((n_left + 1) / (data.comparisons_per_annotator + 2))[annotator]
@@ -149,7 +148,7 @@ def test_a_model_is_chosen_by_held_out_and_refusals_are_listed():
     votes = crowd([0.1, 0.2, 0.9] * 5)
     choice = choose_pair_model(
         votes,
-        [ShareOfLeft(), AlsoShareOfLeft(n_groups=2)],
+        [ShareOfLeft(), AlsoShareOfLeft(by_annotator=True)],
         default_model="share-of-left",
     )
     assert choice.model == "other"
@@ -161,19 +160,3 @@ def test_a_model_is_chosen_by_held_out_and_refusals_are_listed():
     assert refused.refused == {"other": "p_left is no probability"}
     with pytest.raises(at.InputError, match="no model can be fitted; p_left"):
         choose_pair_model(votes, [ShareOfLeft(p_left=2.0)], default_model="share-of-left")
-
-
-def test_taste_groups_are_chosen_only_if_they_predict_clearly_better():
-    divided = choose_n_groups(ShareOfLeft(), crowd([0.1, 0.9] * 8))
-    assert divided.n_groups == 2  # 3 predict the same as 2
-    assert "3 taste groups do not predict held-out comparisons clearly better" in divided.why
-    one = choose_n_groups(ShareOfLeft(), crowd([0.5] * 16))
-    assert one.n_groups == 1
-    assert "clearly better than one consensus" in one.why
-    assert [score.model for score in one.scores] == ["one consensus", "2 taste groups"]
-
-
-def test_no_more_groups_than_the_limit_are_tried(monkeypatch):
-    monkeypatch.setattr(choosing, "MAX_GROUPS", 2)
-    choice = choose_n_groups(ShareOfLeft(), crowd([0.1, 0.9] * 8))
-    assert (choice.n_groups, choice.why) == (2, "more than 2 taste groups are not tried")

@@ -82,7 +82,6 @@ labels_per_item N: Annotators per item, drawn at random. | all, sets 4
 comparisons_per_annotator N: Comparers: pairs per annotator. | 40
 side_bias X: Comparers: added log odds of the left item. | 0
 tie_rate X: Comparers: how often equal items tie; 1: a third. | 0
-n_groups --groups K: Comparers: number of taste groups. | 1
 seed N: Seed of the random numbers; the same gives the same result.
 [Experiment]
 runs N: Number of runs of a simulation. | 100; for settings 20
@@ -118,7 +117,6 @@ content NAMES: Columns that hold what the items are, for the report: text, or UR
 drop FILE|A,B: Leave these annotators out: their ids, or a file with one id per line or a column
     annotator; of what --keep wrote, those with the verdict drop.
 fit.memory SIZE: Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).
-rank.memory SIZE: Rank within this much memory, such as 1GB; the votes stay on disk (TMPDIR).
 max_size SIZE: How much memory reading a file may take, such as 20GB. | 500MB, or 200 times its
     size
 [Known truths]
@@ -131,8 +129,6 @@ model NAME: One of {models}; or auto: the model that predicts held-out labels be
 rank.model NAME: One of {pair_models}. | {default_pair_model}
 project_create.model NAME: The model, or auto. | robust-gpm, pair-gpm
 models A,B,C: Some of {models}; of comparisons, some of {pair_models}. | all
-groups N|auto: The number of taste groups of annotators, each with scores of its own; auto chooses
-    it by held-out comparisons. | 1
 settings --set NAME=VALUE: An option of the model, such as tol=1e-6.
 reproduce.settings --set NAME=VALUE: A setting that the paper leaves open, or a size.
 annotator_prior FILE: What is known about annotators: their table from an earlier fit (robust-gpm).
@@ -151,13 +147,10 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
     crowd workers, 0.15 for trained annotators, 0.2 for experts. | 0.1
 fit.warm_start FIT: Start from the parameters of this saved fit, with its model, options and scale
     unless others are given; LABELS are all labels again, such as a later export.
-rank.warm_start FIT: Start from the parameters of this saved ranking, with its model and options
-    unless others are given; VOTES are all votes again.
 refit: Fit all labels again, also if none of them is new.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
-rank.engine: Where the passes over the votes run: on this machine or on an NVIDIA card.
 master URL: Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect. | as
     Spark is configured, else this machine
 storage URL: A folder that all of Spark's machines can reach.
@@ -340,7 +333,7 @@ _EXPANDED: Mapping[str, Flags] = {
     "fit.read": {**READ_FLAGS, "memory": _TEXT},
     "update.read": _SHARED_READ_FLAGS,
     "rank.read": dict.fromkeys(
-        ("columns", "question", "query", "covariates", "drop", "memory", "max_size"), _TEXT
+        ("columns", "question", "query", "covariates", "drop", "max_size"), _TEXT
     ),
     "outputs": {
         **_SHARED_OUTPUT_FLAGS,

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from annotruth.observations import Labels
     from annotruth.observations.options import ReadOptions
 
-Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
-"""What an array beside the data has one entry for; the last two are those of pair comparisons."""
+Extent = Literal["items", "cells", "labels"]
+"""What an array beside the data has one entry for."""
 
 T = TypeVar("T")
 
@@ -105,8 +105,6 @@ class PassData(Protocol):
     """Data on this machine that a session can open: labels, or anything laid out like them.
 
     Items are the units that partitions are made of; a kernel finds its own arrays in ``block()``.
-    Pair comparisons are the mirror image: their units are annotators, whose latent states stay
-    with their partition, and sums have the size of the items.
     """
 
     @property

@@ -278,7 +278,7 @@ def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.S
 # Options of labels, which have no meaning for comparisons.
 _OF_LABELS = (
     *("scale", "categories", "duplicates", "bins", "sets", "separator", "content"),
-    "input_format",
+    *("input_format", "memory"),
 )
 
 
@@ -307,8 +307,8 @@ class PairKind:
             )
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
-        """Return a builder of comparisons."""
-        return ComparisonBuilder(disk)
+        """Return a builder of comparisons, which are in memory."""
+        return ComparisonBuilder()
 
     def parse_data(self, data: Any) -> tuple[ParsedComparisons, str]:
         """Return the comparisons in a frame or plain Python data."""
@@ -317,9 +317,7 @@ class PairKind:
             self.choose(table.column_names)
         return self.parse(table), frame
 
-    def choose(
-        self, names: list[str], *, from_text: bool = False, on_disk: bool = False
-    ) -> list[str]:
+    def choose(self, names: list[str], *, from_text: bool = False) -> list[str]:
         """Return the columns of comparisons to read, and keep what they are."""
         read = self.read
         is_batch = crowdsourcing.is_batch(names)
@@ -333,21 +331,16 @@ class PairKind:
             )
         else:
             columns = find_pair_columns(names, read.columns, read.covariates, read.further)
-        if on_disk and (is_batch or columns.shape not in ("sides", "winners")):
-            raise InputError(
-                "within a memory limit only a table of one row per comparison is read: leave out "
-                "memory (`--memory`)"
-            )
         self.columns = columns
         return [*columns.names(), *(crowdsourcing.review_columns(names) if is_batch else ())]
 
     def parse(
-        self, table: pa.Table, *, from_text: bool = False, first_row: int = 0, note: str = ""
+        self, table: pa.Table, *, from_text: bool = False, note: str = ""
     ) -> ParsedComparisons:
         """Return the comparisons of a table; of a batch, those that were not rejected."""
         assert self.columns is not None
         if not crowdsourcing.review_columns(table.column_names):
-            parsed = parse_table(table, self.columns, from_text=from_text, first_row=first_row)
+            parsed = parse_table(table, self.columns, from_text=from_text)
             return replace(parsed, notes=(note, *parsed.notes))
         kept = crowdsourcing.without_rejected(table)
         n_rejected = table.num_rows - kept.num_rows
@@ -372,15 +365,6 @@ class PairKind:
     ) -> Mapping[LabelFile, ParsedComparisons]:
         """Return the comparisons of several files as they are."""
         return parts
-
-    def check_on_disk(self) -> None:
-        """Refuse options that are not for comparisons on disk."""
-        for name in ("covariates", "further", "drop"):
-            if name in self.read.changed():
-                raise InputError(
-                    f"comparisons on disk do not take {name}: leave out {name} (`--{name}`), or "
-                    "memory (`--memory`)"
-                )
 
 
 Kind = LabelKind | PairKind

@@ -149,7 +149,7 @@ def _read(source: LabelFile | Sequence[LabelFile], kind: Kind) -> Any:
     """Return the observations in files, which are read one after the other."""
     refuse_other_than_paths(source, kind.function)
     kind.check_options()
-    if kind.read.memory is None:
+    if isinstance(kind, PairKind) or kind.read.memory is None:
         made = combine(_parse_files(source, kind), kind)
     else:
         files = find_files(source)
@@ -202,7 +202,7 @@ def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[La
 
 
 def _parse_in_batches(
-    files: Sequence[LabelFile], kind: Kind, disk: Disk
+    files: Sequence[LabelFile], kind: LabelKind, disk: Disk
 ) -> dict[LabelFile, Iterator[Any]]:
     """Return batches of what each file holds, which are read one by one; files are of one kind."""
     read, first = kind.read, source_name(files[0])

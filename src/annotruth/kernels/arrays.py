@@ -164,14 +164,6 @@ class ComparisonBlock(NamedTuple):
     outcome: NDArray[np.int8]
 
 
-class VoteBlock(NamedTuple):
-    """The arrays of comparisons in any order: the codes of two items, and the outcome."""
-
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    outcome: NDArray[np.int8]
-
-
 class PairBlock(NamedTuple):
     """Pairs of items, and how often each was compared."""
 

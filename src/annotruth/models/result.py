@@ -51,9 +51,6 @@ else:
 QUESTIONS_MANIFEST = "questions.json"
 """The file that names the saved fits of several questions, in their folder."""
 
-GROUP_SCORES, GROUP_SD = "group_scores", "group_sd"
-"""The parameters with the scores of taste groups and their standard deviations: groups x items."""
-
 _ABSENT: Any = None  # what only fits of another kind have
 
 
@@ -89,7 +86,7 @@ class Fit(FitTables, Generic[Data]):
         ranking by chance all scores are equal and all ranks tied.
     chosen
         ``why``, and more, for what was chosen by held-out data: the model by ``auto`` (``model`` and
-        ``scores``, from `Choice.to_dict`), the number of taste groups, or the number of types of items. For
+        ``scores``, from `Choice.to_dict`), or the number of types of items. For
         a model fitted because the default could not be, ``instead_of``.
     fitted_at
         When it was fitted, in UTC; None if that is not known.
@@ -322,21 +319,6 @@ class Fit(FitTables, Generic[Data]):
     def n_parts(self) -> int:
         """How many connected parts the graph of comparisons has."""
         return int(self.part.max(initial=-1)) + 1
-
-    @property
-    def n_groups(self) -> int:
-        """The number of taste groups of a ranking; 1 is one consensus."""
-        sd = self.parameters.get(GROUP_SD)
-        return 1 if sd is None else len(np.atleast_1d(sd))
-
-    def group_scores(self) -> tuple[Floats, Floats, Floats]:
-        """Return the scores and their standard deviations, groups x items, and shares of groups."""
-        shape = self.n_groups, self.data.n_items
-        return (
-            self.parameter(GROUP_SCORES, *shape),
-            self.parameter(GROUP_SD, *shape),
-            self.parameter("group", self.n_groups),
-        )
 
     @property
     def is_thurstone(self) -> bool:

@@ -21,11 +21,7 @@ from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.layout import DuplicatePolicy, RowCodes
 from annotruth.observations.pairs.table import Comparisons, join_further
-from annotruth.observations.pairs.votes import (
-    RowVotes,
-    covariates_in_order_of_codes,
-    in_order_of_codes,
-)
+from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.observations.table import Labels
 from annotruth.observations.truth import match_truth
 
@@ -233,7 +229,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         left, right, outcome = in_order_of_codes(more.left, more.right, more.outcome)
         more = more._replace(left=left, right=right, outcome=outcome)
     added = _added(old, more)
-    rows = RowVotes(*(np.concatenate([a, b]) for a, b in zip(old, more.at(added), strict=True)))
+    rows = old.followed_by(more, added)
     order = np.argsort(rows.annotator, kind="stable")
     made = Comparisons.from_codes(
         *rows[:4],
@@ -250,7 +246,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         made,
         further=_append_further(base, new, added, order),
         contexts=contexts,
-        context=None if contexts is None or rows.context is None else rows.context[order],
+        context=None if contexts is None else rows.context[order],
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
         read_as=base.read_as,
@@ -276,23 +272,38 @@ def _append_further(
     return found
 
 
+class _RowVotes(NamedTuple):
+    """The codes of comparisons in the order of the input."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    context: NDArray[np.int32]
+
+    def followed_by(self, others: _RowVotes, chosen: Codes) -> _RowVotes:
+        """Return these with the chosen rows of others after them."""
+        pairs: Any = zip(self, others, strict=True)
+        return _RowVotes(*(np.concatenate([own, other[chosen]]) for own, other in pairs))
+
+
 def _votes_of(
     data: Comparisons, item_code: Codes, annotator_code: Codes, context_code: Codes | None
-) -> RowVotes:
+) -> _RowVotes:
     context = np.full(data.n_comparisons, -1) if data.context is None else data.context
     if context_code is not None:
         context = context_code[context]
-    rows = RowVotes(
-        item_code[data.left].astype(np.int32),
-        item_code[data.right].astype(np.int32),
-        annotator_code[data.annotator_of_comparison()].astype(np.int32),
-        data.outcome,
-        context.astype(np.int32),
+    row = np.argsort(data.row)
+    return _RowVotes(
+        item_code[data.left].astype(np.int32)[row],
+        item_code[data.right].astype(np.int32)[row],
+        annotator_code[data.annotator_of_comparison()].astype(np.int32)[row],
+        data.outcome[row],
+        context.astype(np.int32)[row],
     )
-    return rows.at(np.argsort(data.row))
 
 
-def _added(old: RowVotes, new: RowVotes) -> Codes:
+def _added(old: _RowVotes, new: _RowVotes) -> Codes:
     """Return which of the new rows to append: all, or those beyond the old ones if it has all."""
     both = np.stack([np.concatenate([a, b]) for a, b in zip(old, new, strict=True)], axis=1)
     _, key = np.unique(both, axis=0, return_inverse=True)

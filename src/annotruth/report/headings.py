@@ -87,7 +87,6 @@ RANK_HEADINGS: dict[str, tuple[str, str]] = {
     "side_bias": ("Side bias", "log odds in favor of the left item with its 95% interval: 0 is none, below 0 is in favor of the right one"),
     "sharpness": ("Sharpness", "how closely they follow the scores: 1 is usual, 2 is twice as decided"),
     "tie_rate": ("Tie rate", "how often they say tie, relative to the crowd: 1 is usual"),
-    "group": ("Group", "the taste group they most probably belong to"),
     "left_share": ("Left", "share of their votes for the left item"),
     "tie_share": ("Tied", "share of their votes that are ties"),
     # comparisons

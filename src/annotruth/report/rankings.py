@@ -11,9 +11,7 @@ from annotruth.errors import counted
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.distribution import Z_95
 from annotruth.models.pairs.summary import (
-    group_leaders,
     leaders,
     notices,
     score_line,
@@ -24,7 +22,7 @@ from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, TIE
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.fit_charts import as_text
-from annotruth.report.charts.rank_charts import RankCharts, group_differences
+from annotruth.report.charts.rank_charts import RankCharts
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.further import make_sections
 from annotruth.report.page import Page, charts_and_tables, pack
@@ -73,7 +71,7 @@ def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) ->
     on_page = rows_on_page(fit)
     plot = RankCharts(fit)
     wanted = (plot.ranking, plot.ranks, plot.wins, plot.reliability, plot.side_bias, plot.history)
-    charts = drawable((*wanted, plot.groups))
+    charts = drawable(wanted)
     shown = [
         rank_verdict_section(fit, arguments or "VOTES"),
         *([] if truth is None else [_against_grades(fit, truth)]),
@@ -81,7 +79,6 @@ def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) ->
         Section("wins", "Win matrix", [charts["wins"]]),
         _annotators(fit, charts, rank_annotator_table(fit, on_page.annotators)),
         _sides(fit, charts),
-        _groups(fit, charts),
         _votes(fit, doubtful_votes(fit, on_page.annotators), disputed_pairs(fit, on_page.items)),
         *make_sections(fit),
         _parts(fit),
@@ -171,26 +168,6 @@ def _sides(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
     if "side-bias" in charts:
         shown = SideBySide([charts["side-bias"], Beside([shown])])
     return Section("sides", "Side bias", [lead, shown])
-
-
-def _groups(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
-    """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
-    if fit.n_groups == 1 or fit.verdict == "chance":
-        return Section("groups", "Taste groups", [])
-    rows = [
-        (f"Group {k}", f"{share:.0%}", f"of annotators; {best}")
-        for k, (share, best) in enumerate(group_leaders(fit), start=1)
-    ]
-    n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z_95))
-    lead = (
-        f"{fit.n_groups} groups of annotators have scores of their own. They differ on "
-        f"{n_apart:,} of {fit.data.n_items:,} items by more than 1.96 standard errors. The groups were "
-        "formed by these same votes, so part of the differences comes by construction."
-    )
-    if fit.chosen is not None:
-        lead += f" {as_sentence(fit.chosen['why'])}"
-    shown = SideBySide([charts["groups"], Beside([Facts(rows)])])
-    return Section("groups", "Taste groups", [Text(lead, "lead"), shown])
 
 
 def _votes(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> Section:

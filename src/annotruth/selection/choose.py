@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -39,12 +38,6 @@ SAMPLED_LABELS = 80_000
 
 MAX_SCORED = 15_000
 """No further fold is held out once this many labels are scored."""
-
-MAX_GROUPS = 4
-"""Not more taste groups than these are tried."""
-
-CLEARLY = 2.0
-"""One more taste group must predict better by this many standard errors of the difference."""
 
 _MANY = 100  # standard errors of a difference, beyond which their number is not given
 
@@ -311,47 +304,3 @@ def choose_pair_model(
     scores, refused = _score_all(list(by_name), score)
     model, why = decide(scores, default_model)
     return Choice(model, why, scores, refused, data.frame)
-
-
-class GroupChoice(NamedTuple):
-    """The number of taste groups that was chosen, and why."""
-
-    n_groups: int  # the number of taste groups; 1 is one consensus
-    why: str  # the reason, one sentence
-    scores: Sequence[HeldOut]  # the held-out scores of 1, 2, .. groups, as far as they were tried
-
-
-def choose_n_groups(
-    estimator: PairEstimator,
-    data: Comparisons,
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-) -> GroupChoice:
-    """Choose the number of taste groups of a model with the option ``n_groups``.
-
-    It is increased from 1, one consensus, as long as one more group predicts held-out comparisons
-    better by more than `CLEARLY` standard errors of the difference, up to `MAX_GROUPS`.
-    """
-    fold = first_folds(assign_folds(data, folds, seed))
-    scores: list[HeldOut] = []
-    for n_groups in range(1, MAX_GROUPS + 1):
-        model = copy(estimator).set_params(n_groups=n_groups)
-        held_out = score_folds(model, data, fold, progress)
-        scores.append(replace(held_out, model=_groups(n_groups)))
-        if n_groups == 1:
-            continue
-        ahead, error = scores[-1].ahead_of(scores[-2])
-        if not ahead > CLEARLY * error:  # nor if the error is unknown
-            gap = format_with_error(ahead, error)
-            why = (
-                f"{_groups(n_groups)} do not predict held-out comparisons clearly better than "
-                f"{_groups(n_groups - 1)} (log-probability {gap} higher per comparison)"
-            )
-            return GroupChoice(n_groups - 1, why, scores)
-    return GroupChoice(MAX_GROUPS, f"more than {_groups(MAX_GROUPS)} are not tried", scores)
-
-
-def _groups(n_groups: int) -> str:
-    return "one consensus" if n_groups == 1 else f"{n_groups} taste groups"

@@ -31,7 +31,7 @@ COMPARER_BEHAVIORS = (
 _SERIOUS = "serious"
 
 # Memory at the peak of `comparers`, measured and rounded down.
-_BYTES_PER_COMPARISON, _BYTES_PER_ANNOTATOR, _BYTES_PER_ITEM, _BYTES_PER_SCORE = 120, 150, 25, 8
+_BYTES_PER_COMPARISON, _BYTES_PER_ANNOTATOR, _BYTES_PER_ITEM = 120, 150, 33
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,9 +43,7 @@ class ComparisonSimulation:
     comparisons
         The comparisons; items, annotators and contexts are numbered from 1.
     scores
-        True scores, groups x items, with mean 0 within each context.
-    group
-        Every annotator's taste group, from 0.
+        The true score of every item, with mean 0 within each context.
     reliability
         Every annotator's probability of a serious comparison.
     behavior
@@ -67,12 +65,11 @@ class ComparisonSimulation:
     >>> made.comparisons
     Comparisons(40 comparisons of 10 items by 5 annotators)
     >>> made.scores.shape, made.behavior.tolist()
-    ((1, 10), ['serious', 'serious', 'serious', 'always right', 'serious'])
+    ((10,), ['serious', 'serious', 'serious', 'always right', 'serious'])
     """
 
     comparisons: Comparisons
     scores: Floats
-    group: Codes
     reliability: Floats
     behavior: NDArray[np.str_]
     sharpness: Floats
@@ -89,19 +86,15 @@ class ComparisonSimulation:
     def tables(self) -> dict[str, pa.Table]:
         """Return the comparisons and the truth as tables: votes, truth and annotators."""
         data = self.comparisons
-        score = {"score": self.scores.mean(axis=0)}
-        if len(self.scores) > 1:
-            score |= {f"score_{group}": row for group, row in enumerate(self.scores, start=1)}
         annotators = {
             "annotator": data.annotators,
             "reliability": self.reliability,
             "behavior": self.behavior.tolist(),
             "sharpness": self.sharpness,
-            "group": self.group + 1,
         }
         return {
             "votes": data.to_arrow(),
-            "truth": pa.table({"item": data.items, **score}),
+            "truth": pa.table({"item": data.items, "score": self.scores}),
             "annotators": pa.table(annotators),
         }
 
@@ -119,16 +112,14 @@ def comparers(
     sharpness_spread: float = 0.0,
     side_bias: float = 0.0,
     tie_rate: float = 0.0,
-    n_groups: int = 1,
-    reversed_share: float = 0.4,
     n_contexts: int = 1,
     coefficients: Mapping[str, float] | None = None,
     seed: int | np.random.Generator = 0,
 ) -> ComparisonSimulation:
     """Simulate pair comparisons of items with true scores.
 
-    A serious comparison of annotator s in taste group k follows Davidson's model: with
-    ``d = sharpness_s (score_k,left - score_k,right) + side_bias + coefficients . covariates``, the
+    A serious comparison of annotator s follows Davidson's model: with
+    ``d = sharpness_s (score_left - score_right) + side_bias + coefficients . covariates``, the
     probabilities of left, right and tie are proportional to ``exp(d/2)``, ``exp(-d/2)`` and
     ``tie_rate``. Any other comparison follows the annotator's behavior. Pairs and their sides are
     drawn at random; an annotator may compare a pair more than once.
@@ -155,9 +146,6 @@ def comparers(
         What is added to the log odds of the left item.
     tie_rate
         0: no ties; 1: a third of the comparisons of equal items are ties.
-    n_groups, reversed_share
-        The number of taste groups, of equal size, and the share of items whose score has the
-        opposite sign in a group, compared with the first group; each group has its own such items.
     n_contexts
         Items are divided evenly into contexts, such as scenes, and compared within them only.
     coefficients
@@ -166,19 +154,20 @@ def comparers(
         The same seed gives the same comparisons, byte for byte.
     """
     check_choices({"behavior": (*COMPARER_BEHAVIORS, "mixed")}, behavior=behavior)
-    check_share(spammer_share=spammer_share, reversed_share=reversed_share)
+    check_share(spammer_share=spammer_share)
     check_range(reliability=reliability, spammer_reliability=spammer_reliability)
     spreads = {"score_spread": score_spread, "sharpness_spread": sharpness_spread}
     _check_finite({**spreads, "tie_rate": tie_rate}, lowest=0.0)
     effects = dict(coefficients or {})
     _check_finite({"side_bias": side_bias})
     _check_finite(effects)
-    _check_sizes(n_items, n_annotators, comparisons_per_annotator, n_groups, n_contexts)
+    _check_sizes(n_items, n_annotators, comparisons_per_annotator, n_contexts)
     rng = generator(seed)
 
     context_of_item = np.arange(n_items) % n_contexts
-    scores = _scores(rng, context_of_item, score_spread, n_groups, reversed_share)
-    group = rng.permutation(np.arange(n_annotators) % n_groups)
+    scores = score_spread * rng.standard_normal(n_items)
+    scores -= (np.bincount(context_of_item, scores) / np.bincount(context_of_item))[context_of_item]
+    rng.permutation(n_annotators)  # keeps the crowd of each seed
     sharpness = np.exp(sharpness_spread * rng.standard_normal(n_annotators))
     is_spammer = rng.permutation(np.arange(n_annotators) < round(spammer_share * n_annotators))
     low, high = np.array([reliability, spammer_reliability])[is_spammer.astype(int)].T
@@ -188,8 +177,7 @@ def comparers(
     annotator = np.repeat(np.arange(n_annotators), comparisons_per_annotator)
     left, right = _pairs(rng, len(annotator), n_items, n_contexts)
     covariates = {name: rng.standard_normal(len(annotator)) for name in effects}
-    k = group[annotator]
-    d = sharpness[annotator] * (scores[k, left] - scores[k, right]) + side_bias
+    d = sharpness[annotator] * (scores[left] - scores[right]) + side_bias
     d += sum(effect * covariates[name] for name, effect in effects.items())
     serious_outcome = _davidson(rng, d, tie_rate)
     serious = rng.random(len(annotator)) < eps[annotator]
@@ -219,7 +207,6 @@ def comparers(
     return ComparisonSimulation(
         comparisons=comparisons,
         scores=scores,
-        group=group,
         reliability=eps,
         behavior=np.where(is_spammer, np.array(COMPARER_BEHAVIORS)[behavior_code], _SERIOUS),
         sharpness=sharpness,
@@ -227,20 +214,6 @@ def comparers(
         serious=serious,
         coefficients=effects,
     )
-
-
-def _scores(
-    rng: np.random.Generator, context: Codes, spread: float, n_groups: int, reversed_share: float
-) -> Floats:
-    """Return the scores, groups x items, with mean 0 within each context."""
-    n_items = len(context)
-    scores = np.tile(spread * rng.standard_normal(n_items), (n_groups, 1))
-    for row in scores[1:]:
-        row[rng.permutation(n_items)[: round(reversed_share * n_items)]] *= -1.0
-    size = np.bincount(context)
-    for row in scores:
-        row -= (np.bincount(context, row) / size)[context]
-    return scores
 
 
 def _behaviors(
@@ -281,7 +254,6 @@ def _check_sizes(
     n_items: int,
     n_annotators: int,
     comparisons_per_annotator: int,
-    n_groups: int,
     n_contexts: int,
 ) -> None:
     """Refuse sizes that no crowd can have, or that do not fit into memory."""
@@ -290,7 +262,6 @@ def _check_sizes(
         1,
         n_annotators=n_annotators,
         comparisons_per_annotator=comparisons_per_annotator,
-        n_groups=n_groups,
         n_contexts=n_contexts,
     )
     if n_items < 2 * n_contexts:
@@ -300,7 +271,7 @@ def _check_sizes(
         )
     check_memory(
         (_BYTES_PER_COMPARISON * comparisons_per_annotator + _BYTES_PER_ANNOTATOR) * n_annotators
-        + (_BYTES_PER_SCORE * n_groups + _BYTES_PER_ITEM) * n_items
+        + _BYTES_PER_ITEM * n_items
     )
 
 

@@ -45,7 +45,6 @@ _FLAGS = {
     "labels_per_item": "--labels-per-item",
     "answers_per_item": "--labels-per-item",
     "comparisons_per_annotator": "--comparisons-per-annotator",
-    "n_groups": "--groups",
     "spammer_share": "--spammers",
     "side_bias": "--side-bias",
     "tie_rate": "--tie-rate",

@@ -1,6 +1,5 @@
 """Bradley and Terry's model: closed forms, recovery, coverage, symmetries, and hard cases."""
 
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ from tests.models.pairs.crowds import comparisons, draw_votes
 from tests.models.pairs.prompts import prompt_crowd
 
 from annotruth import simulate
-from annotruth.engines import get_engine
 from annotruth.models.pairs import graph
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.registry import PAIR_MODELS, make_pair_estimator
@@ -146,16 +144,12 @@ def test_many_items_are_fitted_without_a_matrix(model, monkeypatch):
 def test_every_step_raises_the_posterior_of_the_same_prior(model):
     cls, rng = model_class(model), np.random.default_rng(8)
     _, votes = draw_votes(cls, rng, n_items=30, n_votes=100, side_bias=3.0, tie=TIE[model])
-    engine = get_engine("memory")
-    with closing(engine.open(votes)) as session:
-        counts = graph.count_pairs(votes, session)
-    with closing(engine.open(counts)) as session:
-        steps = ScoreSteps(cls(), counts, session, has_sides=True)
-        parameters = steps.start()
-        for _ in range(20):
-            before = steps.log_posterior(parameters)
-            parameters, monitor = steps.step(parameters)
-            assert monitor.objective >= before - 1e-9
+    steps = ScoreSteps(cls(), graph.count_pairs(votes), has_sides=True)
+    parameters = steps.start()
+    for _ in range(20):
+        before = steps.log_posterior(parameters)
+        parameters, monitor = steps.step(parameters)
+        assert monitor.objective >= before - 1e-9
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -166,14 +160,6 @@ def test_predictions_are_probabilities_and_the_same_for_everybody(model):
     p = estimator.predict_proba(zeros, np.array([1, 1, 2]), np.array([-1, 0, 5]))
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_array_equal(p[0], p[1])
-
-
-def test_a_warm_start_ends_at_the_same_fit():
-    _, votes = draw_votes(BradleyTerry, np.random.default_rng(10), tie=0.0)
-    cold = BradleyTerry(tol=1e-10).fit(votes)
-    warm = BradleyTerry(tol=1e-10).fit(votes, warm_start=cold.result_)
-    np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-5)
-    assert warm.result_.history.n_iter < cold.result_.history.n_iter
 
 
 def test_intervals_are_clustered_by_context():

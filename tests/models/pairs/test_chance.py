@@ -12,8 +12,7 @@ from annotruth.models.fits.notes import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import RandomVotes, _ScoreRatios, judge_comparisons
 from annotruth.models.pairs.pair_gpm.starts import sample_votes
-from annotruth.models.pairs.result import TOO_FEW_VOTES
-from annotruth.models.pairs.summary import CHANCE_RANKING
+from annotruth.models.pairs.summary import CHANCE_RANKING, TOO_FEW_VOTES
 from annotruth.observations import TIE, Comparisons
 from annotruth.observations.pairs.votes import in_order_of_codes
 
@@ -46,8 +45,8 @@ def votes_of_chance(
     )
 
 
-def judge(data: Comparisons, n_groups: int = 1) -> str | None:
-    return judge_comparisons(data, seed=0, n_groups=n_groups)
+def judge(data: Comparisons) -> str | None:
+    return judge_comparisons(data, seed=0)
 
 
 @pytest.mark.parametrize("own_shares", [False, True])
@@ -84,9 +83,8 @@ def winners_left(data: Comparisons) -> Comparisons:
         {"tie_rate": 0.5, "side_bias": 1.0},
         {"sharpness_spread": 0.5},
         {"behavior": "always left"},
-        {"n_groups": 2, "reversed_share": 0.4, "spammer_share": 0.0},
     ],
-    ids=["random", "ties and sides", "unequal sharpness", "always left", "tastes"],
+    ids=["random", "ties and sides", "unequal sharpness", "always left"],
 )
 def test_a_third_of_serious_annotators_is_informative(options):
     settings = {"spammer_share": 2 / 3, "behavior": "random", "score_spread": 1.5, **options}
@@ -116,11 +114,10 @@ def test_too_few_votes_have_no_verdict():
     assert judge(votes_of_chance(n_items=800, n_votes=150)) is None
 
 
-@pytest.mark.parametrize("n_groups", [1, 2])
 @pytest.mark.parametrize("outcome", [0, 2], ids=["always left", "all ties"])
-def test_the_same_outcome_everywhere_has_no_verdict(outcome, n_groups):
+def test_the_same_outcome_everywhere_has_no_verdict(outcome):
     data = votes_of_chance()
-    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome)), n_groups) is None
+    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome))) is None
 
 
 def test_sides_that_are_the_items_have_no_verdict():
@@ -186,6 +183,8 @@ def test_a_ranking_of_chance_says_so_and_next_to_nothing_else(fit):
     assert fit.to_dict()["verdict"] == "chance"
     assert "drop" not in fit.verdict_table()["verdict"].to_pylist()
     assert set(fit.annotator_table()["evidence"].to_pylist()) == {f"comparisons {CHANCE}"}
+    by_annotator = fit.reliability[fit.data.annotator_of_comparison()]
+    np.testing.assert_array_equal(fit.p_serious, by_annotator)
 
 
 def test_annotators_of_chance_who_always_vote_left_are_named():
@@ -209,42 +208,11 @@ def test_votes_of_chance_are_predicted_by_annotators_shares(fit):
     assert np.corrcoef(predicted[:, 0], left)[0, 1] > 0.9
 
 
-def test_chance_is_saved_and_no_start_for_further_fits(fit, tmp_path):
+def test_chance_is_saved(fit, tmp_path):
     fit.save(tmp_path / "fit")
     loaded = at.load(tmp_path / "fit")
     assert loaded.verdict == "chance"
     assert (loaded.ranking.high == 8).all()
-    data = at.simulate.comparers(n_items=8, n_annotators=10, tie_rate=0.3).comparisons
-    cold, warm = at.rank(data), at.rank(data, warm_start=loaded)
-    assert warm.verdict == "informative"
-    np.testing.assert_array_equal(warm.scores.mean, cold.scores.mean)
-
-
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_taste_groups_of_chance_are_reported_as_such(n_groups):
-    for seed in range(5):
-        data = votes_of_chance(20, 10, 1000, own_shares=True, ties=0.2, seed=seed)
-        assert judge(data, n_groups) == "chance"
-        assert judge(winners_left(data), n_groups) == "chance"
-
-
-def test_opposite_tastes_are_informative_with_two_groups():
-    options = {"n_groups": 2, "reversed_share": 1.0, "spammer_share": 0.0}
-    for seed in range(3):
-        crowd = at.simulate.comparers(n_items=20, n_annotators=30, seed=seed, **options)
-        data = crowd.comparisons
-        assert judge(data, 1) == "chance"
-        assert judge(data, 2) == judge(winners_left(data), 2) == "informative"
-
-
-def test_a_ranking_of_chance_has_no_taste_groups_in_its_summary(tmp_path):
-    fit = at.rank(votes_of_chance(), n_groups=2)
-    assert fit.verdict == "chance"
-    assert set(fit.item_table()["score"].to_pylist()) == {0.0}
-    assert "taste groups" not in fit.summary()
-    fit.report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "groups of annotators have scores of their own" not in page
 
 
 def shuffled(data: Comparisons, seed: int) -> Comparisons:
@@ -324,17 +292,3 @@ def test_a_sample_of_many_votes_is_tested(monkeypatch):
     data = votes_of_chance(n_items=5, n_annotators=100, n_votes=3000)
     at.PairGPM().fit(data)
     assert 200 <= tested[0] <= 250
-
-
-def test_votes_of_chance_on_disk_have_the_same_fit(tmp_path, fit):
-    from pyarrow import parquet
-
-    path = tmp_path / "votes.parquet"
-    parquet.write_table(votes_of_chance(own_shares=True, ties=0.2).to_arrow(), path)
-    mapped, expected = at.rank(path, memory="1GB"), at.rank(path)
-    assert (mapped.verdict, expected.verdict) == ("chance", "chance")
-    assert mapped.data.on_disk
-    assert mapped.annotator_table().equals(expected.annotator_table())
-    assert mapped.comparison_table().equals(expected.comparison_table())
-    by_annotator = fit.reliability[fit.data.annotator_of_comparison()]
-    np.testing.assert_array_equal(fit.p_serious, by_annotator)

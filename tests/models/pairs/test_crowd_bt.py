@@ -6,8 +6,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from tests.models.pairs.crowds import comparisons, draw_votes
 
-from annotruth import simulate
-from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.crowd_bt import CrowdBT
@@ -86,21 +84,3 @@ def test_bad_options_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             CrowdBT(**options).fit(votes)
-
-
-def test_all_sessions_are_closed(monkeypatch):
-    engine = get_engine("memory")
-    opened, closed = [], []
-    open_session = type(engine).open
-
-    def open_and_note(self, data):
-        session = open_session(self, data)
-        close = session.close
-        session.close = lambda: (closed.append(session), close())
-        opened.append(session)
-        return session
-
-    monkeypatch.setattr(type(engine), "open", open_and_note)
-    CrowdBT(engine=engine).fit(simulate.comparers(n_items=4, n_annotators=5).comparisons)
-    assert opened
-    assert set(map(id, closed)) == set(map(id, opened))

@@ -18,7 +18,7 @@ from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.pair_gpm.scores import Prior
 from annotruth.models.pairs.pair_gpm.starts import better_estimate, trimmed_start
 from annotruth.models.pairs.pair_gpm.verdicts import control_discoveries
-from annotruth.models.pairs.pair_gpm.votes import Passes, make_votes, ranking_weights
+from annotruth.models.pairs.pair_gpm.votes import make_votes, ranking_weights
 from annotruth.models.pairs.summary import NOT_SHARED
 from annotruth.observations import TIE, Comparisons
 from annotruth.report.rank_verdict import rank_trust
@@ -36,10 +36,10 @@ def test_differences_by_others_are_those_without_the_annotators_sites(
     data = prompt_crowd(n_annotators=6, n_votes=n_votes, n_contexts=n_contexts).comparisons
     lengths = np.random.default_rng(0).normal(size=data.n_comparisons)
     votes = make_votes(replace(data, covariates={"length": lengths}))
-    now = start_estimate(votes, Passes(votes))
+    now = start_estimate(votes, votes.passes())
     now.prior = Prior(1.0, 1.5 if votes.has_contexts else 0.0)
     now.iterate(3)
-    group = now.groups[0]
+    group = now.scores
     left_out = group.leave_out()
     own = slice(*votes.outcomes.ptr[2:4])
     group.sites.precision[own], group.sites.shift[own] = 0.0, 0.0
@@ -72,11 +72,11 @@ def test_sites_match_the_moments_that_votes_give_their_differences(weight: float
     context = np.arange(90, dtype=np.int32)
     context[30:36] = np.arange(6)  # enough that two annotators share
     votes = make_votes(replace(data, contexts=pa.array(range(90)), context=context))
-    now = start_estimate(votes, Passes(votes))
+    now = start_estimate(votes, votes.passes())
     now.prior = Prior(1e12, 2.0)
     now.states.p_class[:, 0] = weight
     now.iterate(1)
-    found, who = now.groups[0].differences, now.states.voters(0)
+    found, who = now.scores.differences, now.states.voters()
     x = np.linspace(-15.0, 15.0, 3_001)
     for v in range(40, 90, 5):
         s = votes.annotator[v]
@@ -122,7 +122,7 @@ def test_scores_do_not_shrink_where_contexts_decide_everything() -> None:
 def test_the_better_of_two_starts_is_taken() -> None:
     made = prompt_crowd(n_random=14, n_annotators=24, n_votes=60, spread=1.0, seed=3)
     votes = make_votes(made.comparisons)
-    first = start_estimate(votes, Passes(votes))
+    first = start_estimate(votes, votes.passes())
     estimate(first, tol=0.01, max_rounds=40)
     other = trimmed_start(first)
     assert (other.states.p_class[:, 0] < 1.0).sum() == 12
@@ -138,9 +138,9 @@ def test_the_better_of_two_starts_is_taken() -> None:
 
 def test_no_start_is_taken_that_reverses_the_order() -> None:
     votes = make_votes(prompt_crowd(n_contexts=1).comparisons)
-    first, other = (start_estimate(votes, Passes(votes)) for _ in range(2))
+    first, other = (start_estimate(votes, votes.passes()) for _ in range(2))
     for each, sign in ((first, 1.0), (other, -1.0)):
-        each.groups[0].solution[:] = sign * np.arange(6)
+        each.scores.solution[:] = sign * np.arange(6)
     first.states.log_likelihood, other.states.log_likelihood = -2.0, -1.0
     assert better_estimate(first, other) is first
 

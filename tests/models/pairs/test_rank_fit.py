@@ -13,7 +13,7 @@ from tests.models.pairs.rank_fits import full_fit, plain_fit
 
 import annotruth as at
 from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
-from annotruth.models.pairs.summary import notices, score_line, tie_group_line, tie_groups
+from annotruth.models.pairs.summary import notices, score_line
 from annotruth.report.page import make_report
 
 COLUMNS = ("left", "right", "annotator", "winner")
@@ -88,6 +88,12 @@ def test_the_table_of_items_is_best_first_part_by_part():
             "if they are one annotator",
         ),
         (TWO_PARTS, {"sides_known": False}, "side bias: not known"),
+        ([("a", "b", "x", "left"), ("b", "a", "y", "right")] * 20, {}, "a leads: score"),
+        (
+            [("a", "b", "x", "left"), ("b", "a", "y", "left")] * 3,
+            {},
+            "tied for first: a, b (1 is in the 95% intervals",
+        ),
         (TWO_PARTS, {}, "bradley-terry says nothing about them"),
     ],
 )
@@ -134,13 +140,6 @@ def test_a_model_that_does_not_use_covariates_says_so():
     rows = {name: [value] for name, value in zip(COLUMNS, ("a", "b", "x", "left"), strict=True)}
     fit = at.rank(pa.table({**rows, "length": [1]}), "bradley-terry", covariates=["length"])
     assert "covariates: bradley-terry does not use them; pair-gpm does" in fit.summary()
-
-
-def test_one_clear_leader_and_items_tied_for_first():
-    rows = [("a", "b", "x", "left"), ("b", "a", "y", "right")]
-    assert "a leads: score" in plain_fit(*rows * 20).summary()
-    tied = plain_fit(*[("a", "b", "x", "left"), ("b", "a", "y", "left")] * 3)
-    assert "tied for first: a, b (1 is in the 95% intervals" in tied.summary()
 
 
 def test_a_saved_fit_is_the_same_again(fit, tmp_path):
@@ -222,13 +221,6 @@ def test_wrong_entries_are_refused(fit, tmp_path, entries, said):
     write_entries(tmp_path, read_entries(tmp_path) | entries)
     with pytest.raises(at.InputError, match=said):
         at.load(tmp_path)
-
-
-def test_the_json_of_a_fit_is_json(fit):
-    entries = json.loads(fit.to_json())
-    assert entries["kind"] == "ranking"
-    assert entries["n_comparisons"] == 600
-    assert len(entries["side_bias"]) == 3
 
 
 def test_verdicts_need_reliabilities(fit):
@@ -323,43 +315,3 @@ def test_scores_of_thurstone_are_no_log_odds():
     assert f"better item {better / (better + worse):.0%} of the time" in score_line(fit)
     assert "log odds: with a difference of 1" in score_line(at.rank(rows, "bradley-terry"))
     assert "log odds" not in make_report(fit).html()
-
-
-def test_groups_name_items_of_one_part_only():
-    rows = [("a", "b", s, ("left", "right")[s % 2]) for s in range(8) for _ in range(4)]
-    rows += [("c", "d", s, "left") for s in range(8) for _ in range(4)]
-    fit = at.rank(rows, n_groups=2)
-    lines = fit.summary().splitlines()
-    of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
-    assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]
-    assert all(f"of annotators; {line}" in make_report(fit).html() for line in of_groups)
-
-
-def test_items_that_cannot_be_separated_are_listed_together():
-    votes = at.simulate.comparers(n_items=4, n_annotators=10, seed=1).comparisons
-    fit = at.rank(votes, "bradley-terry")
-    scores = ScorePosterior(np.array([0.0, 2.0, 0.05, -2.0]), np.eye(4) / 100)
-    assert tie_groups(replace(fit, scores=scores)) == [["2"], ["3", "1"], ["4"]]
-    line = tie_group_line(replace(fit, scores=scores))
-    assert line == "order: 2 leads; then 3, 1 cannot be separated; then 4"
-
-
-def test_preferences_are_the_decided_votes_with_their_weights(run, tmp_path):
-    rows = [
-        {"left": "a", "right": "b", "annotator": "x", "winner": "right", "prompt": "p"},
-        {"left": "a", "right": "b", "annotator": "y", "winner": "tie", "prompt": "q"},
-        {"left": "c", "right": "a", "annotator": "y", "winner": "left", "prompt": "q"},
-    ]
-    fit = at.rank(rows, "bradley-terry")
-    assert fit.table("preferences").to_pydict() == {
-        "prompt": ["p", "q"],
-        "chosen": ["b", "c"],
-        "rejected": ["a", "a"],
-        "weight": [1.0, 1.0],
-    }
-    (tmp_path / "votes.json").write_text(json.dumps(rows))
-    path = tmp_path / "preferences.csv"
-    code, _, _ = run("rank", str(tmp_path / "votes.json"), "--preferences", str(path), "--quiet")
-    assert code == 0
-    head = path.read_text().splitlines()[0].replace(chr(34), "")
-    assert head == "prompt,chosen,rejected,weight"

@@ -286,7 +286,6 @@ def test_bad_files_get_one_line_that_names_the_file(write, text, options, messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scale": "ordinal"}, r"scale is for labels, not for comparisons: .* \(`--scale`\)"),
         ({"input_format": "wide"}, "`--input-format`"),
         ({"colums": {}}, "unknown option 'colums'"),
         ({}, "no such file"),

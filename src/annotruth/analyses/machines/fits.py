@@ -202,7 +202,7 @@ def rank_with_machines(
     columns, lines = _describe_biases(to_text(ids).to_pylist(), biases, data, people)
     start_stage(progress, f"fitting {estimator.name} to all comparisons")
     weighted = replace(data, annotator_weight=weight)
-    fit = estimator.fit(weighted, warm_start=people, progress=progress).result_
+    fit = estimator.fit(weighted, progress=progress).result_
     results = make_results(
         measures,
         labels.annotators,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.console import print_result
 from annotruth.app.outputs import Outputs, advice_arguments
-from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -21,16 +19,13 @@ def rank(
     context: typer.Context,
     votes: list[str],
     model: str | None = None,
-    groups: str | None = None,
     by: str | None = None,
     beside: str | None = None,
     read: ReadOptions,
     truth: str | None = None,
     settings: list[str] | None = None,
     analyses: dict[str, Any],
-    warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Literal["memory", "gpu"] = "memory",
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -45,7 +40,7 @@ def rank(
 
         annotruth rank arena.jsonl --columns annotator=judge_id
 
-        annotruth rank votes.csv --groups auto --save ranking
+        annotruth rank votes.csv --save ranking
 
         annotruth rank arena.jsonl --by language --report ranking.html
 
@@ -55,22 +50,12 @@ def rank(
 
         annotruth rank votes.csv --truth grades.csv --model bradley-terry
 
-        annotruth rank huge.parquet --memory 1GB --out result --format parquet
-
         annotruth rank arena.jsonl --preferences training.parquet
-
-        annotruth rank votes.parquet --model bradley-terry --engine gpu
     """
     model_options = values.parse_model_options(settings)
-    if groups is not None and "n_groups" in model_options:
-        raise InputError("--groups and --set n_groups say the same: leave out one of them")
-    if groups is not None:
-        model_options["n_groups"] = _parse_groups(groups)
-    model_options |= values.engine_option(engine)
     outputs.check(
         {
             "VOTES": named_files.input_files(votes),
-            "--warm-start": named_files.saved_files(warm_start),
             "--truth": [truth],
         }
     )
@@ -82,7 +67,6 @@ def rank(
             model,
             by=by,
             beside=beside,
-            warm_start=warm_start,
             progress=progress,
             read=read,
             **analyses,
@@ -99,9 +83,3 @@ def rank(
         )
     print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
-
-
-def _parse_groups(text: str) -> str | int:
-    if text != "auto" and not (text.isdecimal() and int(text) > 0):
-        raise InputError(f"--groups takes a number of groups or auto, not {text!r}")
-    return text if text == "auto" else int(text)

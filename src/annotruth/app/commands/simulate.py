@@ -31,7 +31,6 @@ def simulate(
     comparisons_per_annotator: int | None = None,
     side_bias: float | None = None,
     tie_rate: float | None = None,
-    n_groups: int | None = None,
     seed: int = 0,
     force: bool = False,
     quiet: bool = False,
@@ -65,7 +64,6 @@ def simulate(
         "comparisons_per_annotator": comparisons_per_annotator,
         "side_bias": side_bias,
         "tie_rate": tie_rate,
-        "n_groups": n_groups,
         "behavior": behavior,
     }
     simulation = _generate(generator, given, spammer_share=spammers, seed=seed)

@@ -13,14 +13,12 @@ from annotruth.engines.gpu.device import (
     limit_exceeded,
     resident_bytes,
 )
-from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
 from annotruth.observations import Labels
 from annotruth.observations.disk import parse_size
-from annotruth.observations.pairs.votes import UnsortedVotes
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -37,7 +35,6 @@ class GPUEngine:
 
     It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
     of gpm and dawid-skene are fitted in double precision.
-    Of pair comparisons, it counts those of bradley-terry and thurstone.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
 
@@ -71,24 +68,11 @@ class GPUEngine:
         return MemoryEngine().read(source, options, gold=gold, annotator_prior=annotator_prior)
 
     def open(self, data: Any) -> Session:
-        """Copy labels or comparisons to the card.
-
-        Whatever else a model opens, such as counts of pairs, is small and stays in memory.
-        """
-        kind = getattr(data, "kind", None)
-        if kind is None and not isinstance(data, UnsortedVotes):
+        """Copy labels to the card; whatever else a model opens is small and stays in memory."""
+        if getattr(data, "kind", None) not in ("labels", "sets"):
             return MemoryEngine().open(data)
-        of_labels = kind in ("labels", "sets")
-        if not of_labels and getattr(data, "disk", None) is not None:
-            raise InputError(
-                "the engine gpu takes comparisons in memory only: choose engine='memory' "
-                "(`--engine memory`)"
-            )
         with errors_in_one_line():
-            devices = self._devices or all_cards()
-            if of_labels:
-                return GPUSession(data, devices, self.memory)
-            return PairSession(data, devices[0])
+            return GPUSession(data, self._devices or all_cards(), self.memory)
 
     def can_fit(self, model: str, labels: Labels) -> bool:
         """Return whether there is a card, and a model can be fitted to labels on it."""

@@ -1,7 +1,7 @@
 // The families of kernels: the submodules of annotruth.kernels._native, and the functions that fill
 // them.
 //
-// `gpm` is filled by `bind_gpm`, `pairs.layout` by `bind_pairs_layout`.
+// `gpm` is filled by `bind_gpm`, `pairs.gpm_outcomes` by `bind_pairs_gpm_outcomes`.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,8 +27,7 @@
     of(bradley_terry) \
     of(gpm_cavities) \
     of(gpm_contexts) \
-    of(gpm_outcomes) \
-    of(layout)
+    of(gpm_outcomes)
 #define SETS_FAMILIES(of) \
     of(presence)
 // clang-format on

@@ -203,8 +203,7 @@ class FitTables:
 
         The columns are item, group, n_labels, label, on ordinal scales expectation, low and high (the
         95% interval of the expectation, on nominal scales of the label's share), and the shares of
-        opinion in the group, p_<label>. Of comparisons, one row per taste group and item: group,
-        share (of the annotators in the group), item, score, low, high; of one consensus, there are no rows.
+        opinion in the group, p_<label>.
         """
         return self._frame("groups")
 

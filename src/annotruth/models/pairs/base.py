@@ -11,6 +11,7 @@ from annotruth.errors import InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
 from annotruth.models.options import OptionsBase
+from annotruth.models.pairs.passes import runs_twins
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 
@@ -24,7 +25,7 @@ class PairEstimator(OptionsBase, ABC):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     engine
-        Where the passes over the comparisons run: "memory", "reference" or "gpu".
+        "memory", or "reference" for the NumPy twins of the kernels: this machine's processor only.
     """
 
     fits: ClassVar[str] = "comparisons"
@@ -37,17 +38,17 @@ class PairEstimator(OptionsBase, ABC):
         self,
         data: Any,
         *,
-        warm_start: RankFit | None = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Fit the model to comparisons, or what `Comparisons.of` takes, starting from an earlier fit."""
+        """Fit the model to comparisons, or what `Comparisons.of` takes."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
+        runs_twins(self.engine)
         data = Comparisons.of(data)
         if data.n_comparisons == 0:
             raise InputError("there are no comparisons: nothing to rank")
         with one_blas_thread():
-            self._result = self._fit(data, progress, warm_start)
+            self._result = self._fit(data, progress)
         return self
 
     @property
@@ -63,9 +64,7 @@ class PairEstimator(OptionsBase, ABC):
         return self
 
     @abstractmethod
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         """Fit checked comparisons."""
 
     @abstractmethod

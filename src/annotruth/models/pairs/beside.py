@@ -17,7 +17,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from annotruth.engines import get_engine
 from annotruth.errors import InputError, listed, shorten
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
@@ -84,9 +83,8 @@ def contradictions(fit: RankFit) -> list[str]:
 
 def left_share(data: Comparisons) -> float:
     """Return the share of the left item among decided votes; one half without any."""
-    decided = data.votes.outcome != TIE
-    n = int(np.count_nonzero(decided))
-    return int(np.count_nonzero(data.votes.outcome == LEFT)) / n if n else 0.5
+    n_decided = int(np.count_nonzero(data.outcome != TIE))
+    return int(np.count_nonzero(data.outcome == LEFT)) / n_decided if n_decided else 0.5
 
 
 def rank_correlation(one: Floats, other: Floats, part: NDArray[np.int64] | None = None) -> float:
@@ -116,7 +114,7 @@ def win_table(fit: RankFit) -> pa.Table:
     data, n = fit.data, fit.data.n_items
     order = np.lexsort((-fit.scores.mean, fit.part))
     place = np.argsort(order)
-    counts = count_pairs(data.votes, get_engine("memory"))
+    counts = count_pairs(data)
     left, right = place[counts.left], place[counts.right]
     keys, pair = np.unique(
         np.minimum(left, right) * n + np.maximum(left, right), return_inverse=True

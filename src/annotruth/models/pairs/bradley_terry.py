@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Floats, inner
+from annotruth.kernels.arrays import Floats, PairBlock, inner
 from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, PairCounts, net_sums_of_contexts
+from annotruth.models.pairs.passes import Passes, runs_twins
 from annotruth.models.pairs.score_model import (
     Evaluation,
     Likelihood,
@@ -56,9 +56,9 @@ class BradleyTerry(ScoreModel):
 
     name: ClassVar[str] = "bradley-terry"
 
-    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
-        """Return the log-likelihood of counts, opened as a session, as a function."""
-        partition = LogPartition(counts.n_items, session)
+    def likelihood(self, counts: PairCounts) -> Likelihood:
+        """Return the log-likelihood of counts as a function."""
+        partition = LogPartition(counts, reference=runs_twins(self.engine))
         net_wins = counts.net_wins
         n_left, n_right, n_ties = counts.votes.sum(axis=0).tolist()
         net_left = (n_left - n_right) / 2.0
@@ -111,36 +111,32 @@ class LogPartition:
     .. math:: \sum (s d + t \log \nu) - \sum \log(e^{d/2} + e^{-d/2} + \nu).
 
     This is the second sum with its sign. Its slopes are the expected statistics with the sign
-    changed, and its information is their covariance. The session has the counts of pairs, opened.
+    changed, and its information is their covariance.
     """
 
-    def __init__(self, n_items: int, session: Session) -> None:
-        self._session = session
-        session.allocate("information", per="comparisons")
-        of_items = (Sum(name, (n_items,)) for name in ("slope", "side_cross", "tie_cross"))
-        self._pass = Pass(
-            "pairs.bradley_terry.log_partition",
-            state=("information",),
-            inputs=(Input("strength"), Input("side"), Input("nu")),
-            sums=(*of_items, Sum("totals", (6,))),
-        )
+    def __init__(self, counts: PairCounts, *, reference: bool) -> None:
+        left, right = counts.left.astype(np.int32), counts.right.astype(np.int32)
+        self._block = PairBlock(left, right, counts.n_votes)
+        self._n_items = counts.n_items
+        self._passes = Passes(reference=reference, pairs=np.arange(len(left) + 1))
 
     def __call__(self, scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
         """Return the sum and its derivatives."""
-        sums = self._session.run_pass(
-            self._pass,
-            strength=np.exp(scores / 2.0),
-            side=math.exp((side_bias or 0.0) / 2.0),
-            nu=0.0 if tie is None else math.exp(tie),
+        n, information = (self._n_items,), np.zeros(len(self._block.left))
+        side = math.exp((side_bias or 0.0) / 2.0)
+        nu = 0.0 if tie is None else math.exp(tie)
+        arguments = self._block, information, np.exp(scores / 2.0), side, nu
+        slope, side_cross, tie_cross, totals = self._passes.run(
+            "bradley_terry.log_partition", "pairs", *arguments, sums=(n, n, n, (6,))
         )
-        total, side_slope, tie_slope, side, mixed, tied = sums["totals"].tolist()
+        total, side_slope, tie_slope, of_side, mixed, of_tie = totals.tolist()
         return Evaluation(
             total,
-            slope=sums["slope"],
+            slope=slope,
             extra_slope=np.array([side_slope, tie_slope]),
-            information=self._session.collect("information").copy(),
-            cross=np.stack([sums["side_cross"], sums["tie_cross"]], axis=1),
-            corner=np.array([[side, mixed], [mixed, tied]]),
+            information=information,
+            cross=np.stack([side_cross, tie_cross], axis=1),
+            corner=np.array([[of_side, mixed], [mixed, of_tie]]),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack
+from scipy.sparse import csr_array, hstack
 
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.models.base_fit import Verdict, is_above
@@ -15,17 +15,16 @@ _MIN_COMPARISONS = 100
 _MIN_RISE = 1.0  # of the log-likelihood ratio: less is rounding where only one order is possible
 # Permutations, EM steps and significance: few permutations suffice if comparisons clearly agree.
 _LOOKS = ((6, 5, 0.9999), (40, 30, 0.997))
-_DRAWS, _STEPS, _SIGNIFICANCE = _LOOKS[-1]
+_STEPS = _LOOKS[-1][1]
 _SERIOUS_DRAWS, _SERIOUS_SIGNIFICANCE = 4, 0.98
 _SCORE_PRECISION = 1.0
 _START_RELIABILITY = 0.5
 _MIN_RELIABILITY, _MAX_RELIABILITY = 1e-6, 0.999
 _CROWD_COMPARISONS = 5.0  # pseudo-counts with the crowd's reliability
-_MIN_SQUARES = 1e-9  # of deviations, which are 0 where all votes of an annotator are equal
 _MAX_ENTRIES = 1 << 22  # of tables of comparisons x draws
 
 
-def judge_comparisons(data: Comparisons, seed: int, *, n_groups: int = 1) -> Verdict | None:
+def judge_comparisons(data: Comparisons, seed: int) -> Verdict | None:
     r"""Return whether comparisons agree better than chance; None if there are too few to tell.
 
     By chance, annotator s votes left, right and tie (:math:`y = 1, -1, 0`) with their own shares
@@ -45,16 +44,6 @@ def judge_comparisons(data: Comparisons, seed: int, *, n_groups: int = 1) -> Ver
     if those drawn with scores of standard deviation 1.5 do not agree either, or if there are fewer
     than 100.
 
-    With several taste groups, tastes may be opposite, and nothing is left of them in common scores. If
-    these do not agree, the alternative is that annotators of a group deviate from chance in the same
-    direction:
-
-    .. math:: m_{s,e} = n_s^{-1/2} \sum_v (y_v - \bar y_s) (1_{e = l_v} - 1_{e = r_v})
-
-    over the :math:`n_s` votes v of annotator s. The sum of the largest squared singular values of m, as
-    many as groups, is compared with those of permuted outcomes, and of draws in which each annotator
-    has the scores of one of the groups.
-
     Names and the order of rows do not matter, nor do sides that are not known.
     """
     if data.n_comparisons < _MIN_COMPARISONS:
@@ -67,8 +56,6 @@ def judge_comparisons(data: Comparisons, seed: int, *, n_groups: int = 1) -> Ver
         by_chance = ratios.of_draws(votes.permute(n_draws), n_steps)
         if _agrees(float(observed[0]), by_chance, significance):
             return "informative"
-    if n_groups > 1:
-        return _judge_tastes(data, votes, n_groups, seed)
     serious = ratios.of_draws(votes.draw_serious(_SERIOUS_DRAWS), _STEPS)
     would_agree = _agrees(float(np.median(serious)), by_chance, _SERIOUS_SIGNIFICANCE)
     return "chance" if would_agree else None
@@ -78,37 +65,6 @@ def _agrees(ratio: float, permuted: Floats, significance: float) -> bool:
     """Whether a ratio is significantly higher than those of permutations."""
     roots = np.cbrt(np.maximum(permuted, 0.0))
     return ratio > permuted.mean() + _MIN_RISE and is_above(np.cbrt(ratio), roots, significance)
-
-
-def _judge_tastes(
-    data: Comparisons, votes: RandomVotes, n_groups: int, seed: int
-) -> Verdict | None:
-    """Return whether annotators agree better than chance within groups; None if votes are too few."""
-    by_chance = _taste_strengths(data, votes.permute(_DRAWS), n_groups, seed)
-    (observed,) = _taste_strengths(data, votes.outcome[:, np.newaxis], n_groups, seed)
-    if is_above(observed, by_chance, _SIGNIFICANCE):
-        return "informative"
-    drawn = votes.draw_serious(_SERIOUS_DRAWS, n_groups)
-    serious = float(np.median(_taste_strengths(data, drawn, n_groups, seed)))
-    return "chance" if is_above(serious, by_chance, _SERIOUS_SIGNIFICANCE) else None
-
-
-def _taste_strengths(data: Comparisons, drawn: Floats, n_groups: int, seed: int) -> list[float]:
-    """Return the logs of the sums of the largest squared singular values, one per draw.
-
-    Logs of sums of squares are nearly normal.
-    """
-    annotator, n_votes = data.annotator_of_comparison(), data.comparisons_per_annotator
-    strengths = []
-    for y in drawn.T:
-        deviation = y
-        if data.sides_known:
-            deviation = y - (np.bincount(annotator, y) / n_votes)[annotator]
-        matrix = deviations_by_item(data, deviation / np.sqrt(n_votes[annotator]))
-        directions = leading_directions(matrix, n_groups, np.random.default_rng(seed))
-        squares = np.maximum(((matrix @ directions) ** 2).sum(), _MIN_SQUARES)
-        strengths.append(float(np.log(squares)))
-    return strengths
 
 
 class _ScoreRatios:
@@ -204,12 +160,11 @@ class RandomVotes:
             drawn *= self._rng.choice([-1.0, 1.0], drawn.shape)
         return drawn
 
-    def draw_serious(self, n_draws: int, n_tastes: int = 1) -> Floats:
-        """Return outcomes that depend on scores drawn at random, each annotator's on those of a taste."""
+    def draw_serious(self, n_draws: int) -> Floats:
+        """Return outcomes that depend on scores drawn at random."""
         data = self._data
-        scores = _SCORE_SD * self._rng.standard_normal((n_tastes, data.n_items, n_draws))
-        taste = self._rng.integers(n_tastes, size=data.n_annotators)[data.annotator_of_comparison()]
-        odds = np.exp((scores[taste, data.left] - scores[taste, data.right]) / 2.0)
+        scores = _SCORE_SD * self._rng.standard_normal((data.n_items, n_draws))
+        odds = np.exp((scores[data.left] - scores[data.right]) / 2.0)
         shares = self.shares(self.outcome[:, np.newaxis])
         left, right = shares[LEFT] * odds, shares[RIGHT] / odds
         place = self._rng.random(odds.shape) * (left + right + shares[TIE])
@@ -234,33 +189,3 @@ class RandomVotes:
 def product(matrix: csr_array[np.float64], values: Floats) -> Floats:
     """Return the product of a sparse and a dense matrix."""
     return np.asarray(matrix @ values)
-
-
-_POWER_STEPS = 12  # enough for directions that stand out, and no others matter
-
-
-def deviations_by_item(data: Comparisons, deviation: Floats) -> csr_array[np.float64]:
-    """Return the sums of one number per comparison: annotators x items.
-
-    It counts for the left item, and with the opposite sign for the right one.
-    """
-    annotator = data.annotator_of_comparison()
-    rows, columns = np.tile(annotator, 2), np.concatenate([data.left, data.right])
-    values = np.concatenate([deviation, -deviation])
-    shape = (data.n_annotators, data.n_items)
-    return coo_array((values, (rows, columns)), shape=shape).tocsr()
-
-
-def leading_directions(
-    matrix: csr_array[np.float64], n_directions: int, rng: np.random.Generator
-) -> Floats:
-    """Return the leading right singular vectors, columns x directions.
-
-    By power iteration, which needs nothing but products with the sparse matrix.
-    """
-    n_columns = matrix.shape[1]
-    start = rng.standard_normal((n_columns, min(n_directions, n_columns)))
-    directions: Floats = np.linalg.qr(start)[0]
-    for _ in range(_POWER_STEPS):
-        directions = np.linalg.qr(np.asarray(matrix.T @ (matrix @ directions)))[0]
-    return directions

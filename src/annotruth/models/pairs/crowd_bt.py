@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, inner
 from annotruth.models.base_fit import now
 from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.options import check_positive
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry, LogPartition
 from annotruth.models.pairs.graph import (
-    PairCounts,
     center_in_parts,
     connected_parts,
     count_pairs,
     sums_at,
 )
+from annotruth.models.pairs.passes import Passes, runs_twins
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.score_model import (
     PRIOR_SD,
@@ -88,29 +86,23 @@ class CrowdBT(PairEstimator):
     reliability_prior_a: float = 10.0
     reliability_prior_b: float = 1.0
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         self._check()
-        engine = get_engine(self.engine)
-        counts = count_pairs(data.votes, engine)
-        with closing(engine.open(data)) as session, closing(engine.open(counts)) as of_pairs:
-            steps = CrowdBTSteps(self, data, session, counts, of_pairs)
-            start = steps.start() if previous is None else steps.resume(previous)
-            parameters, history = run_em(
-                steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
-            )
-            return RankFit(
-                model=self.name,
-                settings=self.settings(),
-                data=data,
-                history=history,
-                scores=steps.posterior(parameters),
-                part=steps.part,
-                reliability=session.collect("eta"),
-                parameters={} if parameters.tie is None else {"tie": np.array([parameters.tie])},
-                fitted_at=now(),
-            )
+        steps = CrowdBTSteps(self, data)
+        parameters, history = run_em(
+            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
+        )
+        return RankFit(
+            model=self.name,
+            settings=self.settings(),
+            data=data,
+            history=history,
+            scores=steps.posterior(parameters),
+            part=steps.part,
+            reliability=steps.eta,
+            parameters={} if parameters.tie is None else {"tie": np.array([parameters.tie])},
+            fitted_at=now(),
+        )
 
     def _check(self) -> None:
         check_positive(regularization=self.regularization)
@@ -137,69 +129,55 @@ class CrowdBT(PairEstimator):
 
 
 class CrowdBTParameters(NamedTuple):
-    """The parameters that all annotators share; eta is beside the data."""
+    """The parameters that all annotators share; eta is in the steps."""
 
     scores: Floats
     tie: float | None
 
 
 class CrowdBTSteps:
-    """The EM steps of `CrowdBT`: of comparisons and of the counts of their pairs, each with a session."""
+    """The EM steps of `CrowdBT`, with the reliability eta of each annotator, which they change."""
 
     objective_name = "the log posterior"
 
-    def __init__(
-        self,
-        model: CrowdBT,
-        data: Comparisons,
-        session: Session,
-        counts: PairCounts,
-        of_pairs: Session,
-    ) -> None:
+    def __init__(self, model: CrowdBT, data: Comparisons) -> None:
+        reference = runs_twins(model.engine)
         self._data = data
-        self._session = session
+        self._block = ComparisonBlock(data.annotator_ptr, data.left, data.right, data.outcome)
+        self._passes = Passes(reference=reference, annotators=data.annotator_ptr)
         self._strength = model.regularization
         self._prior = np.array([model.reliability_prior_a, model.reliability_prior_b])
-        self._counts = counts
-        self._partition = LogPartition(data.n_items, of_pairs)
+        self._counts = count_pairs(data)
+        self._partition = LogPartition(self._counts, reference=reference)
         self._n_ties = float(self._counts.votes[:, TIE].sum())
+        self._agrees: Floats = np.zeros(data.n_comparisons)  # the probability, in the end
+        self.eta: Floats = np.zeros(data.n_annotators)
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
-        inputs = (Input("strength"), Input("nu"))
-        sums = (Sum("net_wins", (data.n_items,)), Sum("totals", (2,)))
-        with_prior = (*inputs, Input("prior"))
-        self._step = Pass("pairs.bradley_terry.crowd_step", ("eta",), with_prior, sums)
-        self._posterior = Pass(
-            "pairs.bradley_terry.crowd_posterior", ("eta", "agrees"), inputs, (Sum("totals", (1,)),)
-        )
 
     def start(self) -> CrowdBTParameters:
         """Return equal scores, and give all annotators the mean of the prior."""
-        eta = np.full(self._data.n_annotators, self._prior[0] / self._prior.sum())
-        self._session.put("eta", eta, per="annotators")
+        self.eta[:] = self._prior[0] / self._prior.sum()
         share = (self._n_ties + 0.5) / (self._data.n_comparisons + 1.0)
         tie = BradleyTerry.tie_start(share) if self._n_ties else None
         return CrowdBTParameters(np.zeros(self._data.n_items), tie)
 
-    def resume(self, previous: RankFit) -> CrowdBTParameters:
-        """Return the start with the scores of a previous fit, whose items come first."""
-        start = self.start()
-        known = previous.scores.mean[: self._data.n_items]
-        start.scores[: len(known)] = known
-        return start
-
     def step(self, parameters: CrowdBTParameters) -> tuple[CrowdBTParameters, Monitor]:
         """Take one E-step, and M-steps for eta and the scores."""
-        sums = self._session.run_pass(self._step, **_inputs(parameters), prior=self._prior)
-        log_likelihood, log_prior = sums["totals"].tolist()
+        arguments = self._block, self.eta, *_strength_and_ties(parameters), self._prior
+        sums = ((self._data.n_items,), (2,))
+        name = "bradley_terry.crowd_step"
+        net_wins, totals = self._passes.run(name, "annotators", *arguments, sums=sums)
+        log_likelihood, log_prior = totals.tolist()
         objective = log_likelihood + log_prior + self._log_prior(parameters)
-        new = self._maximized(parameters, sums["net_wins"])
+        new = self._maximized(parameters, net_wins)
         return new, Monitor(log_likelihood, objective)
 
     def finalize(self, parameters: CrowdBTParameters) -> float:
         """Compute the probability that each vote agrees; return the log-likelihood."""
-        self._session.allocate("agrees", per="comparisons")
-        sums = self._session.run_pass(self._posterior, **_inputs(parameters))
-        return float(sums["totals"][0])
+        arguments = self._block, self.eta, self._agrees, *_strength_and_ties(parameters)
+        name = "bradley_terry.crowd_posterior"
+        (totals,) = self._passes.run(name, "annotators", *arguments, sums=((1,),))
+        return float(totals[0])
 
     def acceleration(self) -> Squarem[CrowdBTParameters]:
         """Raise: steps are not extrapolated."""
@@ -212,7 +190,7 @@ class CrowdBTSteps:
         over agreeing or not: r (1 - r).
         """
         counts, data = self._counts, self._data
-        expected, agrees = self._expected(parameters), self._session.collect("agrees")
+        expected, agrees = self._expected(parameters), self._agrees
         lost = np.where(data.outcome == TIE, 0.0, agrees * (1.0 - agrees))
         key = counts.left * data.n_items + counts.right
         pair = np.searchsorted(key, data.left.astype(np.int64) * data.n_items + data.right)
@@ -261,6 +239,6 @@ class CrowdBTSteps:
         return self._strength * float(against_virtual.sum()) - tie
 
 
-def _inputs(parameters: CrowdBTParameters) -> dict[str, Any]:
+def _strength_and_ties(parameters: CrowdBTParameters) -> tuple[Floats, float]:
     nu = 0.0 if parameters.tie is None else float(np.exp(parameters.tie))
-    return {"strength": np.exp(parameters.scores / 2.0), "nu": nu}
+    return np.exp(parameters.scores / 2.0), nu

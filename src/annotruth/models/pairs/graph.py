@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +13,9 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
-from annotruth.kernels import find_kernel
-from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner, slices
-from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT
-from annotruth.observations.pairs.votes import UnsortedVotes
+from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, Comparisons
 
 MAX_DENSE_ITEMS = 3000
 """The number of items up to which matrices of items x items are computed."""
@@ -27,17 +23,12 @@ MAX_DENSE_ITEMS = 3000
 _DRAWS = 64  # for the variances of more items
 _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
-_COUNTED_AT_ONCE = 1 << 22  # comparisons
-_SAMPLED_PAIRS = 10  # per item
+_MAX_TABLE = 4  # entries per comparison in a table of all pairs; with more, pairs are sorted
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """The outcomes of the pairs that were compared, added up over annotators.
-
-    They are `annotruth.engines.PassData`, so passes over pairs run on the engines as passes over
-    comparisons do.
-    """
+    """The outcomes of the pairs that were compared, added up over annotators."""
 
     n_items: int
     left: Codes  # each ordered pair occurs once
@@ -56,61 +47,23 @@ class PairCounts:
         half_votes = (self.votes[:, LEFT] - self.votes[:, RIGHT]) / 2.0
         return net_sums(self.left, self.right, half_votes, self.n_items)
 
-    @property
-    def n_annotators(self) -> int:
-        """0, as annotators are alike."""
-        return 0
 
-    @property
-    def n_labels(self) -> int:
-        """The number of pairs."""
-        return len(self.left)
-
-    def length(self, per: str) -> int:
-        """Return the number of pairs."""
-        return len(self.left)
-
-    def block(self) -> PairBlock:
-        """Return the arrays that kernels read."""
-        left, right = self.left.astype(np.int32), self.right.astype(np.int32)
-        return PairBlock(left, right, self.n_votes)
-
-    def partition(self, n_partitions: int) -> NDArray[np.int64]:
-        """Return the ``n_partitions + 1`` bounds that divide the pairs evenly."""
-        return np.linspace(0, len(self.left), n_partitions + 1).astype(np.int64)
-
-    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
-        """Return an array of zeros in memory."""
-        return np.zeros(shape)
-
-    def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything: the counts are in memory."""
-
-
-def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
+def count_pairs(data: Comparisons) -> PairCounts:
     """Return the counts of the ordered pairs that were compared, sorted by left, then by right."""
     n, n_outcomes = data.n_items, len(OUTCOMES)
-    # With more pairs than comparisons, a table of all pairs would take longer than sorting.
-    if n * n <= data.n_labels:
-        table = Sum("votes", (n, n, n_outcomes))
-        with closing(engine.open(data)) as session:
-            votes = session.run_pass(Pass("pairs.layout.add_votes", sums=(table,)))["votes"]
-        of_outcomes = votes.reshape(-1, n_outcomes).T
-        pairs = np.flatnonzero(of_outcomes[0] + of_outcomes[1] + of_outcomes[2])
-        # By outcome, as sums over pairs are computed.
-        by_outcome = np.array([of_outcome[pairs] for of_outcome in of_outcomes], dtype=np.float64)
-        return PairCounts(n, *np.divmod(pairs, n), by_outcome.T)
-    cells, counts = np.zeros(0, dtype=np.int64), np.zeros(0)
-    for at in slices(data.n_labels, _COUNTED_AT_ONCE):
-        pair = data.left[at].astype(np.int64) * n + data.right[at]
-        new, n_new = np.unique(pair * n_outcomes + data.outcome[at], return_counts=True)
-        cells, place = np.unique(np.concatenate([cells, new]), return_inverse=True)
-        counts = sums_at(place, np.concatenate([counts, n_new]), len(cells))
-        data.check_room(4 * (cells.nbytes + counts.nbytes), f"the counts of {len(cells):,} pairs")
-    pairs, position = np.unique(cells // n_outcomes, return_inverse=True)
-    votes = np.zeros((len(pairs), n_outcomes))
-    votes[position, cells % n_outcomes] = counts
+    pairs, place = number_codes(data.left.astype(np.int64) * n + data.right, n * n)
+    counts = np.bincount(place * n_outcomes + data.outcome, minlength=len(pairs) * n_outcomes)
+    votes = counts.reshape(-1, n_outcomes).astype(np.float64)
     return PairCounts(n, *np.divmod(pairs, n), votes)
+
+
+def number_codes(codes: Codes, n: int) -> tuple[Codes, Codes]:
+    """Return which codes below n occur, in order, and the place of each code among them."""
+    if n > _MAX_TABLE * len(codes):
+        present, place = np.unique(codes, return_inverse=True)
+        return present, place.astype(np.int64)
+    occurs = np.bincount(codes, minlength=n) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
@@ -119,10 +72,6 @@ def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> ND
     Scores of items in different parts cannot be compared. Of equal parts, that of the first item
     comes first. An item that was never compared is a part of its own.
     """
-    # If the graph of some pairs is connected, so is that of all, which takes longer to search.
-    step = len(left) // (_SAMPLED_PAIRS * n_items + 1) + 1
-    if step > 1 and not connected_parts(n_items, left[::step], right[::step]).any():
-        return np.zeros(n_items, dtype=np.int64)
     ones = np.ones(len(left), dtype=np.int8)
     graph = coo_array((ones, (left, right)), shape=(n_items, n_items))
     n_parts, part = connected_components(graph, directed=False)
@@ -157,6 +106,15 @@ def net_sums_of_contexts(
     np.add.at(sums, (context, left), values)
     np.add.at(sums, (context, right), -values)
     return sums
+
+
+def dense_laplacian(left: Codes, right: Codes, weight: Floats, n: int) -> Floats:
+    """Return the Laplacian of weighted pairs of n items as a matrix."""
+    weights = sums_at(left * n + right, weight, n * n).reshape(n, n)
+    matrix: Floats = weights + weights.T
+    np.negative(matrix, out=matrix)
+    matrix[np.diag_indices(n)] -= matrix.sum(axis=1)
+    return matrix
 
 
 def center_in_parts(values: Floats, part: NDArray[np.int64]) -> Floats:
@@ -253,13 +211,8 @@ class LaplacianSystem:
         return variances
 
     def _dense(self, n_items: int) -> Floats:
-        left, right, weight = self._pairs
-        weights = np.zeros((n_items, n_items))
-        degree = np.full(n_items, self._ridge)
-        find_kernel("pairs.layout.add_pairs")(left, right, weight, weights, degree)
-        matrix: Floats = weights + weights.T
-        np.negative(matrix, out=matrix)
-        matrix[np.diag_indices(n_items)] = degree
+        matrix = dense_laplacian(*self._pairs, n_items)
+        matrix[np.diag_indices(n_items)] += self._ridge
         return matrix.T  # the same matrix, in the order of LAPACK
 
     def _by_conjugate_gradients(self, values: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -89,22 +88,6 @@ class ScorePosterior:
         return _ranks(self.mean + (normal @ vectors * roots) @ vectors.T)
 
 
-class DeferredScorePosterior(ScorePosterior):
-    """A posterior of scores whose covariance is computed when it is first needed.
-
-    The covariance of many items can take as long as their scores.
-    """
-
-    def __init__(self, mean: Floats, compute: Callable[[], Floats]) -> None:
-        self.__dict__.update(mean=mean, _compute=compute)
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """As in `ScorePosterior`."""
-        covariance: Floats = self.__dict__.pop("_compute")()
-        return covariance
-
-
 def with_interval(value: float, sd: float) -> Floats:
     """Return a number and the ends of its 95% interval."""
     return np.array([value, value - Z_95 * sd, value + Z_95 * sd])
@@ -142,13 +125,4 @@ def tied_ranking(part: NDArray[np.int64]) -> Ranking:
 
 def _ranks(scores: Floats) -> NDArray[np.int64]:
     """Return ranks within each row, 1 for the highest; equal scores get the best of their ranks."""
-    n = scores.shape[1]
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=1)
-    position = np.broadcast_to(np.arange(1, n + 1), scores.shape)
-    is_new = np.ones(scores.shape, dtype=np.bool_)
-    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.maximum.accumulate(np.where(is_new, position, 0), axis=1)
-    ranks = np.empty(scores.shape, dtype=np.int64)
-    np.put_along_axis(ranks, order, first, axis=1)
-    return ranks
+    return np.stack([np.searchsorted(np.sort(-row), -row) + 1 for row in scores])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,13 @@ import pyarrow as pa
 
 from annotruth.io.writers import LazyTable
 from annotruth.models.base_fit import table_of
-from annotruth.models.distribution import Z_95
 from annotruth.models.fits.accessors import Kind
 from annotruth.models.fits.tables import annotator_rows
 from annotruth.models.pairs.beside import win_table
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES, summary_lines
-from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, TIE
-
-__all__ = ["GROUP_SCORES", "GROUP_SD", "TOO_FEW_VOTES", "RankFit"]
 
 
 def _items(fit: RankFit) -> pa.Table:
@@ -43,22 +39,12 @@ def _items(fit: RankFit) -> pa.Table:
     return table_of(columns).take(pa.array(best_first))
 
 
-def _comparison_rows(fit: RankFit) -> Callable[[slice], pa.Table]:
-    """Return a function that makes rows of the table of comparisons, in the order of the input."""
-    data = fit.data
-    p_serious = None if fit.p_serious is None else data.in_row_order(fit.p_serious)
-
-    def make(rows: slice) -> pa.Table:
-        table = data.to_arrow(rows).rename_columns({"winner": "outcome"})
-        if p_serious is None:
-            return table
-        return table.append_column("p_serious", as_arrow(np.array(p_serious[rows])))
-
-    return make
-
-
 def _comparisons(fit: RankFit) -> pa.Table:
-    return _comparison_rows(fit)(slice(0, fit.data.n_comparisons))
+    """Return the table of comparisons, in the order of the input."""
+    table = fit.data.to_arrow().rename_columns({"winner": "outcome"})
+    if fit.p_serious is None:
+        return table
+    return table.append_column("p_serious", as_arrow(fit.data.in_row_order(fit.p_serious)))
 
 
 def _preferences(fit: RankFit) -> pa.Table:
@@ -78,34 +64,14 @@ def _preferences(fit: RankFit) -> pa.Table:
     return table_of({**columns, "weight": weight})
 
 
-def _taste_groups(fit: RankFit) -> pa.Table:
-    """Return the table of taste groups, the best item of each group first."""
-    names = ("group", "share", "item", "score", "low", "high")
-    if fit.n_groups == 1:
-        return pa.table({name: pa.array([], pa.float64()) for name in names})
-    scores, sd, share = fit.group_scores()
-    group = np.repeat(np.arange(fit.n_groups), fit.data.n_items)
-    item = np.argsort(-scores, axis=1, kind="stable").ravel()
-    score, margin = scores[group, item], Z_95 * sd[group, item]
-    columns = (
-        *(group + 1, share[group], fit.data.items.take(pa.array(item))),
-        *(score, score - margin, score + margin),
-    )
-    return table_of(dict(zip(names, columns, strict=True)))
-
-
 def _written(fit: RankFit) -> dict[str, LazyTable | pa.Table]:
-    """Return the tables that are written to files; of comparisons on disk, theirs is made in partitions."""
-    comparisons = LazyTable(fit.data.n_comparisons, _comparison_rows(fit))
-    tables: dict[str, LazyTable | pa.Table] = {
+    """Return the tables that are written to files."""
+    return {
         "items": _items(fit),
         "wins": win_table(fit),
         "annotators": annotator_rows(fit),
-        "comparisons": comparisons if fit.data.on_disk else comparisons.to_table(),
+        "comparisons": _comparisons(fit),
     }
-    if fit.n_groups > 1:
-        tables["groups"] = _taste_groups(fit)
-    return tables
 
 
 def _entries(fit: RankFit) -> dict[str, Any]:
@@ -130,7 +96,6 @@ COMPARISONS = Kind(
         "annotators": annotator_rows,
         "comparisons": _comparisons,
         "preferences": _preferences,
-        "groups": _taste_groups,
     },
     written=_written,
     summary=summary_lines,

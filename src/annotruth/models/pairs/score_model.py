@@ -21,23 +21,20 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
 from annotruth.models.em import (
     ROUNDING,
     Monitor,
     ProgressCallback,
-    one_blas_thread,
     run_em,
 )
 from annotruth.models.pairs.base import PairEstimator
@@ -49,7 +46,7 @@ from annotruth.models.pairs.graph import (
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
+from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, TIE, Comparisons
 
@@ -191,8 +188,8 @@ class ScoreModel(PairEstimator):
     tol: float = 1e-4
 
     @abstractmethod
-    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
-        """Return the log-likelihood of counts, opened as a session, as a function."""
+    def likelihood(self, counts: PairCounts) -> Likelihood:
+        """Return the log-likelihood of counts as a function."""
 
     @staticmethod
     @abstractmethod
@@ -204,17 +201,11 @@ class ScoreModel(PairEstimator):
     def tie_start(share: float) -> float:
         """Return the tie parameter with which equal items have this share of ties."""
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
-        engine = get_engine(self.engine)
-        counts = count_pairs(data.votes, engine)
-        with closing(engine.open(counts)) as session:
-            steps = ScoreSteps(self, counts, session, has_sides=data.sides_known)
-            start = steps.start() if previous is None else steps.resume(previous)
-            parameters, history = run_em(
-                steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
-            )
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
+        steps = ScoreSteps(self, count_pairs(data), has_sides=data.sides_known)
+        parameters, history = run_em(
+            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
+        )
         information = steps.information(parameters)
         sd = np.sqrt(np.diag(information.extra_covariance))
         side_bias, tie = parameters.side_bias, parameters.tie
@@ -224,8 +215,8 @@ class ScoreModel(PairEstimator):
             settings=self.settings(),
             data=data,
             history=history,
-            scores=DeferredScorePosterior(
-                parameters.scores, partial(self._covariance, data, parameters, information)
+            scores=ScorePosterior(
+                parameters.scores, self._covariance(data, parameters, information)
             ),
             part=steps.part,
             side_bias=None if side_bias is None else with_interval(side_bias, sd[0]),
@@ -237,8 +228,7 @@ class ScoreModel(PairEstimator):
         self, data: Comparisons, parameters: ScoreParameters, information: ScoreInformation
     ) -> Floats:
         """Return the covariance of the scores."""
-        with one_blas_thread():
-            return information.score_covariance(parameters.scores, PRIOR_ITEMS)
+        return information.score_covariance(parameters.scores, PRIOR_ITEMS)
 
     def predict_proba(
         self,
@@ -258,16 +248,14 @@ class ScoreModel(PairEstimator):
 
 
 class ScoreSteps:
-    """Newton's steps of a `ScoreModel`; ``session`` has the counts, opened."""
+    """Newton's steps of a `ScoreModel`."""
 
     objective_name = "the log posterior"
 
-    def __init__(
-        self, model: ScoreModel, counts: PairCounts, session: Session, *, has_sides: bool
-    ) -> None:
+    def __init__(self, model: ScoreModel, counts: PairCounts, *, has_sides: bool) -> None:
         self._model = model
         self._counts = counts
-        self._likelihood = model.likelihood(counts, session)
+        self._likelihood = model.likelihood(counts)
         self._side_bias = 0.0 if has_sides else None
         self._totals = counts.votes.sum(axis=0)
         self.part = connected_parts(counts.n_items, counts.left, counts.right)
@@ -277,14 +265,6 @@ class ScoreSteps:
         """Return scores that explain each item's wins against any other item, without a side bias."""
         scores, tie = self._explain_wins()
         return self._at(scores, self._side_bias, tie)
-
-    def resume(self, previous: RankFit) -> ScoreParameters:
-        """Return the start with the scores of a previous fit, whose items come first."""
-        start = self.start()
-        known = previous.scores.mean[: self._counts.n_items]
-        scores = np.append(known, np.zeros(self._counts.n_items - len(known)))
-        (variance,) = previous.parameters.get("score_variance", [start.variance])
-        return self._at(scores, start.side_bias, start.tie)._replace(variance=float(variance))
 
     def _at(self, scores: Floats, side_bias: float | None, tie: float | None) -> ScoreParameters:
         """Return these parameters with the variance and the number of a start."""

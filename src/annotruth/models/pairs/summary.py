@@ -329,17 +329,11 @@ def summary_lines(fit: RankFit) -> list[str]:
     if data.left_out:
         lines.append(data.left_out)
     lines += row_lines(fit, "outcome")
-    if fit.chosen is not None:
-        lines.append(f"chosen: {fit.chosen['why']}")
     lines += fit.history.lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
     if line := tie_group_line(fit):
         lines.append(line)
     lines += context_lines(fit)
-    if fit.n_groups > 1 and fit.verdict != "chance":
-        lines.append(f"{fit.n_groups} taste groups, each with scores of its own:")
-        for number, (share, best) in enumerate(group_leaders(fit), start=1):
-            lines.append(f"  group {number}, {share:.0%} of annotators: {best}")
     if not data.sides_known:
         lines.append("side bias: not known, as the comparisons do not say which side items were on")
     elif line := side_line(fit):
@@ -357,19 +351,6 @@ def summary_lines(fit: RankFit) -> list[str]:
         n = int(np.count_nonzero(fit.p_serious < SPAMMER_BELOW))
         lines.append(f"comparisons: {n:,} of {data.n_comparisons:,} are probably not serious")
     return lines
-
-
-def group_leaders(fit: RankFit) -> list[tuple[float, str]]:
-    """Return the share of each taste group, and its best items of the largest part in words."""
-    largest = np.flatnonzero(fit.part == 0)
-    where = "" if fit.n_parts == 1 else " of part 1"
-    found = []
-    all_scores, _, shares = fit.group_scores()
-    for scores, share in zip(all_scores, shares, strict=True):
-        best = largest[np.argsort(-scores[largest], kind="stable")[:3]]
-        names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
-        found.append((float(share), f"{', '.join(names)} first{where}"))
-    return found
 
 
 def _leader_lines(fit: RankFit) -> list[str]:

@@ -8,7 +8,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.pairs.graph import PairCounts, net_sums
 from annotruth.models.pairs.score_model import Evaluation, Likelihood, ScoreModel
@@ -55,7 +54,7 @@ class Thurstone(ScoreModel):
 
     name: ClassVar[str] = "thurstone"
 
-    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
+    def likelihood(self, counts: PairCounts) -> Likelihood:
         """Return the log-likelihood of counts as a function, which computes in NumPy."""
 
         def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:

@@ -1,10 +1,9 @@
-"""From tables of comparisons to the arrays of `Comparisons`, in memory or on disk."""
+"""From tables of comparisons to the arrays of `Comparisons`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,28 +12,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, shown
-from annotruth.kernels.arrays import Floats, slices
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.build import TableBuilder
 from annotruth.observations.covariates import to_array, to_numbers
-from annotruth.observations.disk import Disk
 from annotruth.observations.encode import EncodedColumn, encode_column, to_text
-from annotruth.observations.frames import as_arrow, as_numpy, default_frame
+from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.options import ParsedSource
 from annotruth.observations.pairs.columns import FURTHER, PairColumns
-from annotruth.observations.pairs.outcomes import Pairs, WinnerReadings, both_bad, rankings_to_pairs
+from annotruth.observations.pairs.outcomes import Pairs, both_bad, rankings_to_pairs, read_winners
 from annotruth.observations.pairs.table import (
     BOTH_BAD,
     RANKING,
     Comparisons,
     join_further,
 )
-from annotruth.observations.pairs.votes import (
-    RowVotes,
-    covariates_in_order_of_codes,
-    in_order_of_codes,
-    sort_votes_on_disk,
-)
+from annotruth.observations.pairs.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.observations.scale import to_plain
 
 _TIES = ("1", "1.0", "true", "yes", "y", "tie", "t", "draw")
@@ -60,13 +53,8 @@ class ParsedComparisons(ParsedSource):
     """What the two items are called in messages."""
 
 
-def parse_table(
-    table: pa.Table, columns: PairColumns, *, from_text: bool, first_row: int = 0
-) -> ParsedComparisons:
-    """Return the comparisons of a table, whatever its shape.
-
-    ``first_row`` is the position of its first row in the input.
-    """
+def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> ParsedComparisons:
+    """Return the comparisons of a table, whatever its shape."""
     alone = ""
     by_role = {role: to_plain(table.column(name)) for role, name in columns.by_role.items()}
     if "annotator" not in by_role:
@@ -79,7 +67,7 @@ def parse_table(
         ranked = [table.column(name) for name in columns.ranked]
         by_role, alone = rankings_to_pairs(by_role, ranked)
     elif columns.shape == "winners":
-        by_role = _sides_of_winners(by_role, table.num_rows, first_row)
+        by_role = _sides_of_winners(by_role, table.num_rows)
     covariates = {name: table.column(name) for name in columns.covariates}
     return ParsedComparisons(
         by_role,
@@ -92,7 +80,7 @@ def parse_table(
 
 
 def _sides_of_winners(
-    by_role: Mapping[str, pa.ChunkedArray], n_rows: int, first_row: int
+    by_role: Mapping[str, pa.ChunkedArray], n_rows: int
 ) -> dict[str, pa.ChunkedArray]:
     """Return winners as the left and losers as the right items, which is undone later."""
     winner, loser = by_role["winner"], by_role["loser"]
@@ -100,12 +88,12 @@ def _sides_of_winners(
     # A row without a winner is no comparison, as it is where sides are known.
     outcome = pc.if_else(as_arrow(validate.missing(winner)), None, outcome)
     if "tie" in by_role:
-        outcome = pc.if_else(_is_tie(by_role["tie"], first_row), "tie", outcome)
+        outcome = pc.if_else(_is_tie(by_role["tie"]), "tie", outcome)
     others = {role: by_role[role] for role in by_role if role not in ("winner", "loser", "tie")}
     return {**others, "left": winner, "right": loser, "winner": outcome}
 
 
-def _is_tie(column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
+def _is_tie(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return which rows are ties; refuse what is neither yes nor no. Empty cells are no ties."""
     text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(column)))
     is_tie = pc.is_in(text, value_set=pa.array(_TIES, text.type))
@@ -115,7 +103,7 @@ def _is_tie(column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
     if len(unknown):
         value = column[int(unknown[0])].as_py()
         raise InputError(
-            f"tie is {shown(value)} in row {first_row + unknown[0] + 1}, which is neither yes nor no: "
+            f"tie is {shown(value)} in row {unknown[0] + 1}, which is neither yes nor no: "
             "write 1 or 0, or leave it empty"
         )
     return is_tie
@@ -142,11 +130,8 @@ class FoundRows(NamedTuple):
         return Pairs(left, right, self.item.values)
 
 
-def find_rows(parsed: ParsedComparisons, first_row: int = 0) -> FoundRows:
-    """Return the rows that have a winner; refuse those without ids, or with the same item twice.
-
-    ``first_row`` is the position of the first row in the input.
-    """
+def find_rows(parsed: ParsedComparisons) -> FoundRows:
+    """Return the rows that have a winner; refuse those without ids, or with the same item twice."""
     columns = dict(parsed.columns)
     validate.check_types(columns, {role: role for role in columns})
     winner = encode_column(columns["winner"])
@@ -171,13 +156,12 @@ def find_rows(parsed: ParsedComparisons, first_row: int = 0) -> FoundRows:
     ):
         unnamed = validate.unnamed_rows(codes, values, None)
         if len(unnamed):
-            row = first_row + int(rows[unnamed[0]])
-            validate.refuse_unnamed(row, len(unnamed), who, "an outcome")
+            validate.refuse_unnamed(int(rows[unnamed[0]]), len(unnamed), who, "an outcome")
     same = np.flatnonzero(pairs.left == pairs.right)
     if len(same):
         name = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
         raise InputError(
-            f"row {first_row + rows[same[0]] + 1} compares item {name} with itself ({len(same):,} in "
+            f"row {rows[same[0]] + 1} compares item {name} with itself ({len(same):,} in "
             "all): remove the row, or correct one of its items"
         )
     return found
@@ -229,167 +213,113 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
 
 
 class ComparisonBuilder(TableBuilder):
-    """Builds comparisons from batches of rows; a source in memory is one batch.
+    """Builds comparisons from sources, one after the other."""
 
-    On ``disk``, covariates are not kept and rows that were written twice are not looked for.
-    """
-
-    def __init__(self, disk: Disk | None = None) -> None:
-        super().__init__(("item", "annotator", "context"), disk, mixed_as_text=True)
-        self._codes = {name: self._store.column(np.int32) for name in _CODES}
-        self._outcome = self._store.column(np.int8)
+    def __init__(self) -> None:
+        super().__init__(("item", "annotator", "context"), mixed_as_text=True)
+        self._codes: dict[str, list[NDArray[np.int32]]] = {name: [] for name in _CODES}
+        self._outcomes: list[NDArray[np.int8]] = []
         self._covariates: dict[str, list[Floats]] = {}
-        # Per batch: its size, and columns.
-        self._further: list[tuple[int, dict[str, pa.Array]]] = []
+        self._further: list[dict[str, pa.Array]] = []
         self._first: ParsedComparisons | None = None
         self._sides_known = True
         self._notes: dict[str, None] = {}
-        self._ends = [0]  # of the comparisons of each source
         self._n_repeated = 0
-        self._start_source()
-
-    def _start_source(self) -> None:
-        self._n_rows_here = 0
-        self._readings = WinnerReadings()
-        self._by_word, self._by_id = self._store.column(np.int8), self._store.column(np.int8)
 
     def add(self, parsed: ParsedComparisons) -> None:
-        """Add the next rows of a source."""
+        """Add a source; refuse one without comparisons."""
         self._first = self._first or parsed
         self._from_text = self._first.from_text
         self._sides_known &= parsed.sides_known
-        first_row = self._n_rows_here
-        found = find_rows(parsed, first_row)
-        self._n_rows_here += found.n_rows
+        found = find_rows(parsed)
+        if found.n_rows == 0:
+            raise InputError("there are no rows, only column names: nothing to rank")
         if not len(found.rows):
-            return
-        rows = found.rows + first_row + 1
-        outcomes = self._readings.add(found.winner, found.pairs, rows)
-        for name, column in parsed.covariates.items():
-            parts = self._covariates.setdefault(name, [])
-            parts.append(_numbers(name, column, found.rows))
+            raise InputError(
+                f"every row has an empty winner ({found.n_rows:,} in all): nothing to rank"
+            )
+        covariates = {
+            name: _numbers(name, column, found.rows) for name, column in parsed.covariates.items()
+        }
+        outcome, note = read_winners(found.winner, found.pairs, found.rows + 1)
         left, right = np.split(self._encoders["item"].add(found.item), 2)
         codes = {"left": left, "right": right}
         codes["annotator"] = self._encoders["annotator"].add(found.annotator)
         if found.context is not None:
             codes["context"] = self._encoders["context"].add(found.context)
-        kept = slice(None) if self._disk else self._without_repeats(found, codes, outcomes)
+        kept = _without_repeats(found, [*codes.values(), outcome])
         for name, values in codes.items():
             self._codes[name].append(values[kept])
-        for column, outcome in zip((self._by_word, self._by_id), outcomes, strict=True):
-            column.append(outcome[kept])
-        if self._disk is None:
-            rows_kept = as_arrow(np.arange(len(found.rows))[kept])
-            further = {name: each.take(rows_kept) for name, each in _further(found).items()}
-            self._further.append((len(rows_kept), further))
-        self._check_room()
-
-    def _without_repeats(
-        self,
-        found: FoundRows,
-        codes: Mapping[str, NDArray[np.int32]],
-        outcomes: tuple[NDArray[np.int8], NDArray[np.int8]],
-    ) -> NDArray[np.int64] | slice:
-        """Return the comparisons of a source without rows that were written twice.
-
-        An annotator may compare a pair several times, so rows alike are counted, unless the table
-        has the order or time of comparisons and this is the same, too.
-        """
-        marks = [found.columns[role] for role in ("order", "time") if role in found.columns]
-        if not marks:
-            return slice(None)
-        keys: list[NDArray[Any]] = [*codes.values(), *outcomes]
-        keys += [encode_column(column).codes for column in marks]
-        _, first = np.unique(np.stack(keys), axis=1, return_index=True)
-        self._n_repeated += len(found.rows) - len(first)
-        kept = np.sort(first)
-        for parts in self._covariates.values():
-            parts[-1] = parts[-1][kept]
-        return kept
+        for name, numbers in covariates.items():
+            self._covariates.setdefault(name, []).append(numbers[kept])
+        self._outcomes.append(outcome[kept])
+        further = _further(found).items()
+        self._further.append({name: each.take(as_arrow(kept)) for name, each in further})
+        self._notes[note] = None
+        self._n_rows += found.n_rows
+        self._n_repeated += len(found.rows) - len(kept)
 
     def end_source(self) -> None:
-        """Decide what the winners of a source mean; refuse one without comparisons."""
-        n = len(self._by_word)
-        if self._n_rows_here == 0:
-            raise InputError("there are no rows, only column names: nothing to rank")
-        if n == 0:
-            raise InputError(
-                f"every row has an empty winner ({self._n_rows_here:,} in all): nothing to rank"
-            )
-        outcome = (self._by_id if self._readings.are_ids() else self._by_word).to_array()
-        for at in slices(n):
-            self._outcome.append(outcome[at])
-        self._n_rows += self._n_rows_here
-        self._notes[self._readings.note()] = None
-        self._ends.append(self._ends[-1] + n)
+        """Count the source."""
         self._n_sources += 1
-        self._start_source()
 
     def finish(self, *, frame: str | None = None) -> Comparisons:
         """Return the comparisons of all sources, one after the other."""
         first = self._first
         assert first is not None
-        outcome = self._outcome.to_array()
-        left, right, annotator, context = (column.to_array() for column in self._codes.values())
+        outcome = np.concatenate(self._outcomes)
+        left, right, annotator, context = (
+            np.concatenate([np.empty(0, np.int32), *parts]) for parts in self._codes.values()
+        )
         self._encoders["item"].renumber(left, right)
         self._encoders["annotator"].renumber(annotator)
         self._encoders["context"].renumber(context)
         has_context = len(context) == len(outcome)
-        rows = RowVotes(left, right, annotator, outcome, context if has_context else None)
-        ids = {role: self._ids(role) for role in ("item", "annotator")}
-        if self._disk is not None:
-            order = _as_in_memory(rows, self._ends, len(ids["item"]))
-            ids["item"] = ids["item"].take(as_arrow(order))
         covariates = {name: np.concatenate(parts) for name, parts in self._covariates.items()}
         if not self._sides_known:
             covariates = covariates_in_order_of_codes(left, right, covariates)
-            for at in slices(len(outcome)):
-                left[at], right[at], outcome[at] = in_order_of_codes(
-                    left[at], right[at], outcome[at]
-                )
+            left, right, outcome = in_order_of_codes(left, right, outcome)
+        made = Comparisons.from_codes(
+            left,
+            right,
+            annotator,
+            outcome,
+            items=self._ids("item"),
+            annotators=self._ids("annotator"),
+            covariates=covariates,
+            sides_known=self._sides_known,
+            frame=frame,
+        )
         about: dict[str, Any] = {
             "contexts": self._ids("context") if has_context else None,
-            "n_dropped": self._n_rows - self._ends[-1] - self._n_repeated,
+            "n_dropped": self._n_rows - len(outcome) - self._n_repeated,
             "n_repeated": self._n_repeated,
             "read_as": self._of_all_sources(
                 replace(first, notes=(*first.notes, *self._notes)).read_as
             ),
         }
-        of_all: dict[str, Any] = {
-            "items": ids["item"],
-            "annotators": ids["annotator"],
-            "sides_known": self._sides_known,
-            "frame": frame or default_frame(),
-        }
-        if self._disk is not None:
-            fields = sort_votes_on_disk(self._disk, rows, len(ids["annotator"]))
-            return Comparisons(**of_all, **about, **fields, disk=self._disk, rows=rows)
-        made = Comparisons.from_codes(*rows[:4], covariates=covariates, **of_all)
         if has_context:
             about["context"] = context[made.row]
-        names = dict.fromkeys(name for _, columns in self._further for name in columns)
+        names = dict.fromkeys(name for columns in self._further for name in columns)
+        sizes = list(map(len, self._outcomes))
+        about["further"] = {}
         for name in names:
-            parts = [columns.get(name, pa.nulls(n)) for n, columns in self._further]
-            about.setdefault("further", {})[name] = join_further(name, parts).take(
-                as_arrow(made.row)
-            )
+            parts = [
+                columns.get(name, pa.nulls(n))
+                for n, columns in zip(sizes, self._further, strict=True)
+            ]
+            about["further"][name] = join_further(name, parts).take(as_arrow(made.row))
         return replace(made, **about)
 
 
-def _as_in_memory(rows: RowVotes, ends: Sequence[int], n_items: int) -> NDArray[np.int64]:
-    """Renumber items as in memory: source by source, those on the left first, as they appear.
+def _without_repeats(found: FoundRows, codes: list[NDArray[Any]]) -> Codes:
+    """Return the places of the comparisons of a source without rows that were written twice.
 
-    Codes are replaced in place. Returns the old code of each new one.
+    An annotator may compare a pair several times, so rows alike are counted, unless the table
+    has the order or time of comparisons and this is the same, too.
     """
-    number = np.full(n_items, -1, dtype=np.int32)
-    n = 0
-    for codes in (side[first:last] for first, last in pairwise(ends) for side in rows[:2]):
-        for at in slices(len(codes)):
-            some = codes[at]
-            unseen = some[number[some] < 0]
-            if len(unseen):
-                new, first = np.unique(unseen, return_index=True)
-                number[new[np.argsort(first)]] = np.arange(n, n + len(new))
-                n += len(new)
-            codes[at] = number[some]
-    return np.argsort(number)
+    marks = [found.columns[role] for role in ("order", "time") if role in found.columns]
+    if not marks:
+        return np.arange(len(found.rows))
+    keys = [*codes, *(encode_column(column).codes for column in marks)]
+    return np.sort(np.unique(np.stack(keys), axis=1, return_index=True)[1])

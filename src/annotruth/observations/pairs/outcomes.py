@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, counted, shown
+from annotruth.kernels.arrays import Codes
 from annotruth.observations import validate
 from annotruth.observations.covariates import to_array, to_numbers
 from annotruth.observations.encode import EncodedColumn, encode_column, match_ids, to_text
@@ -45,87 +46,52 @@ class Pairs(NamedTuple):
     ids: pa.Array
 
 
-class WinnerReadings:
-    """What winners may mean, while rows are added: words for sides, or ids of items.
+def read_winners(
+    winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int8], str]:
+    """Return the outcomes, and which winners count as ties although they say more, if any do.
 
-    They are the one or the other in all rows alike; words for ties may be among both.
+    Winners are words for sides, or ids of items: the one or the other in all rows alike; words for ties may
+    be among both. ``rows`` are the numbers of the rows in the input.
     """
-
-    def __init__(self) -> None:
-        self._unknown = _UnknownWinners(), _UnknownWinners()
-        self._ambiguous: tuple[Any, int] | None = None  # the first such winner, and its row
-        self._rated_ties: dict[str, None] = {}  # as they are written
-
-    def add(
-        self, winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Return the outcomes by words and by ids, -1 where there is none.
-
-        ``rows`` are the numbers of the rows in the input.
-        """
-        by_word = _by_word(winner)
-        by_id = _by_id(winner, pairs)
-        texts = to_text(winner.values).to_pylist()
-        rated = [text for text in texts if _plain(text) in _RATED_TIES]
-        if rated:
-            items = set(to_text(pairs.ids).to_pylist())
-            self._rated_ties |= dict.fromkeys(text for text in rated if text not in items)
-        for unknown, outcome in zip(self._unknown, (by_word, by_id), strict=True):
-            unknown.add(winner, outcome, rows)
-        differs = by_word != by_id
-        if self._ambiguous is None and differs.any():
-            first = int(differs.argmax())
-            self._ambiguous = _value(winner, first), int(rows[first])
-        return by_word, by_id
-
-    def note(self) -> str:
-        """Return which winners count as ties although they say more; empty if none do."""
-        found = list(self._rated_ties)
-        if not found:
-            return ""
-        listed = ", ".join(shown(text) for text in found[:_MAX_SHOWN])
-        return f"{listed} {'counts as a tie' if len(found) == 1 else 'count as ties'}"
-
-    def are_ids(self) -> bool:
-        """Return whether winners are ids; refuse those that are neither, or may be both."""
-        words, ids = self._unknown
-        if words.n and ids.n:
-            (words if words.n <= ids.n else ids).refuse()
-        if not words.n and not ids.n and self._ambiguous is not None:
-            value, row = self._ambiguous
-            raise InputError(
-                f"winner {shown(value)} of row {row} may be a side or an item of that name: rename "
-                "the item, or write left, right or tie as the winner"
-            )
-        return words.n > 0
-
-
-class _UnknownWinners:
-    """Winners that one of the readings does not know: how many, and the first of them."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._rows: dict[Any, int] = {}  # the first row of each value
-
-    def add(
-        self, winner: EncodedColumn, outcome: NDArray[np.int8], rows: NDArray[np.int64]
-    ) -> None:
-        unknown = np.flatnonzero(outcome == _UNKNOWN)
-        self.n += len(unknown)
-        while len(unknown) and len(self._rows) <= _MAX_SHOWN:
-            first = unknown[0]
-            self._rows.setdefault(_value(winner, first), int(rows[first]))
-            unknown = unknown[winner.codes[unknown] != winner.codes[first]]
-
-    def refuse(self) -> None:
-        """Refuse winners that are neither a side nor one of the two items, naming the first."""
-        named = [f"{shown(value)} (row {row})" for value, row in self._rows.items()]
-        more = " and others" if len(named) > _MAX_SHOWN else ""
+    by_word, by_id = _by_word(winner), _by_id(winner, pairs)
+    no_word, no_id = by_word == _UNKNOWN, by_id == _UNKNOWN
+    if no_word.any() and no_id.any():
+        unknown = no_word if no_word.sum() <= no_id.sum() else no_id
+        _refuse_unknown(winner, np.flatnonzero(unknown), rows)
+    differs = by_word != by_id
+    if differs.any() and not no_word.any() and not no_id.any():
+        first = int(differs.argmax())
         raise InputError(
-            f"{self.n:,} winner{'s are' if self.n > 1 else ' is'} neither left, right or tie nor one "
-            f"of the two items: {', '.join(named[:_MAX_SHOWN])}{more}; write left, right or tie, or "
-            "the id of the item that won"
+            f"winner {shown(_value(winner, first))} of row {rows[first]} may be a side or an item of "
+            "that name: rename the item, or write left, right or tie as the winner"
         )
+    return (by_id if no_word.any() else by_word), _note_on_ties(winner, pairs)
+
+
+def _note_on_ties(winner: EncodedColumn, pairs: Pairs) -> str:
+    texts = to_text(winner.values).to_pylist()
+    rated = dict.fromkeys(text for text in texts if _plain(text) in _RATED_TIES)
+    if rated:
+        items = set(to_text(pairs.ids).to_pylist())
+        rated = dict.fromkeys(text for text in rated if text not in items)
+    if not rated:
+        return ""
+    named = ", ".join(shown(text) for text in list(rated)[:_MAX_SHOWN])
+    return f"{named} {'counts as a tie' if len(rated) == 1 else 'count as ties'}"
+
+
+def _refuse_unknown(winner: EncodedColumn, unknown: Codes, rows: NDArray[np.int64]) -> NoReturn:
+    """Refuse winners that are neither a side nor one of the two items, naming the first."""
+    _, first = np.unique(winner.codes[unknown], return_index=True)
+    places = unknown[np.sort(first)]
+    named = [f"{shown(_value(winner, at))} (row {rows[at]})" for at in places[:_MAX_SHOWN]]
+    more = " and others" if len(places) > _MAX_SHOWN else ""
+    raise InputError(
+        f"{len(unknown):,} winner{'s are' if len(unknown) > 1 else ' is'} neither left, right or tie nor "
+        f"one of the two items: {', '.join(named)}{more}; write left, right or tie, or the id of the item "
+        "that won"
+    )
 
 
 def both_bad(winner: EncodedColumn) -> NDArray[np.bool_]:

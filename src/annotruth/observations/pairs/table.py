@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from annotruth.bindings import bound
 from annotruth.errors import InputError, counted
-from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import LocalObservations
-from annotruth.observations.disk import Disk
 from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.options import ReadOptions
-from annotruth.observations.pairs.votes import RowVotes, SortedCodes, UnsortedVotes, sort_codes
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
@@ -59,8 +57,6 @@ class Comparisons(LocalObservations):
     further
         Further columns by name, one value per comparison, such as a category; see `RANKING` and
         `BOTH_BAD`.
-    disk, rows
-        Where the arrays are on disk; the codes in the order of the input, on disk or not yet sorted.
     annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
         As in `annotruth.observations.LabelSummary`.
 
@@ -93,8 +89,6 @@ class Comparisons(LocalObservations):
     left_out: str = ""
     annotator_weight: Floats | None = None
     further: Mapping[str, pa.Array] = field(default_factory=dict)
-    disk: Disk | None = None
-    rows: RowVotes | None = None
 
     kind: ClassVar[str] = "comparisons"
     """What annotators gave, as `annotruth.models.result.Fit.kind`."""
@@ -139,53 +133,31 @@ class Comparisons(LocalObservations):
                     f"there are {len(codes[0]):,} left items and {len(values):,} {name}s: give one of "
                     "each per comparison"
                 )
-        # Copies, as the arrays may change before they are sorted.
-        types = (np.int32, np.int32, np.int32, np.int8)
-        rows = RowVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True)))
-        made = cls.__new__(cls)
-        made.__dict__.update(
-            rows=rows,
+        n_votes = np.bincount(codes[2], minlength=len(annotators))
+        # NumPy sorts short integers faster.
+        order = np.argsort(codes[2].astype(np.min_scalar_type(len(annotators))), kind="stable")
+        left, right, _, outcomes = (values[order] for values in codes)
+        return cls(
             items=pa.array(items),
             annotators=pa.array(annotators),
-            covariates={},
-            further={},
+            left=left.astype(np.int32),
+            right=right.astype(np.int32),
+            outcome=outcomes.astype(np.int8),
+            annotator_ptr=np.append(0, n_votes.cumsum()),
+            row=order,
             sides_known=sides_known,
+            covariates={name: values[order] for name, values in (covariates or {}).items()},
             frame=frame or default_frame(),
         )
-        if not covariates:
-            return made
-        return replace(
-            made, covariates={name: values[made.row] for name, values in covariates.items()}
-        )
-
-    if not TYPE_CHECKING:  # there are no other attributes than those above
-
-        def __getattr__(self, name: str) -> Any:
-            """Sort the comparisons by annotator where that order is first needed.
-
-            Sorting many takes longer than fitting a model for which annotators are alike.
-            """
-            rows = self.__dict__.get("rows")
-            if name not in SortedCodes._fields or rows is None:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-            self.__dict__.update(sort_codes(rows, self.n_annotators)._asdict(), rows=None)
-            return self.__dict__[name]
 
     @property
     def n_comparisons(self) -> int:
         """The number of comparisons."""
-        return self.votes.n_labels
-
-    @property
-    def votes(self) -> UnsortedVotes:
-        """The comparisons in any order, for what does not depend on who made them."""
-        of_input = self if self.rows is None else self.rows
-        left, right, outcome = of_input.left, of_input.right, of_input.outcome
-        return UnsortedVotes(self.n_items, left, right, outcome, self.disk)
+        return len(self.outcome)
 
     @property
     def n_labels(self) -> int:
-        """The number of observations a pass reads: the comparisons (`PassData`)."""
+        """The number of observations: the comparisons."""
         return self.n_comparisons
 
     @property
@@ -201,11 +173,8 @@ class Comparisons(LocalObservations):
     @property
     def comparisons_per_item(self) -> NDArray[np.int64]:
         """The number of comparisons of each item."""
-        votes, counts = self.votes, np.zeros(self.n_items, dtype=np.int64)
-        for at in slices(votes.n_labels):
-            for codes in (votes.left[at], votes.right[at]):
-                counts += np.bincount(codes, minlength=self.n_items)
-        return counts
+        both = np.concatenate([self.left, self.right])
+        return np.bincount(both, minlength=self.n_items)
 
     @property
     def has_ties(self) -> bool:
@@ -215,8 +184,7 @@ class Comparisons(LocalObservations):
     @property
     def tie_share(self) -> float:
         """The share of outcomes that are a tie."""
-        outcome = self.votes.outcome
-        return int(np.count_nonzero(outcome == TIE)) / max(len(outcome), 1)
+        return int(np.count_nonzero(self.outcome == TIE)) / max(len(self.outcome), 1)
 
     def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
         """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""
@@ -249,8 +217,6 @@ class Comparisons(LocalObservations):
             covariates={name: values[places] for name, values in self.covariates.items()},
             context=None if self.context is None else self.context[places],
             further={name: each.take(as_arrow(places)) for name, each in self.further.items()},
-            disk=None,
-            rows=None,
         )
 
     def without_gaps(self) -> Comparisons:
@@ -285,16 +251,17 @@ class Comparisons(LocalObservations):
         The winner is left, right or tie. A context, covariates and further columns follow where there
         are any.
         """
-        if self.rows is not None:
-            return self._decoded(*self.rows.at(rows))
         order = np.argsort(self.row)[rows]
-        table = self._decoded(
-            self.left[order],
-            self.right[order],
-            self.annotator_of_comparison()[order],
-            self.outcome[order],
-            None if self.context is None else self.context[order],
-        )
+        annotator = self.annotator_of_comparison()[order]
+        columns: dict[str, Any] = {
+            "left": self.items.take(as_arrow(self.left[order])),
+            "right": self.items.take(as_arrow(self.right[order])),
+            "annotator": self.annotators.take(as_arrow(annotator)),
+            "winner": pa.array(OUTCOMES).take(as_arrow(self.outcome[order])),
+        }
+        if self.contexts is not None and self.context is not None:
+            columns["context"] = self.contexts.take(as_arrow(self.context[order]))
+        table = decode_table(pa.table(columns))
         for name, values in self.covariates.items():
             table = table.append_column(name, as_arrow(values[order]))
         for name, column in self.further.items():
@@ -304,28 +271,7 @@ class Comparisons(LocalObservations):
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return one value per comparison in the order of the input."""
-        if self.disk is not None:
-            return self.disk.in_row_order(values, self.row)
         return values[np.argsort(self.row)]
-
-    def _decoded(
-        self,
-        left: NDArray[np.int32],
-        right: NDArray[np.int32],
-        annotator: NDArray[np.integer[Any]],
-        outcome: NDArray[np.int8],
-        context: NDArray[np.int32] | None,
-    ) -> pa.Table:
-        """Return codes as a table of ids."""
-        columns: dict[str, Any] = {
-            "left": self.items.take(as_arrow(left)),
-            "right": self.items.take(as_arrow(right)),
-            "annotator": self.annotators.take(as_arrow(annotator)),
-            "winner": pa.array(OUTCOMES).take(as_arrow(outcome)),
-        }
-        if self.contexts is not None and context is not None:
-            columns["context"] = self.contexts.take(as_arrow(context))
-        return decode_table(pa.table(columns))
 
     def describe(self) -> str:
         """Return the counts as one line."""
@@ -333,23 +279,6 @@ class Comparisons(LocalObservations):
             f"{counted(self.n_comparisons, 'comparison')} of {counted(self.n_items, 'item')} by "
             f"{counted(self.n_annotators, 'annotator')}"
         )
-
-    # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
-
-    def length(self, per: str) -> int:
-        """Return how many annotators or comparisons there are."""
-        return {"annotators": self.n_annotators, "comparisons": self.n_comparisons}[per]
-
-    def block(self) -> ComparisonBlock:
-        """Return the arrays that kernels read."""
-        return ComparisonBlock(self.annotator_ptr, self.left, self.right, self.outcome)
-
-    def partition(self, n_partitions: int) -> NDArray[np.int64]:
-        """Return the ``n_partitions + 1`` bounds of annotators that divide the comparisons evenly."""
-        goals = np.linspace(0, self.n_comparisons, n_partitions + 1)
-        bounds = np.searchsorted(self.annotator_ptr, goals)
-        bounds[0], bounds[-1] = 0, self.n_annotators
-        return bounds
 
 
 def join_further(name: str, columns: Sequence[pa.Array]) -> pa.Array:

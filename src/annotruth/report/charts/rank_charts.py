@@ -21,15 +21,13 @@ from annotruth.report.charts.fit_charts import (
     sorted_intervals,
 )
 from annotruth.report.charts.matrices import win_matrix
-from annotruth.report.charts.shapes import Intervals, dumbbell_chart
+from annotruth.report.charts.shapes import Intervals
 from annotruth.report.render import as_sentence
 
 MAX_NAMED = 60
 """How many items are drawn with their names; of more, the win matrix has the best `BEST`."""
 
 BEST = 40
-
-_MAX_DIFFERENT = 20  # items, in the chart of taste groups
 
 
 class RankCharts(PlotMethods[RankFit]):
@@ -100,24 +98,6 @@ class RankCharts(PlotMethods[RankFit]):
         title, ranks = "Side bias of annotators", "annotators, most to the right side first"
         return interval_chart("side-bias", title, caption, "annotator", intervals, ranks)
 
-    def groups(self) -> Chart:
-        """Chart the items on whose scores taste groups differ most."""
-        fit = self._fit
-        if fit.n_groups == 1:
-            raise AnnotruthError(
-                "there is one consensus: pass n_groups (`--groups`) for taste groups"
-            )
-        items, distance = group_differences(fit)
-        items, distance = items[:_MAX_DIFFERENT], distance[:_MAX_DIFFERENT]
-        names, scores = self._names(items), fit.group_scores()[0][:, items]
-        caption = "Scores of the same item in each group, the largest difference in standard errors first."
-        return dumbbell_chart(
-            "groups", "Where taste groups differ most", caption,
-            {"item": names, "standard_errors": distance.tolist()},
-            {f"group {g}": row for g, row in enumerate(scores, start=1)},
-            (float(scores.min()), float(scores.max())), "score",
-        )  # fmt: skip
-
     @property
     def _n_in_matrix(self) -> int:
         n = self._fit.data.n_items
@@ -144,21 +124,6 @@ class RankCharts(PlotMethods[RankFit]):
         return interval_chart(
             name, title, caption, "item", intervals, "items, best first", max_named=MAX_NAMED
         )
-
-
-def group_differences(fit: RankFit) -> tuple[Codes, Floats]:
-    """Return the items, those on which taste groups differ most first, and by how much.
-
-    The difference is between the group with the highest and that with the lowest score, in its
-    standard errors.
-    """
-    scores, sd, _ = fit.group_scores()
-    item = np.arange(fit.data.n_items)
-    top, bottom = scores.argmax(axis=0), scores.argmin(axis=0)
-    error = np.sqrt(sd[top, item] ** 2 + sd[bottom, item] ** 2)
-    distance = (scores[top, item] - scores[bottom, item]) / np.maximum(error, 1e-9)
-    order = np.argsort(-distance, kind="stable")
-    return order, distance[order]
 
 
 def win_counts(fit: RankFit, items: Codes) -> tuple[Floats, Floats]:

@@ -248,8 +248,8 @@ def _fit_from_scratch(current: CurrentLabels, settings: FitSettings) -> CurrentF
     current.put_in_order()
     if current.are_pairs:
         data, seq, notes = _comparisons(current)
-        options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
-        return CurrentFit(rank(data, **options), True, seq, notes)
+        model = None if settings.model == AUTO else settings.model
+        return CurrentFit(rank(data, model), True, seq, notes)
     data, seq, notes = _labels(current, settings)
     return CurrentFit(replace(fit(data, settings.model), earlier_fits=None), True, seq, notes)
 
@@ -261,7 +261,7 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         if not _come_first(before.data, comparisons):
             return None
         estimator = make_pair_estimator(before.model, settings_of(before))
-        estimator.fit(comparisons, warm_start=before)
+        estimator.fit(comparisons)
         return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
     usable = _labels_on_scale_of(current, settings, before)
     with suppress(InputError):  # not with this model, or not with these labels

@@ -23,7 +23,8 @@ from annotruth.kernels.pairs import (
     VoterHabits,
 )
 from annotruth.models.pairs.graph import sums_at
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.passes import Passes
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
 
 SERIOUS, RANDOM, INVERTED, FAVOURS = "serious", "random", "inverted", "favours one item"
@@ -66,7 +67,6 @@ class Crowd:
     habits: HabitPrior
     sharpness_sd: float  # of log sharpness
     share: Floats  # the probability of each class
-    group: Floats  # that of each taste group
     level: Floats  # that of each level of sharpness
 
 
@@ -97,12 +97,12 @@ class AnnotatorStates:
     """The log-likelihood of classes without habits: random with shares of one's own, always left, right and
     tie, and favours one item; annotators x 5."""
     favoured: Codes  # the item that each annotator favours, if any
-    habits: Habits  # of each taste group, annotator and level of sharpness
+    habits: Habits  # of each annotator and level of sharpness
     active: NDArray[np.bool_]  # annotators x levels: those that are evaluated
     weight: Floats  # by how much each annotator counts
     p_class: Floats = field(default_factory=lambda: np.empty(0))  # annotators x classes
     p_level: Floats = field(default_factory=lambda: np.empty(0))
-    """The joint probability of a serious annotator's group and level, given that they are serious."""
+    """The probability of each level of sharpness, given that the annotator is serious."""
     log_likelihood: float = -math.inf  # of all votes, each given the votes of others
     scale: float = 1.0  # by what scores were multiplied since levels were evaluated
 
@@ -113,42 +113,30 @@ class AnnotatorStates:
         return serious
 
     @property
-    def p_group(self) -> Floats:
-        """The probability of each group, given that the annotator is serious: annotators x groups."""
-        group: Floats = self.p_level.sum(axis=2).T
-        return group
-
-    @property
     def serious_weight(self) -> Floats:
-        """The weight of each serious annotator at each level: groups x annotators x levels."""
+        """The weight of each serious annotator at each level: annotators x levels."""
         weight: Floats = self.p_level * (self.weight * self.p_serious)[:, np.newaxis]
         return weight
 
-    def voters(self, group: int) -> VoterHabits:
-        """Return what annotators are taken for while the scores of a group are estimated."""
-        level = self.p_level[group]
-        p_group = level.sum(axis=1)
-        share = level / np.maximum(p_group, 1e-300)[:, np.newaxis]
-        habits = (each[group, :, :N_SERIOUS] for each in (self.habits.side, self.habits.tie))
-        side, tie = ((share * each).sum(axis=1) for each in habits)
-        return VoterHabits(
-            share @ SHARPNESS / self.scale, side, tie, self.weight * self.p_serious * p_group
-        )
+    def voters(self) -> VoterHabits:
+        """Return what annotators are taken for while the scores are estimated."""
+        habits = self.habits.side[:, :N_SERIOUS], self.habits.tie[:, :N_SERIOUS]
+        side, tie = ((self.p_level * each).sum(axis=1) for each in habits)
+        sharpness = self.p_level @ SHARPNESS / self.scale
+        return VoterHabits(sharpness, side, tie, self.weight * self.p_serious)
 
     def evaluate(
-        self, outcomes: Outcomes, passes: Passes, by_group: list[VoteDifferences], n_steps: int = 1
+        self, outcomes: Outcomes, passes: Passes, left_out: VoteDifferences, n_steps: int = 1
     ) -> None:
         """Take steps on the habits at each active level, given differences by others' votes."""
         self.scale = 1.0
         for _ in range(n_steps):
-            for g, differences in enumerate(by_group):
-                habits = Habits(*(each[g] for each in self.habits))
-                arguments = outcomes, differences, LEVELS, self.active, self.crowd.habits, habits
-                passes.run("gpm_outcomes.fit_habits", "annotators", *arguments)
+            arguments = outcomes, left_out, LEVELS, self.active, self.crowd.habits, self.habits
+            passes.run("gpm_outcomes.fit_habits", "annotators", *arguments)
 
     def choose_levels(self) -> None:
         """Leave out levels that are very unlikely, but none next to a likely one."""
-        best = self.habits.value.max(axis=0)
+        best = self.habits.value
         limit = np.repeat(best.max(axis=1)[:, np.newaxis], len(LEVELS), axis=1)
         limit[:, :N_SERIOUS] = best[:, :N_SERIOUS].max(axis=1)[:, np.newaxis]
         likely = best > limit - _UNLIKELY
@@ -157,7 +145,7 @@ class AnnotatorStates:
         near[:, : N_SERIOUS - 1] |= likely[:, 1:N_SERIOUS]
         near[:, -1] = True
         self.active = near
-        self.habits.value[:, ~near] = -np.inf
+        self.habits.value[~near] = -np.inf
 
     def update(self, has: Outcomes, *, learn: bool = True) -> None:
         """Update the posterior, and with ``learn`` what is estimated of the crowd."""
@@ -171,16 +159,15 @@ class AnnotatorStates:
     def _update_posterior(self) -> None:
         crowd, value = self.crowd, self.habits.value
         with np.errstate(divide="ignore"):
-            log_share, log_group = np.log(crowd.share), np.log(crowd.group)
+            log_share = np.log(crowd.share)
         inverted = -0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2
         inverted -= logsumexp(inverted)
-        by_group = log_group[:, np.newaxis, np.newaxis]
-        serious = value[:, :, :N_SERIOUS] + np.log(crowd.level) + by_group
-        against = value[:, :, N_SERIOUS : N_SERIOUS + N_INVERTED] + inverted + by_group
-        of_serious = logsumexp(serious, axis=(0, 2))
-        by_habit = np.logaddexp(value[0, :, -1], self.fixed[:, 0]) - math.log(2.0)
+        serious = value[:, :N_SERIOUS] + np.log(crowd.level)
+        against = value[:, N_SERIOUS : N_SERIOUS + N_INVERTED] + inverted
+        of_serious = logsumexp(serious, axis=1)
+        by_habit = np.logaddexp(value[:, -1], self.fixed[:, 0]) - math.log(2.0)
         columns = [of_serious, by_habit, *self.fixed[:, 1:4].T]
-        columns += [logsumexp(against, axis=(0, 2)), self.fixed[:, 4]]
+        columns += [logsumexp(against, axis=1), self.fixed[:, 4]]
         joint = np.stack(columns, axis=1) + log_share
         total = logsumexp(joint, axis=1)
         self.p_class = np.exp(joint - total[:, np.newaxis])
@@ -192,16 +179,14 @@ class AnnotatorStates:
         counts = np.where(crowd.share > 0.0, CLASS_PRIOR + self.weight @ self.p_class, 0.0)
         square = float((serious * _LOG_SHARPNESS**2).sum())
         sd = _shrunk_sd(_SHARPNESS_SD, _SHARPNESS_ANNOTATORS, square, float(serious.sum()))
-        by_group = serious.sum(axis=(1, 2)) + 1.0
         crowd.share = counts / counts.sum()
         crowd.sharpness_sd = float(np.clip(sd, *_SHARPNESS_SD_RANGE))
-        crowd.level = _level_shares(serious.sum(axis=(0, 1)))
-        crowd.group = by_group / by_group.sum()
+        crowd.level = _level_shares(serious.sum(axis=0))
 
     def _learn_habits(self, has: Outcomes) -> None:
         weight, old = self.serious_weight, self.crowd.habits
         n = max(float(weight.sum()), 1e-9)
-        side, tie, _, variance = (each[:, :, :N_SERIOUS] for each in self.habits)
+        side, tie, _, variance = (each[:, :N_SERIOUS] for each in self.habits)
         mean_side = float((weight * side).sum()) / n if has.has_sides else 0.0
         square = float((weight * ((side - mean_side) ** 2 + variance)).sum())
         side_sd = _shrunk_sd(_SIDE_SD, _HABIT_ANNOTATORS, square, n)
@@ -212,10 +197,9 @@ class AnnotatorStates:
 
     def serious_evidence(self) -> float:
         """Return the log of the likelihood ratio of serious and random annotators, over all."""
-        value, crowd = self.habits.value, self.crowd
-        levels = value[:, :, :N_SERIOUS] + np.log(crowd.level)
-        serious = logsumexp(levels + np.log(crowd.group)[:, np.newaxis, np.newaxis], axis=(0, 2))
-        return float(self.weight @ (serious - value[0, :, -1]))
+        value = self.habits.value
+        serious = logsumexp(value[:, :N_SERIOUS] + np.log(self.crowd.level), axis=1)
+        return float(self.weight @ (serious - value[:, -1]))
 
     def share_serious(self) -> float:
         """Return the expected share of annotators who are serious."""
@@ -232,7 +216,7 @@ def _shrunk_sd(prior: float, n_prior: float, squares: float, n: float) -> float:
     return math.sqrt((n_prior * prior**2 + squares) / (n_prior + n))
 
 
-def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorStates:
+def make_states(votes: PairVotes, passes: Passes) -> AnnotatorStates:
     """Return the states before anything is known of the scores."""
     outcomes = votes.outcomes
     n = votes.n_annotators
@@ -254,11 +238,10 @@ def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorSta
         habits=prior,
         sharpness_sd=_SHARPNESS_SD,
         share=share / share.sum(),
-        group=np.full(n_groups, 1.0 / n_groups),
         level=_level_shares(np.zeros(N_SERIOUS)),
     )
     favours, favoured = _favours(votes, passes, counts)
-    shape = (n_groups, n, len(LEVELS))
+    shape = (n, len(LEVELS))
     states = AnnotatorStates(
         crowd=crowd,
         fixed=np.column_stack([_by_shares(counts, outcomes), _always(counts, outcomes), favours]),
@@ -266,13 +249,13 @@ def make_states(votes: PairVotes, passes: Passes, n_groups: int) -> AnnotatorSta
         habits=Habits(
             *(np.full(shape, each) for each in (prior.side, prior.tie, -np.inf, _SIDE_SD**2))
         ),
-        active=np.ones(shape[1:], dtype=np.bool_),
+        active=np.ones(shape, dtype=np.bool_),
         weight=weight,
     )
     states.p_class = np.zeros((n, len(CLASS_PRIOR)))
     states.p_class[:, 0] = 1.0
-    states.p_level = np.zeros((n_groups, n, N_SERIOUS))
-    states.p_level[:, :, N_SERIOUS // 2] = 1.0 / n_groups
+    states.p_level = np.zeros((n, N_SERIOUS))
+    states.p_level[:, N_SERIOUS // 2] = 1.0
     return states
 
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs import Outcomes, Predictions, Sites, VoteDifferences
+from annotruth.kernels.pairs import Outcomes, Predictions, VoteDifferences
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.pairs.graph import sums_at
 from annotruth.models.pairs.pair_gpm.annotators import AnnotatorStates, make_states
-from annotruth.models.pairs.pair_gpm.scores import GroupScores, Prior
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.models.pairs.pair_gpm.scores import Prior, VoteScores
+from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.passes import Passes
 
 MARGINAL = 2.0 * (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2
 r"""Log odds in a new context are those within a context divided by :math:`\sqrt{1 + 0.692 \tau^2}`."""
@@ -48,13 +49,16 @@ _PRIOR_STEP = 1.3  # times the step of the fixed point of the scores' variance, 
 _ALL_LEVELS = (0, 4)  # the rounds in which levels that were left out are considered again
 
 
+_NO_DIFFERENCES = VoteDifferences(np.empty(0), np.empty(0))
+
+
 @dataclass
 class PairEstimate:
     """What is estimated, as it is after some rounds."""
 
     votes: PairVotes
     passes: Passes
-    groups: list[GroupScores]  # the scores of each taste group
+    scores: VoteScores
     states: AnnotatorStates
     prior: Prior  # of scores
     outcomes: Outcomes  # the votes with the tie rates of pairs
@@ -62,7 +66,7 @@ class PairEstimate:
     pair_tie_variance: float = _PAIR_TIE_VARIANCE  # of their prior
     cell_tie: Floats | float = 0.0  # what each vote's context adds, by the votes of others there
     cell_tie_variance: float = 0.0
-    left_out: list[VoteDifferences] = field(default_factory=list)  # by others' votes, of each group
+    left_out: VoteDifferences = _NO_DIFFERENCES  # by the votes of others
     history: list[float] = field(default_factory=list)  # the log-likelihood after each round
     converged: bool = False
     plain: Floats | None = None  # the scores of all votes counted alike, where they are known
@@ -70,9 +74,8 @@ class PairEstimate:
     classes: EvaluatedVotes | None = None  # these votes, once they are needed
 
     def iterate(self, n_times: int, step: float = 1.0) -> None:
-        """Update the scores and sites of all groups."""
-        for g, group in enumerate(self.groups):
-            group.iterate(self.outcomes, self.states.voters(g), self.prior, n_times, step)
+        """Update the scores and sites."""
+        self.scores.iterate(self.outcomes, self.states.voters(), self.prior, n_times, step)
 
     def leave_out(self) -> None:
         """Compute the differences by the votes of others.
@@ -80,40 +83,29 @@ class PairEstimate:
         Annotators who count less than others, as machines do that err together, are evaluated without
         all of those.
         """
-        exact, self.classes = not self.is_large, None
-        self.left_out = [group.leave_out(exact=exact) for group in self.groups]
+        scores, self.classes = self.scores, None
+        self.left_out = scores.leave_out(exact=not self.is_large)
         dependent = self.states.weight < 1.0
         if not dependent.any():
             return
-        votes = dependent[self.votes.annotator]
-        for group, found in zip(self.groups, self.left_out, strict=True):
-            sites = group.copy_sites()
-            for values in group.sites:
-                values[votes] = 0.0
-            group.solve(self.prior)
-            for values, without in zip(found, group.leave_out(), strict=True):
-                values[votes] = without[votes]
-            group.put_sites(sites)
-            group.solve(self.prior)
-
-    def copy_sites(self) -> list[Sites]:
-        """Return the sites of all groups, to be put back."""
-        return [group.copy_sites() for group in self.groups]
-
-    def put_sites(self, sites: list[Sites]) -> None:
-        """Put the sites of all groups back."""
-        for group, each in zip(self.groups, sites, strict=True):
-            group.put_sites(each)
+        votes, sites = dependent[self.votes.annotator], scores.copy_sites()
+        for values in scores.sites:
+            values[votes] = 0.0
+        scores.solve(self.prior)
+        for values, without in zip(self.left_out, scores.leave_out(), strict=True):
+            values[votes] = without[votes]
+        scores.put_sites(sites)
+        scores.solve(self.prior)
 
     def set_tie_odds(self) -> None:
         """Set the tie odds of votes: those of their pairs, times those of their contexts."""
         odds = np.exp(self.pair_tie[self.votes.pair] + self.cell_tie)
         self.outcomes = self.outcomes._replace(tie_odds=odds)
 
-    def predict_votes(self, group: int) -> Predictions:
-        """Return the predictions of all votes by the votes of others, with a group's scores."""
+    def predict_votes(self) -> Predictions:
+        """Return the predictions of all votes by the votes of others."""
         found = Predictions(*(np.empty(self.votes.data.n_comparisons) for _ in range(3)))
-        arguments = self.outcomes, self.left_out[group], self.states.voters(group), found
+        arguments = self.outcomes, self.left_out, self.states.voters(), found
         self.passes.run("gpm_outcomes.predict_votes", "annotators", *arguments)
         return found
 
@@ -131,14 +123,14 @@ class EvaluatedVotes(NamedTuple):
     """Votes, or classes of an annotator's votes with nearly the same difference."""
 
     outcomes: Outcomes
-    left_out: list[VoteDifferences]
+    left_out: VoteDifferences
     annotator: Codes
     n_votes: Floats
 
 
 def _in_classes(now: PairEstimate) -> EvaluatedVotes:
     """Return votes of equal outcome and nearly equal difference as one, at their mean difference."""
-    ((mean, variance),) = now.left_out
+    mean, variance = now.left_out
     outcome, weight = now.outcomes.outcome, now.outcomes.weight
     annotator = now.votes.annotator
     edge = float(np.quantile(np.abs(mean[:: max(len(mean) // 100_000, 1)]), 0.98))
@@ -158,17 +150,17 @@ def _in_classes(now: PairEstimate) -> EvaluatedVotes:
         weight=count,
         tie_odds=np.ones(len(used)),
     )
-    return EvaluatedVotes(outcomes, [VoteDifferences(total / count, spread / count)], who, count)
+    return EvaluatedVotes(outcomes, VoteDifferences(total / count, spread / count), who, count)
 
 
-def start_estimate(votes: PairVotes, passes: Passes, n_groups: int = 1) -> PairEstimate:
+def start_estimate(votes: PairVotes, passes: Passes) -> PairEstimate:
     """Return where estimation starts: everybody is serious, and scores are equal."""
     spread = _FIRST_SPREAD if votes.has_contexts else 0.0
     return PairEstimate(
         votes=votes,
         passes=passes,
-        groups=[GroupScores(votes, passes) for _ in range(n_groups)],
-        states=make_states(votes, passes, n_groups),
+        scores=VoteScores(votes, passes),
+        states=make_states(votes, passes),
         prior=Prior(1.0, spread),
         outcomes=votes.outcomes,
         pair_tie=np.zeros(len(votes.pairs[0])),
@@ -209,7 +201,7 @@ def _monitored(now: PairEstimate) -> tuple[Floats, ...]:
 
     Changes of scores are relative to these, if they are large.
     """
-    scores = attenuation(now.prior.spread) * np.concatenate([each.theta for each in now.groups])
+    scores = attenuation(now.prior.spread) * now.scores.theta
     return scores / (1.0 + np.sqrt(np.mean(scores**2))), now.states.p_class
 
 
@@ -246,10 +238,9 @@ def update_scale(now: PairEstimate, step: float = 1.0) -> None:
     factor = math.exp(step * now.states.mean_log_sharpness())
     if now.prior.spread > 0.0:
         factor = min(factor, _MAX_SPREAD / now.prior.spread)
-    n_determined = sum(group.n_determined(now.prior.precision) for group in now.groups)
-    squares = sum(float((group.theta**2).sum()) for group in now.groups) * factor**2
-    for group in now.groups:
-        group.rescale(factor)
+    n_determined = now.scores.n_determined(now.prior.precision)
+    squares = float((now.scores.theta**2).sum()) * factor**2
+    now.scores.rescale(factor)
     now.states.scale = factor
     old = now.prior.precision / factor**2
     precision = (_PRIOR_ITEMS + n_determined) / (_PRIOR_ITEMS + squares)
@@ -263,12 +254,9 @@ def _update_pair_ties(now: PairEstimate) -> None:
     votes, n_pairs = now.votes, len(now.pair_tie)
     known = np.zeros(n_pairs)
     for _ in range(2):
-        slope, known = np.zeros(n_pairs), np.zeros(n_pairs)
-        for g in range(len(now.groups)):
-            found = now.predict_votes(g)
-            slope += sums_at(votes.pair, found.tie_slope, n_pairs)
-            known += sums_at(votes.pair, found.tie_information, n_pairs)
-        known += 1.0 / now.pair_tie_variance
+        found = now.predict_votes()
+        slope = sums_at(votes.pair, found.tie_slope, n_pairs)
+        known = sums_at(votes.pair, found.tie_information, n_pairs) + 1.0 / now.pair_tie_variance
         move = (slope - now.pair_tie / now.pair_tie_variance) / known
         moved = now.pair_tie + np.clip(move, -1.0, 1.0)
         n_votes = sums_at(votes.pair, votes.outcomes.weight, n_pairs)
@@ -309,14 +297,10 @@ def cell_tie_sums(now: PairEstimate) -> tuple[Floats, Floats]:
     """Return the slope and information of each vote by the log tie rate, without what contexts add."""
     before, now.cell_tie = now.cell_tie, 0.0
     now.set_tie_odds()
-    slope, known = (np.zeros(len(now.votes.pair)) for _ in range(2))
-    for g in range(len(now.groups)):
-        found = now.predict_votes(g)
-        slope += found.tie_slope
-        known += found.tie_information
+    found = now.predict_votes()
     now.cell_tie = before
     now.set_tie_odds()
-    return slope, known
+    return found.tie_slope, found.tie_information
 
 
 def shrunk_cell_tie(slope: Floats, known: Floats, variance: float) -> Floats:
@@ -333,19 +317,19 @@ def choose_spread(now: PairEstimate, factor: float) -> None:
     spread, between which a parabola is fitted.
     """
     candidates = _candidates(now.prior.spread, factor)
-    sites = now.copy_sites()
+    sites = now.scores.copy_sites()
     values, found = [], []
     for spread in candidates:
-        now.put_sites(sites)
+        now.scores.put_sites(sites)
         now.prior = Prior(now.prior.precision, spread)
         now.iterate(_SITES_OF_SPREAD)
         now.leave_out()
         values.append(_prediction(now))
-        found.append(now.copy_sites())
+        found.append(now.scores.copy_sites())
         if factor == 0.0 and values[-1] < max(values):
             break  # predictions only get worse from there on
     best = int(np.argmax(values))
-    now.put_sites(found[best])
+    now.scores.put_sites(found[best])
     spread = candidates[best]
     if 0 < best < len(values) - 1 and candidates[best - 1] > 0.0:
         spread = _top_of_parabola(candidates[best - 1 : best + 2], values[best - 1 : best + 2])
@@ -376,8 +360,5 @@ def _top_of_parabola(x: Sequence[float], y: Sequence[float]) -> float:
 
 def _prediction(now: PairEstimate) -> float:
     """Return the log-probability of serious annotators' votes by the votes of others."""
-    annotator, total = now.votes.annotator, 0.0
-    for g in range(len(now.groups)):
-        weight = now.outcomes.weight * now.states.voters(g).weight[annotator]
-        total += float((weight * now.predict_votes(g).log_p).sum())
-    return total
+    weight = now.outcomes.weight * now.states.voters().weight[now.votes.annotator]
+    return float((weight * now.predict_votes().log_p).sum())

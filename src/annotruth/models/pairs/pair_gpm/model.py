@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from annotruth.errors import ConvergenceWarning, InputError
+from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback
@@ -23,18 +23,16 @@ from annotruth.models.pairs.pair_gpm.starts import (
     better_estimate,
     estimate_large,
     sample_votes,
-    start_with_groups,
     trimmed_start,
 )
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes, make_votes, runs_twins
+from annotruth.models.pairs.pair_gpm.votes import PairVotes, make_votes
+from annotruth.models.pairs.passes import Passes, runs_twins
 from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.validate import check_seed
 
-MAX_GROUPS = 32
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
-_BYTES_PER_COMPARISON = 250  # of what is laid out in memory
 _ROUNDS_OF_TEST = 4
 _MANY_SERIOUS = 0.75  # the share of serious annotators below which a second start is tried
 _CLEAR_EVIDENCE = 15.0  # of the log of the likelihood ratio of serious and random annotators
@@ -71,20 +69,15 @@ class PairGPM(PairEstimator):
 
     Where fewer than three quarters of the annotators are serious, estimation starts a second time, without
     the half that agrees least with the others, and the result with the higher likelihood is taken.
-    With taste groups, the group of an annotator is part of the state, and theta is that of the group.
     Votes that follow from rankings count less (`annotruth.models.pairs.pair_gpm.votes`).
 
     Parameters
     ----------
-    n_groups
-        The number of taste groups: each has scores of its own, and every annotator belongs to one.
     seed
-        Of samples, and of the starts with several groups.
+        Of samples.
     tol, max_iter
         Rounds end where no score and no probability of an annotator's class changes by more than
         ``tol``, or after ``max_iter``.
-    engine
-        As in `PairEstimator`; this machine's processor only.
 
     Examples
     --------
@@ -97,34 +90,25 @@ class PairGPM(PairEstimator):
 
     name: ClassVar[str] = "pair-gpm"
 
-    n_groups: int = 1
     seed: int = 0
     tol: float = 0.01
     max_iter: int = 40
 
-    def _fit(
-        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
-    ) -> RankFit:
-        if not 1 <= self.n_groups <= MAX_GROUPS:
-            raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
+    def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         check_seed(self.seed)
-        reference = runs_twins(self.engine)
-        data.check_room(_BYTES_PER_COMPARISON * data.n_comparisons, "the votes of pair-gpm")
         verdict = self._judge(data)
         votes = make_votes(data)
-        passes = Passes(votes, reference=reference)
+        passes = votes.passes(reference=runs_twins(self.engine))
         if verdict == "chance":
             if not (votes.has_contexts and self._agree_in_contexts(votes, passes)):
                 return make_fit(self, *self._fit_chance(start_estimate(votes, passes)), verdict)
             verdict = "informative"
-        if data.n_comparisons > LARGE and self.n_groups == 1 and not votes.has_contexts:
+        if data.n_comparisons > LARGE and not votes.has_contexts:
             now = estimate_large(votes, passes, self.seed, progress)
             return make_fit(self, now, self._history(now), verdict)
         now = start_estimate(votes, passes)
-        if self.n_groups > 1:
-            now = start_with_groups(votes, passes, self.n_groups, self.seed)
         estimate(now, tol=self.tol, max_rounds=self.max_iter, progress=progress)
-        if self.n_groups == 1 and now.states.share_serious() < _MANY_SERIOUS:
+        if now.states.share_serious() < _MANY_SERIOUS:
             other = trimmed_start(now)
             estimate(other, tol=self.tol, max_rounds=self.max_iter, progress=progress)
             now = better_estimate(now, other)
@@ -135,7 +119,7 @@ class PairGPM(PairEstimator):
         n_tested = max(_SAMPLE, _TESTED_PER_ITEM * data.n_items)
         if data.n_comparisons > n_tested:
             data = sample_votes(data, n_tested, self.seed)
-        return judge_comparisons(data, self.seed, n_groups=self.n_groups)
+        return judge_comparisons(data, self.seed)
 
     def _agree_in_contexts(self, votes: PairVotes, passes: Passes) -> bool:
         """Whether votes agree within contexts, though not over all: by those of others, once."""

@@ -77,27 +77,26 @@ def predict_outcomes(
 
 def check_parameters(fit: RankFit) -> None:
     """Raise unless the parameters of a fit, which may have been loaded, fit its data."""
-    data, found, g = fit.data, fit.parameters, fit.n_groups
+    data, found = fit.data, fit.parameters
     n, n_classes, n_covariates = data.n_annotators, len(CLASSES), len(data.covariates)
     n_pairs = found.get("pair", np.empty(0)).size
     shapes: dict[str, tuple[int, ...]] = {
-        "theta": (g, data.n_items),
+        "theta": (data.n_items,),
         "spread": (1,),
         "crowd": (5,),
         "level": (N_SERIOUS,),
         "share": (n_classes,),
-        "group": (g,),
         "p_class": (n, n_classes),
-        "p_level": (g, n, N_SERIOUS),
-        "side": (g, n, len(LEVELS)),
-        "tie": (g, n, len(LEVELS)),
+        "p_level": (n, N_SERIOUS),
+        "side": (n, len(LEVELS)),
+        "tie": (n, len(LEVELS)),
         "counts": (n, 3),
         "favoured": (n,),
         "pair": (n_pairs,),
         "pair_tie": (n_pairs,),
     }
     if n_covariates:
-        shapes |= {"coefficient": (g, n_covariates), "covariate_scale": (n_covariates,)}
+        shapes |= {"coefficient": (n_covariates,), "covariate_scale": (n_covariates,)}
     if "cell" in found:
         n_cells = max(found["cell"].size, 1)
         shapes |= {"cell": (n_cells,), "cell_tie": (n_cells,), "cell_tie_sd": (1,)}
@@ -106,8 +105,8 @@ def check_parameters(fit: RankFit) -> None:
         sizes = np.diff(ptr) if ptr.ndim == 1 and ptr.dtype == np.int64 else np.empty(0, np.int64)
         n_effects, n_contexts = int(sizes.sum()), len(sizes)
         shapes |= {"context_code": (n_contexts,), "context_ptr": (n_contexts + 1,)}
-        shapes |= {"context_item": (n_effects,), "context_effect": (g, n_effects)}
-        shapes["context_covariance"] = g, int((sizes**2).sum())
+        shapes |= {"context_item": (n_effects,), "context_effect": (n_effects,)}
+        shapes["context_covariance"] = (int((sizes**2).sum()),)
         limits = {"ptr": n_effects + 1, "code": len(data.contexts or ()), "item": data.n_items}
         for name, limit in limits.items():
             try:
@@ -143,53 +142,48 @@ def _classes(fit: RankFit, annotator: Codes) -> tuple[Floats, Floats]:
 
 def _by_scores(fit: RankFit, new: NewVotes, p_class: Floats) -> Floats:
     """Return what annotators add who have habits: serious, inverted, and half of the random ones."""
-    names = ("p_level", "side", "tie", "group", "level", "crowd")
-    p_level, side, tie, p_group, level, crowd = (fit.parameters[name] for name in names)
+    names = ("p_level", "side", "tie", "level", "crowd")
+    p_level, side, tie, level, crowd = (fit.parameters[name] for name in names)
     mean_side, _, mean_tie, _, _ = crowd
+    mean, variance = _differences(fit, new)
     pair_tie, tie_sd = _pair_ties(fit, new)
     rules, is_new = make_quadrature(), new.annotator < 0
     against = np.exp(-0.5 * (np.log(-INVERTED_SHARPNESS) / INVERTED_SD) ** 2)
     against /= against.sum()
     n_outcomes = 3 if fit.data.has_ties else 2
     total = np.zeros((len(new.left), 3))
-    for g in range(len(p_group)):
-        mean, variance = _differences(fit, new, g)
-        own_group = np.where(is_new, p_group[g], p_level[g, new.annotator].sum(axis=1))
-        for j, b in enumerate(LEVELS):
-            if j < N_SERIOUS:
-                of_level = np.where(is_new, p_group[g] * level[j], p_level[g, new.annotator, j])
-                weight = p_class[:, 0] * of_level
-            elif j < len(LEVELS) - 1:
-                weight = p_class[:, _INVERTED] * own_group * against[j - N_SERIOUS]
-            else:
-                weight = p_class[:, _RANDOM] / 2.0 * own_group
-            kept = weight > 1e-9
-            who = new.annotator[kept]
-            own_side = np.where(who < 0, mean_side, side[g, who, j])
-            at = b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept])
-            own_tie = np.full(len(who), -np.inf)
-            if fit.data.has_ties:
-                own_tie = np.where(who < 0, mean_tie, tie[g, who, j]) + pair_tie[kept]
-            p = _average_over_ties(*at, own_tie, tie_sd[kept], rules)
-            p[:, :n_outcomes] = (1.0 - SLIP) * p[:, :n_outcomes] + SLIP / n_outcomes
-            total[kept] += weight[kept, np.newaxis] * p
+    for j, b in enumerate(LEVELS):
+        if j < N_SERIOUS:
+            weight = p_class[:, 0] * np.where(is_new, level[j], p_level[new.annotator, j])
+        elif j < len(LEVELS) - 1:
+            weight = p_class[:, _INVERTED] * against[j - N_SERIOUS]
+        else:
+            weight = p_class[:, _RANDOM] / 2.0
+        kept = weight > 1e-9
+        who = new.annotator[kept]
+        own_side = np.where(who < 0, mean_side, side[who, j])
+        at = b * mean[kept] + own_side, abs(b) * np.sqrt(variance[kept])
+        own_tie = np.full(len(who), -np.inf)
+        if fit.data.has_ties:
+            own_tie = np.where(who < 0, mean_tie, tie[who, j]) + pair_tie[kept]
+        p = _average_over_ties(*at, own_tie, tie_sd[kept], rules)
+        p[:, :n_outcomes] = (1.0 - SLIP) * p[:, :n_outcomes] + SLIP / n_outcomes
+        total[kept] += weight[kept, np.newaxis] * p
     return total
 
 
-def _differences(fit: RankFit, new: NewVotes, group: int) -> tuple[Floats, Floats]:
+def _differences(fit: RankFit, new: NewVotes) -> tuple[Floats, Floats]:
     """Return the mean and variance of each difference, in its context where that is known."""
-    theta = fit.parameters["theta"][group]
+    theta = fit.parameters["theta"]
     mean = theta[new.left] - theta[new.right]
     if fit.data.covariates:
-        mean += new.covariates @ fit.parameters["coefficient"][group]
+        mean += new.covariates @ fit.parameters["coefficient"]
     spread = float(fit.parameters["spread"][0])
     variance = np.full(len(mean), 2.0 * spread**2)
     if spread == 0.0 or "context_code" not in fit.parameters:
         return mean, variance
     saved = {name: fit.parameters[f"context_{name}"] for name in ("code", "ptr", "item")}
-    effect, covariance = (
-        fit.parameters[f"context_{name}"][group] for name in ("effect", "covariance")
-    )
+    effect, covariance = (fit.parameters[f"context_{name}"] for name in ("effect", "covariance"))
     n_items, sizes = fit.data.n_items, np.diff(saved["ptr"])
     square = np.append(0, np.cumsum(sizes**2))
     place_of = np.full(len(fit.data.contexts or ()) + 1, -1)

@@ -31,7 +31,6 @@ from annotruth.models.pairs.pair_gpm.estimation import (
     cell_tie_sums,
     shrunk_cell_tie,
 )
-from annotruth.models.pairs.pair_gpm.scores import GroupScores
 from annotruth.models.pairs.pair_gpm.verdicts import (
     DECIDED,
     VoteAgreement,
@@ -41,7 +40,7 @@ from annotruth.models.pairs.pair_gpm.verdicts import (
 from annotruth.models.pairs.pair_gpm.votes import SLIP
 from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
-from annotruth.models.result import GROUP_SCORES, GROUP_SD, RankFit
+from annotruth.models.result import RankFit
 from annotruth.observations.pairs.table import LEFT, RIGHT
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def make_fit(
     # From 0 to 1 where it is unknown.
     undecided = np.isin(behavior, [TOO_FEW_VOTES, NOT_SHARED])
     serious = np.array(behavior) == SERIOUS
-    scores, group_results = _scores(estimate, is_chance=is_chance)
     p_serious = np.empty(data.n_comparisons)
     p_serious[votes.order] = reliability[votes.annotator] if is_chance else _p_serious(estimate)
     evidence = _evidence(estimate, agreement, behavior, verdict)
@@ -73,7 +71,7 @@ def make_fit(
         settings=model.settings(),
         data=data,
         history=history,
-        scores=scores,
+        scores=_scores(estimate, is_chance=is_chance),
         part=votes.part,
         reliability=reliability,
         low=np.where(serious, reliability, 0.0),
@@ -86,7 +84,7 @@ def make_fit(
         p_serious=p_serious,
         side_bias=_side_bias(estimate) if data.sides_known else None,
         coefficients=_coefficients(estimate),
-        parameters={**_parameters(estimate), **group_results},
+        parameters=_parameters(estimate),
         verdict=verdict,
         fitted_at=now(),
     )
@@ -112,52 +110,31 @@ def _chance_behaviors(estimate: PairEstimate) -> list[str]:
     return [str(each) for each in np.where(fixed.sum(axis=1) >= DECIDED, named, TOO_FEW_VOTES)]
 
 
-def _scores(
-    estimate: PairEstimate, *, is_chance: bool
-) -> tuple[ScorePosterior, dict[str, NDArray[Any]]]:
-    """Return the scores of the whole crowd, and those of taste groups.
+def _scores(estimate: PairEstimate, *, is_chance: bool) -> ScorePosterior:
+    """Return the scores in a new context.
 
-    The consensus is the mean of the groups, weighted by their sizes. An item that was never compared
-    has the variance of the prior.
+    Their variances include the uncertainty of the variance of the prior, and of the scale, which is that of
+    a typical annotator. An item that was never compared has the variance of the prior.
     """
-    votes, states, prior = estimate.votes, estimate.states, estimate.prior
-    share, factor = states.crowd.group, attenuation(prior.spread)
+    votes, states, prior, scores = estimate.votes, estimate.states, estimate.prior, estimate.scores
     n_items, alone = votes.data.n_items, np.bincount(votes.part)[votes.part] == 1
-    theta = factor * np.stack([group.theta for group in estimate.groups])
-    if is_chance:
-        theta[:] = 0.0
-        unknown = np.eye(n_items) if n_items <= MAX_DENSE_ITEMS else np.ones(n_items)
-        if unknown.ndim == 2:
-            unknown = center_in_parts(center_in_parts(unknown, votes.part).T.copy(), votes.part)
-        covariances = [unknown] * len(theta)
+    factor = attenuation(prior.spread)
+    mean = np.zeros(n_items) if is_chance else factor * scores.theta
+    if not is_chance:
+        move = factor * scores.scale_move(prior.precision)
+        covariance = factor**2 * scores.inflation() * scores.score_covariance()
+        covariance = covariance + (move**2 if covariance.ndim == 1 else np.outer(move, move))
+    elif n_items <= MAX_DENSE_ITEMS:
+        covariance = center_in_parts(np.eye(n_items), votes.part)
+        covariance = center_in_parts(covariance.T.copy(), votes.part)
     else:
-        covariances = [_covariance(group, estimate, factor) for group in estimate.groups]
-    mean = share @ theta
-    covariance = np.zeros_like(covariances[0])
-    for p, each in zip(share, covariances, strict=True):
-        covariance += p**2 * each
-    # The scale is that of a typical annotator, which is uncertain.
+        covariance = np.ones(n_items)
     n_serious = max(float(states.weight @ states.p_serious), 1.0)
     of_scale = mean**2 if covariance.ndim == 1 else np.outer(mean, mean)
     covariance += states.crowd.sharpness_sd**2 / n_serious * of_scale
     own = (alone,) if covariance.ndim == 1 else (alone, alone)
     covariance[own] = factor**2 / prior.precision
-    posterior = ScorePosterior(mean, covariance)
-    if len(theta) == 1:
-        return posterior, {}
-    sd = [np.sqrt(each if each.ndim == 1 else np.diag(each)) for each in covariances]
-    return posterior, {
-        GROUP_SCORES: theta,
-        GROUP_SD: np.stack(sd),
-        "group_posterior": states.p_group,
-    }
-
-
-def _covariance(group: GroupScores, estimate: PairEstimate, factor: float) -> Floats:
-    """Return the covariance of a group's scores, with the uncertainty of the variance of the prior."""
-    covariance = factor**2 * group.inflation() * group.score_covariance()
-    move = factor * group.scale_move(estimate.prior.precision)
-    return covariance + (move**2 if covariance.ndim == 1 else np.outer(move, move))
+    return ScorePosterior(mean, covariance)
 
 
 def _p_serious(estimate: PairEstimate) -> Floats:
@@ -165,30 +142,24 @@ def _p_serious(estimate: PairEstimate) -> Floats:
     states, annotator = estimate.states, estimate.votes.annotator
     if estimate.is_large:
         return (1.0 - SLIP) * states.p_serious[annotator]
-    total, p_group = np.zeros(len(annotator)), states.p_group
     slip = SLIP / (3.0 if estimate.outcomes.has_ties else 2.0)
-    for g in range(len(estimate.groups)):
-        p = np.exp(estimate.predict_votes(g).log_p)
-        total += p_group[annotator, g] * np.maximum(1.0 - slip / p, 0.0)
-    serious: Floats = states.p_serious[annotator] * np.minimum(total, 1.0)
+    no_slip = 1.0 - slip / np.exp(estimate.predict_votes().log_p)
+    serious: Floats = states.p_serious[annotator] * np.maximum(no_slip, 0.0)
     return serious
 
 
 def _side_bias(estimate: PairEstimate) -> Floats:
     """Return the crowd's side bias with its 95% interval."""
     states, habits = estimate.states, estimate.states.crowd.habits
-    variance = (states.p_level * states.habits.side_variance[:, :, :N_SERIOUS]).sum(axis=(0, 2))
+    variance = (states.p_level * states.habits.side_variance[:, :N_SERIOUS]).sum(axis=1)
     known = states.weight * states.p_serious / (habits.side_sd**2 + variance)
     return with_interval(habits.side, 1.0 / np.sqrt(max(float(known.sum()), 1e-12)))
 
 
 def _coefficients(estimate: PairEstimate) -> dict[str, Floats]:
     """Return the coefficients of covariates with their 95% intervals, in log odds in a new context."""
-    votes, share = estimate.votes, estimate.states.crowd.group
-    factor = attenuation(estimate.prior.spread)
-    value = factor * share @ np.stack([group.coefficients for group in estimate.groups])
-    sds = np.stack([group.coefficient_sd() for group in estimate.groups])
-    sd = factor * np.sqrt(share**2 @ sds**2)
+    votes, factor = estimate.votes, attenuation(estimate.prior.spread)
+    value, sd = factor * estimate.scores.coefficients, factor * estimate.scores.coefficient_sd()
     return {
         name: with_interval(value[x], sd[x]) / votes.covariate_scale[x]
         for x, name in enumerate(votes.data.covariates)
@@ -200,7 +171,7 @@ def _annotator_columns(
 ) -> dict[str, Column]:
     states, data = estimate.states, estimate.votes.data
     level = states.p_level
-    side, tie, _, variance = (each[:, :, :N_SERIOUS] for each in states.habits)
+    side, tie, _, variance = (each[:, :N_SERIOUS] for each in states.habits)
     cannot = np.array(behavior) == NOT_SHARED
     found = (agreement.accuracy, agreement.low, agreement.high)
     columns: dict[str, Column] = {
@@ -208,17 +179,14 @@ def _annotator_columns(
         for name, values in zip(("accuracy", "accuracy_low", "accuracy_high"), found, strict=True)
     }
     if data.has_ties:
-        columns["tie_rate"] = np.exp((level * tie).sum(axis=(0, 2)))
+        columns["tie_rate"] = np.exp((level * tie).sum(axis=1))
     if data.sides_known:
-        bias = (level * side).sum(axis=(0, 2))
+        bias = (level * side).sum(axis=1)
         spread = (side - bias[:, np.newaxis]) ** 2 + variance
-        sd = np.sqrt((level * spread).sum(axis=(0, 2)))
+        sd = np.sqrt((level * spread).sum(axis=1))
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z_95 * sd, bias + Z_95 * sd
-    if len(level) > 1:
-        columns["group"] = pa.array(states.p_group.argmax(axis=1) + 1)
-        columns["p_group"] = states.p_group.max(axis=1)
-    columns["sharpness"] = level.sum(axis=0) @ SHARPNESS
+    columns["sharpness"] = level @ SHARPNESS
     return columns
 
 
@@ -270,7 +238,7 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
     key = votes.annotator * 3 + outcomes.outcome
     low, high = votes.pairs
     parameters: dict[str, NDArray[Any]] = {
-        "theta": np.stack([group.theta for group in estimate.groups]),
+        "theta": estimate.scores.theta,
         "spread": np.array([estimate.prior.spread]),
         "precision": np.array([estimate.prior.precision]),
         "pair": low * votes.data.n_items + high,
@@ -278,7 +246,6 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
         "crowd": np.array([*crowd.habits, crowd.sharpness_sd]),
         "share": crowd.share,
         "level": crowd.level,
-        "group": crowd.group,
         "p_class": states.p_class,
         "p_level": states.p_level,
         "side": states.habits.side,
@@ -296,18 +263,18 @@ def _parameters(estimate: PairEstimate) -> dict[str, NDArray[Any]]:
     if votes.is_ranked:
         parameters["ranked"] = np.ones(1)
     if votes.data.covariates:
-        parameters["coefficient"] = np.stack([group.coefficients for group in estimate.groups])
+        parameters["coefficient"] = estimate.scores.coefficients
         parameters["covariate_scale"] = votes.covariate_scale
     if votes.has_contexts and votes.data.context is not None and estimate.prior.spread > 0.0:
         layout = votes.layout
-        effects = [group.context_effects() for group in estimate.groups]
+        effect, covariance = estimate.scores.context_effects()
         first = layout.votes[layout.vote_ptr[:-1]]
         parameters |= {
             "context_code": votes.data.context[votes.order[first]].astype(np.int64),
             "context_ptr": layout.item_ptr,
             "context_item": layout.items,
-            "context_effect": np.stack([effect for effect, _ in effects]),
-            "context_covariance": np.stack([covariance for _, covariance in effects]),
+            "context_effect": effect,
+            "context_covariance": covariance,
         }
     return parameters
 

@@ -1,4 +1,4 @@
-r"""The posterior of the scores of one taste group, given Gaussian sites of votes.
+r"""The posterior of the scores, given Gaussian sites of votes.
 
 Vote v has the site :math:`e^{z_v D_v - K_v D_v^2 / 2}`. Scores have the prior
 :math:`N(0, 1 / \lambda)`, effects of contexts :math:`u_{ic} \sim N(0, \tau^2)`, coefficients of covariates
@@ -15,7 +15,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from annotruth.errors import AnnotruthError
-from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs import (
     ContextPosterior,
@@ -29,11 +28,13 @@ from annotruth.models.pairs.graph import (
     MAX_DENSE_ITEMS,
     LaplacianSystem,
     center_in_parts,
+    dense_laplacian,
     net_sums,
     net_sums_of_contexts,
     sums_at,
 )
-from annotruth.models.pairs.pair_gpm.votes import PairVotes, Passes
+from annotruth.models.pairs.pair_gpm.votes import PairVotes
+from annotruth.models.pairs.passes import Passes
 
 _COEFFICIENT_PRECISION = 0.25  # of coefficients of standardised covariates
 _MAX_EXACT = 3e10  # operations; with more, only each vote itself is left out, as others are many
@@ -47,8 +48,8 @@ class Prior(NamedTuple):
     spread: float
 
 
-class GroupScores:
-    """The scores of a taste group, with the sites of all votes."""
+class VoteScores:
+    """The scores, with the sites of all votes."""
 
     def __init__(self, votes: PairVotes, passes: Passes) -> None:
         self.votes, self._passes = votes, passes
@@ -151,11 +152,9 @@ class GroupScores:
     def _sum_pairs(self) -> None:
         """Set the equations of scores where contexts do not matter."""
         votes, n, (precision, shift) = self.votes, self._n, self.sites
-        weights, degree = np.zeros((n, n)), np.zeros(n)
         by_pair = sums_at(votes.pair, precision, len(votes.pairs[0]))
-        find_kernel("pairs.layout.add_pairs")(*votes.pairs, by_pair, weights, degree)
         self.information = np.zeros((n + self._q, n + self._q))
-        self.information[:n, :n] = np.diag(degree) - weights - weights.T
+        self.information[:n, :n] = dense_laplacian(*votes.pairs, by_pair, n)
         self.right_side = np.zeros(n + self._q)
         self.right_side[:n] = net_sums(votes.left, votes.right, shift, n)
         for x, column in enumerate(votes.covariates.T):

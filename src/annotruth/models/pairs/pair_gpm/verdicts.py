@@ -20,7 +20,7 @@ from annotruth.models.pairs.pair_gpm.annotators import (
     N_SERIOUS,
     SERIOUS,
 )
-from annotruth.models.pairs.pair_gpm.estimation import EvaluatedVotes, PairEstimate
+from annotruth.models.pairs.pair_gpm.estimation import PairEstimate
 from annotruth.models.pairs.summary import NOT_SHARED, TOO_FEW_VOTES
 from annotruth.observations.pairs.table import LEFT, RIGHT, TIE
 
@@ -57,7 +57,7 @@ def measure_agreement(now: PairEstimate) -> VoteAgreement:
     """Count each annotator's votes, and compare them with those of others."""
     habits, evaluated = now.states.crowd.habits, now.evaluated()
     n_annotators, outcomes = now.votes.n_annotators, evaluated.outcomes
-    mean, variance = _of_likeliest_group(now, evaluated)
+    mean, variance = evaluated.left_out
     tie = np.exp(habits.tie) * outcomes.tie_odds * outcomes.has_ties
     p = outcome_probabilities(mean + habits.side, np.sqrt(variance), tie, outcomes.rules)
     outcome = outcomes.outcome
@@ -85,16 +85,6 @@ def measure_agreement(now: PairEstimate) -> VoteAgreement:
         low=low,
         high=high,
     )
-
-
-def _of_likeliest_group(now: PairEstimate, evaluated: EvaluatedVotes) -> tuple[Floats, Floats]:
-    """Return the differences of votes by others of the annotator's likeliest taste group."""
-    if len(evaluated.left_out) == 1:
-        return evaluated.left_out[0]
-    group = now.states.p_group.argmax(axis=1)[evaluated.annotator]
-    rows = np.arange(len(group))
-    means, variances = (np.stack(each) for each in zip(*evaluated.left_out, strict=True))
-    return means[group, rows], variances[group, rows]
 
 
 def _permuted(
@@ -147,7 +137,7 @@ def name_behaviors(now: PairEstimate, agreement: VoteAgreement) -> list[str]:
     behavior[votes.data.comparisons_per_annotator < MIN_VOTES] = TOO_FEW_VOTES
     if votes.context is not None:
         value = states.habits.value
-        ratio = value[:, :, :N_SERIOUS].max(axis=(0, 2)) - value[0, :, -1]
+        ratio = value[:, :N_SERIOUS].max(axis=1) - value[:, -1]
         behavior[~votes.is_shared & ~accused & (ratio < _INFORMATIVE)] = NOT_SHARED
     return [str(each) for each in behavior]
 

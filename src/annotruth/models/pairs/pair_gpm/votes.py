@@ -7,21 +7,15 @@ of k equal items carry the information of Plackett and Luce's model if each coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Engine, get_engine
-from annotruth.engines.memory import MemoryEngine, ReferenceEngine
-from annotruth.errors import InputError
-from annotruth.kernels import find_kernel
-from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.pairs import ContextLayout, Outcomes, make_quadrature
-from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, connected_parts
+from annotruth.models.pairs.graph import MAX_DENSE_ITEMS, connected_parts, number_codes
+from annotruth.models.pairs.passes import Passes
 from annotruth.observations.pairs.table import LEFT, RANKING, TIE, Comparisons
 
 MIN_SHARED_CONTEXTS = 5
@@ -29,8 +23,6 @@ MIN_SHARED_CONTEXTS = 5
 
 SLIP = 0.015
 """The share of votes that are any outcome."""
-
-_MAX_TABLE = 4  # entries per comparison in a table of all pairs; with more, pairs are sorted
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +58,15 @@ class PairVotes:
         """Whether scores may differ between contexts."""
         return len(self.layout.item_ptr) > 1
 
+    def passes(self, *, reference: bool = False) -> Passes:
+        """Return what runs kernels over these votes."""
+        return Passes(
+            reference=reference,
+            annotators=self.data.annotator_ptr,
+            votes=np.arange(self.data.n_comparisons + 1),
+            contexts=self.layout.vote_ptr,
+        )
+
     @property
     def n_annotators(self) -> int:
         """The number of annotators."""
@@ -92,7 +93,8 @@ def make_votes(data: Comparisons) -> PairVotes:
         order = np.lexsort((data.right, data.left, context, annotator))
         context = context[order]
     left, right = (codes[order].astype(np.int64) for codes in (data.left, data.right))
-    pair_codes, pair = _distinct_pairs(left, right, data.n_items)
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    pair_codes, pair = number_codes(low * data.n_items + high, data.n_items**2)
     pairs = np.divmod(pair_codes, data.n_items)
     values, covariate_scale = standardised_covariates(data)
     values = np.ascontiguousarray(values[order])
@@ -169,20 +171,6 @@ def _context_layout(
         square_ptr=np.append(0, np.cumsum(np.diff(item_ptr) ** 2)),
         covariates=covariates,
     )
-
-
-def _distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Codes]:
-    """Return the pairs, low * n_items + high, in order, and the place of each comparison's pair."""
-    if n_items**2 > _MAX_TABLE * len(left):
-        low, high = np.minimum(left, right), np.maximum(left, right)
-        pairs, place = np.unique(low * n_items + high, return_inverse=True)
-        return pairs, place.astype(np.int64)
-    occurs = np.zeros(n_items**2, dtype=np.bool_)
-    find_kernel("pairs.layout.mark_pairs")(left, right, n_items, occurs)
-    code = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    pair = np.empty(len(left), dtype=np.int32)
-    find_kernel("pairs.layout.set_pairs")(left, right, n_items, code, pair)
-    return np.flatnonzero(occurs), pair.astype(np.int64)
 
 
 def standardised_covariates(data: Comparisons) -> tuple[Floats, Floats]:
@@ -290,57 +278,3 @@ def _has_circles(
     found = np.zeros(len(complete), dtype=np.bool_)
     found[group[against]] = True
     return found
-
-
-_VOTES_PER_RANGE = 10_000
-_MAX_RANGES = 16
-
-
-class Passes:
-    """Runs kernels over ranges of annotators, contexts or votes, which do not depend on the cores."""
-
-    def __init__(self, votes: PairVotes, *, reference: bool = False) -> None:
-        n = votes.data.n_comparisons
-        n_ranges = int(np.clip(n // _VOTES_PER_RANGE, 1, _MAX_RANGES))
-        if reference:
-            n_ranges = 1
-        self.reference = reference  # whether the NumPy twins are run
-        vote_ptr = votes.layout.vote_ptr
-        contexts = np.searchsorted(vote_ptr, np.linspace(0, vote_ptr[-1], n_ranges + 1))
-        contexts[0], contexts[-1] = 0, len(vote_ptr) - 1
-        self._bounds = {
-            "annotators": votes.data.partition(n_ranges),
-            "votes": np.linspace(0, n, n_ranges + 1).astype(np.int64),
-            "contexts": contexts,
-        }
-
-    def run(
-        self,
-        name: str,
-        over: str,
-        block: Any,
-        *arguments: Any,
-        sums: Sequence[tuple[int, ...]] = (),
-    ) -> list[Floats]:
-        """Run a kernel over all "annotators", "votes" or "contexts"; return the sums of these shapes."""
-        kernel = find_kernel(f"pairs.{name}", reference=self.reference)
-        bounds = self._bounds[over].tolist()
-        ranges = [(lo, hi) for lo, hi in pairwise(bounds) if lo < hi] or [(0, 0)]
-        parts = [[np.zeros(shape) for shape in sums] for _ in ranges]
-
-        def one(number: int) -> None:
-            kernel(block, *ranges[number], *arguments, *parts[number])
-
-        map_on_all_cores(one, range(len(ranges)))
-        return [sum(each[1:], start=each[0]) for each in zip(*parts, strict=True)]
-
-
-def runs_twins(engine: str | Engine) -> bool:
-    """Return whether the engine runs NumPy twins; raise if it does not run this model."""
-    found = get_engine(engine)
-    if isinstance(found, MemoryEngine):
-        return isinstance(found, ReferenceEngine)
-    raise InputError(
-        f"pair-gpm runs on this machine's processor only, not on the engine {found.name}: pass "
-        "`--engine memory`, or `--model bradley-terry`"
-    )
