@@ -2,7 +2,6 @@
 
 import math
 import tracemalloc
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,21 +179,6 @@ def test_a_tie_goes_to_the_first_category_of_the_scale(name):
     for first, second in [("lo", "hi"), ("hi", "lo")]:
         labels = Labels.of(table, categories=[first, second])
         assert fitted(name, labels).items().label.tolist() == [first]
-
-
-@pytest.mark.parametrize("name", ["one-coin", "ibcc", "mace", "bwa"])
-def test_a_warm_start_ends_at_the_same_optimum(name):
-    labels = at.simulate.crowd(n_items=80, n_annotators=10, n_categories=3, seed=4).labels
-    rows = labels.to_arrow().to_pylist()
-    rows = [(row["item"], str(row["annotator"]), row["label"]) for row in rows]
-    more = [*rows, (1, "new", 2), (1000, "new", 3)]
-    model = get_model(name)(tol=1e-10).fit(rows[:-40])
-    updated = replace(model).fit(more, warm_start=model.result_).result_
-    fresh = fitted(name, more, tol=1e-10)
-    if name != "mace":  # its steps from several starts are not counted
-        assert updated.n_iter <= fresh.n_iter
-    assert updated.history.objective[-1] == pytest.approx(fresh.history.objective[-1], abs=1e-6)
-    np.testing.assert_allclose(updated.reliability, fresh.reliability, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["gpm", "glad"])

@@ -56,7 +56,7 @@ def test_saving_a_loaded_fit_adds_nothing(days, tmp_path):
     assert after.past_fit_table().equals(before.past_fit_table())
 
 
-def test_a_warm_start_continues_and_another_model_does_not(days):
+def test_a_fit_that_continues_another_has_its_past(days):
     fit = at.fit(FIRST, "gpm")
     assert len(at.fit(FIRST[::-1], warm_start=fit).past_fit_table()) == 12
     assert at.fit(fit, "majority").earlier_fits is None

@@ -89,9 +89,9 @@ def test_dawid_skene_predicts_perfect_and_inverted_annotators():
 
 def test_glad_predicts_correct_labels_and_uniform_errors(crowd):
     model = at.GLAD().fit(crowd)
-    item, annotator = every_pair(crowd)
-    p = model.result_.distribution.dense(4)[item]
-    x = model.alphas_.to_numpy()[annotator] * np.exp(model.betas_.to_numpy()[item])
+    fit, (item, annotator) = model.result_, every_pair(crowd)
+    p = fit.distribution.dense(4)[item]
+    x = fit.annotator_columns["ability"][annotator] / fit.item_columns["difficulty"][item]
     correct = expit(x)[:, np.newaxis]
     confusion = np.where(
         np.eye(4, dtype=bool), correct[..., np.newaxis], (1 - correct[..., np.newaxis]) / 3

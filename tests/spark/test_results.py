@@ -89,12 +89,6 @@ def test_labels_in_memory_can_be_fitted_on_spark(name, labels, make_engine, stor
     assert not list(storage.iterdir())
 
 
-def test_labels_in_memory_can_start_from_a_fit_on_spark(labels, make_engine):
-    previous = fit_model(at.GPM(max_iter=2), labels)
-    on_spark = fit_model(at.GPM(max_iter=2, engine=make_engine(3)), labels, warm_start=previous)
-    assert_same_fit(on_spark, fit_model(at.GPM(max_iter=2), labels, warm_start=previous))
-
-
 def test_names_and_the_order_of_rows_change_nothing(spark, make_engine):
     rows = [
         (f"i{e}", f"a{s}", "xyz"[(e + (s > 3) * (e % 2)) % 3]) for e in range(9) for s in range(6)

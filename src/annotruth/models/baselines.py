@@ -42,7 +42,7 @@ class MajorityVote(Estimator):
 
     name: ClassVar[str] = "majority"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         votes = np.diff(labels.cell_ptr)
         shares = votes / labels.labels_per_item[labels.item_of_cell()]
         return Fit(
@@ -97,7 +97,7 @@ class MeanScore(Estimator):
     name: ClassVar[str] = "mean"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         from scipy.special import stdtrit
 
         values = _values(labels, self.name)[labels.cell_category]
@@ -149,7 +149,7 @@ class MedianScore(Estimator):
     name: ClassVar[str] = "median"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
         # The labels of an item are sorted by category, so the median is found by position.
         first = labels.cell_ptr[labels.item_ptr[:-1]]

@@ -15,9 +15,7 @@ from annotruth.models.base import IterativeEstimator
 from annotruth.models.em import Monitor
 from annotruth.models.options import check_positive
 from annotruth.models.registry import Capabilities
-from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 
 _LEAST_VARIANCE = 1e-6  # of labels around their item's score, where all annotators agree
@@ -68,11 +66,6 @@ class BWASteps:
         """Return the parameters that follow from the observed shares."""
         return self._update(self._votes)
 
-    def resume(self, previous: Fit) -> BWAParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        old, start = bwa_parameters(previous), self.start()
-        return BWAParameters(with_new_rows(old.weight, start.weight), old.mean)
-
     def step(self, old: BWAParameters) -> tuple[BWAParameters, Monitor]:
         """Pass over the labels once, then update weights and means."""
         sums = self._run(old)
@@ -110,14 +103,6 @@ class BWASteps:
         of_scores = square - 2.0 * mean * score + self._n_items * mean**2
         log_prior = 0.5 * float(of_weights.sum() - self._strength * of_scores.sum())
         return Monitor(log_likelihood, (log_likelihood + log_prior) / self._n_labels)
-
-
-def bwa_parameters(fit: Fit) -> BWAParameters:
-    """Return the parameters of a fit."""
-    n = fit.data.n_categories
-    return BWAParameters(
-        fit.parameter("weight", fit.data.n_annotators, n), fit.parameter("mean", n)
-    )
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,7 @@ from annotruth.models.latent_classes import (
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
-from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.frames import check_pandas_installed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _OFF_BOUND = 1e-10  # the distance of an accuracy from 0 and 1, so that no label is impossible
 _INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=1))
@@ -86,16 +81,6 @@ class DawidSkeneSteps:
         uniform = np.full((1, 1, 1), 1.0 / self._n_classes)
         counts = sums["counts"]
         return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
-
-    def resume(self, previous: Fit) -> DawidSkeneParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        start, old = self.start(), dawid_skene_parameters(previous)
-        confusion = self.session.to_host(start.confusion, 1)
-        # No entry is 0: EM would keep it whatever the new labels are.
-        confusion[:, : old.confusion.shape[1]] = old.confusion
-        confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
-        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
-        return DawidSkeneParameters(prior, self.session.to_engine(confusion, 1))
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
@@ -220,8 +205,8 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     def _check(self, labels: LabelSummary) -> None:
         check_memory(self.name, labels, labels.n_categories)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
-        without = super()._fit(labels, progress, previous)
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        without = super()._fit(labels, progress)
         if labels.classifier is None:
             return without
         return self._fit_with_classifier(labels, progress, without)
@@ -281,35 +266,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         """The class prior, one number per category."""
         return dawid_skene_parameters(self.result_).prior
 
-    @property
-    def priors_(self) -> pd.Series[Any]:
-        """The class prior (crowd-kit's name and form)."""
-        check_pandas_installed()
-        import pandas as pd
-
-        categories = self._local_result().data.scale.categories.to_pylist()
-        index = pd.Index(categories, name="label")
-        return pd.Series(self.prevalence_, index=index, name="prior")
-
-    @property
-    def errors_(self) -> pd.DataFrame:
-        """The confusion matrices (crowd-kit's name and form).
-
-        One row per annotator and label, one column per true category.
-        """
-        check_pandas_installed()
-        import pandas as pd
-
-        data = self._local_result().data
-        categories = data.scale.categories.to_pylist()
-        return pd.DataFrame(
-            self.confusion_.transpose(0, 2, 1).reshape(-1, len(categories)),
-            index=pd.MultiIndex.from_product(
-                [data.annotators.to_pylist(), categories], names=["worker", "label"]
-            ),
-            columns=pd.Index(categories, name="label"),
-        )
-
 
 class OneCoinParameters(NamedTuple):
     """The class prior p[k] and the annotators' accuracies a[s]."""
@@ -323,12 +279,6 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
 
     make = OneCoinParameters
     axes: ClassVar[Mapping[str, str]] = {"prior": "category", "accuracy": "annotator"}
-
-    def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        # Off the bounds: EM would keep a class of share 0 whatever the new labels are.
-        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self.n_categories
-        return OneCoinParameters(prior, off_bounds(with_new_rows(old.accuracy, start.accuracy)))
 
     def m_step(self, expected: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
         """Return the shares of the classes and of right labels."""

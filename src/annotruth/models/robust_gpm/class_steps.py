@@ -22,7 +22,6 @@ from annotruth.models.robust_gpm.strategies import (
     ResponseStrategies,
 )
 from annotruth.models.squarem import Squarem
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import LabelSummary
 
 _PSEUDO_ITEMS = 1.0  # spread over the states
@@ -294,8 +293,9 @@ class ClassSteps(StrategySteps):
 
         The labels of the others say nothing about items in the first step.
         """
-        shape = (self.labels.n_annotators, self.labels.n_categories, self.items.n_classes)
-        confusion = self.session.to_engine(with_new_rows(people.confusion, np.ones(shape)))
+        confusion = np.ones(self.counts_shape)
+        confusion[: len(people.confusion)] = people.confusion
+        confusion = self.session.to_engine(confusion)
         return self.step(people._replace(confusion=confusion))[0]
 
     def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:

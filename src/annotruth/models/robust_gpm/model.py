@@ -124,7 +124,6 @@ class RobustGPM(EMEstimator):
         classifier=True,
         out_of_core=True,
         distributed=True,
-        warm_start=False,
     )
     parameter_axes: ClassVar[Mapping[str, str] | None] = _with_merged_categories(
         {
@@ -228,13 +227,13 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return model.predict_proba(fit, item, annotator)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         self._check(labels)
         if labels.annotator_weight is not None:
             raise InputError("labels that count less than others are fitted by fit_beside only")
         if self._pools and needs_pooling(labels):
             pooled = PooledLabels.of(labels, merge_categories(labels))
-            merged = self.without_pooling()._fit(pooled.labels, progress, None)
+            merged = self.without_pooling()._fit(pooled.labels, progress)
             return pooled.expanded(merged)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)

@@ -23,7 +23,6 @@ from annotruth.models.scales.subject_bias_posterior import (
     vote_posterior,
 )
 from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.truth import match_groups
 from annotruth.observations.validate import check_ordinal
@@ -116,24 +115,6 @@ class SubjectBiasSteps:
         self._set_group_a2(group_a2)
         v2 = np.maximum((1.0 - self._share) * variance, self.floor)
         return SubjectBiasParameters(b, v2, group_a2, v2)
-
-    def resume(self, previous: Fit) -> SubjectBiasParameters:
-        """Return the biases and variances of a previous fit; scores continue from it, too.
-
-        Ambiguities of groups start as in a first fit, because a fit does not store them.
-        """
-        start = self.start()
-        assert previous.score is not None
-        columns = previous.annotator_columns
-        items: dict[str, Floats] = {"psi": previous.score}
-        if self.per == "item" and "ambiguity" in previous.item_columns:
-            items["a2"] = np.square(previous.item_columns["ambiguity"])
-        for name, values in items.items():
-            extended = with_new_rows(values, self.session.collect(name))
-            self.session.put(name, extended, per="items")
-        v2 = np.maximum(with_new_rows(columns["inconsistency"] ** 2, start.v2), self.floor)
-        b = with_new_rows(columns["bias"], start.b)
-        return SubjectBiasParameters(b, v2, start.group_a2, v2)
 
     def step(self, old: SubjectBiasParameters) -> tuple[SubjectBiasParameters, Monitor]:
         """Update the items, then the annotators, then the groups of items."""
@@ -304,8 +285,8 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         per, group = self._per(labels)
         return SubjectBiasSteps(labels, session, per, group, unproven=self.acceleration)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
-        fit = super()._fit(labels, progress, previous)
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        fit = super()._fit(labels, progress)
         if n := np.count_nonzero(fit.annotator_columns["at_floor"]):
             floor = np.min(fit.annotator_columns["inconsistency"])
             note = (
