@@ -131,7 +131,7 @@ def fit(
         What is known about some annotators from earlier work (for robust-gpm): a path or a frame
         of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
     classifier
-        A classifier's probabilities of the categories (for robust-gpm and dawid-skene), of items
+        A classifier's probabilities of the categories (for robust-gpm), of items
         that it was not trained on: a path or a frame of ``item`` and one column per category, named
         as the category or ``p_<category>``; or an array of items x categories, in the order of the
         items. The labels decide how much it counts.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Input, Pass, Session, Sum, get_engine
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.confusion.estimator import (
@@ -21,10 +20,8 @@ from annotruth.models.confusion.estimator import (
     check_memory,
 )
 from annotruth.models.distribution import mixed_confusion
-from annotruth.models.em import Monitor, ProgressCallback
-from annotruth.models.evidence.classifier import choose_calibration, known_items
+from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import (
-    MIN_LIKELIHOOD,
     ExpectedCounts,
     confusion_log_odds,
     one_coin_confusion,
@@ -46,19 +43,13 @@ class DawidSkeneParameters(NamedTuple):
 
 
 class DawidSkeneSteps:
-    """Dawid and Skene's EM over a session; posteriors leave it only at the end.
-
-    ``known_truth`` is the likelihood of what is known about items beside their labels, by class; by
-    default that of known truths.
-    """
+    """Dawid and Skene's EM over a session; posteriors leave it only at the end."""
 
     objective_name = "the log-likelihood per label"
 
-    def __init__(
-        self, labels: LabelSummary, session: Session, known_truth: Floats | None = None
-    ) -> None:
+    def __init__(self, labels: LabelSummary, session: Session) -> None:
         n_classes = labels.n_categories
-        self._known_truth = np.eye(n_classes) if known_truth is None else known_truth
+        self._known_truth = np.eye(n_classes)
         self.session = session
         self._labels_per_annotator = labels.labels_per_annotator
         self._n_labels = labels.n_labels
@@ -99,7 +90,7 @@ class DawidSkeneSteps:
         """Extrapolate the prior and the confusion matrices."""
         return Squarem(DawidSkeneParameters, shares(axis=0), shares(axis=0))
 
-    def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
+    def reliability(self, parameters: DawidSkeneParameters) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
         counts = self.session.run_pass(self._step, **self._inputs(parameters))["counts"]
         correct = self.session.to_host(np.einsum("ksk->s", counts))
@@ -189,14 +180,10 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     """
 
     name: ClassVar[str] = "dawid-skene"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        classifier=True, out_of_core=True, distributed=True
-    )
+    capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
     parameter_axes: ClassVar[Mapping[str, str] | None] = {
         "prior": "category",
         "rates": "category annotator category",
-        "classifier_exponent": "field",
-        "classifier_likelihood": "category category",
     }
     item_arrays: ClassVar[tuple[str, ...]] = ("posterior",)
 
@@ -205,31 +192,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     def _check(self, labels: LabelSummary) -> None:
         check_memory(self.name, labels, labels.n_categories)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        without = super()._fit(labels, progress)
-        if labels.classifier is None:
-            return without
-        return self._fit_with_classifier(labels, progress, without)
-
-    def _fit_with_classifier(
-        self, labels: Labels, progress: ProgressCallback | None, without: Fit
-    ) -> Fit:
-        """Fit the labels with a classifier, which a fit without it calibrates."""
-        assert labels.classifier is not None
-        assert without.distribution is not None
-        # A class that no item has would divide by 0.
-        prior = np.maximum(without.parameters["prior"], MIN_LIKELIHOOD)
-        evidence = without.distribution.dense(labels.n_categories) / prior
-        calibration = choose_calibration(labels.classifier, evidence, prior)
-        if not calibration.is_used:
-            return replace(without, parameters={**without.parameters, **calibration.to_arrays()})
-        known = known_items(labels, np.eye(labels.n_categories), calibration)
-        with closing(get_engine(self.engine).open(known.labels)) as session:
-            steps = DawidSkeneSteps(labels, session, known.table)
-            parameters, history = self._run_em(steps, steps.start(), progress)
-            fit = self._make_fit(labels, session, steps, parameters, history)
-        return replace(fit, parameters={**fit.parameters, **calibration.to_arrays()})
-
     def _steps(self, labels: Labels, session: Session) -> DawidSkeneSteps:
         return DawidSkeneSteps(labels, session)
 
@@ -237,7 +199,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         self, steps: DawidSkeneSteps, parameters: DawidSkeneParameters
     ) -> dict[str, Any]:
         return {
-            "reliability": steps.share_correct(parameters),
+            "reliability": steps.reliability(parameters),
             "parameters": {
                 "prior": parameters.prior,
                 "rates": steps.session.to_host(parameters.confusion, 1),

@@ -203,7 +203,7 @@ class ClassSteps(StrategySteps):
     and from it their confusion matrix (`AnnotatorUpdate`), the crowd's confusion matrix
     (`TrueClasses.update_serious`), and the shares of states and of strategies. Given their pseudo-counts
     P, EM raises the log-posterior J of annotators' confusion v and the shares of states p; given the
-    counts, that of the crowd's confusion and of the shares of strategies (`strategy_evidence`). The two have
+    counts, that of the crowd's confusion and of the shares of strategies. The two have
     no common objective. What every step raises, and what the history has as the objective, is
     :math:`O_t = O_{t-1} + J(p_t, v_t \mid P_t) - J(p_{t-1}, v_{t-1} \mid P_t)`; docs/robust-reference.md
     has the equations.
@@ -333,16 +333,6 @@ class ClassSteps(StrategySteps):
             strategy_prior / strategy_prior.sum(),
             old.log_prior + rise,
         )
-
-    def strategy_evidence(self, parameters: ClassParameters, expected: ExpectedCounts) -> float:
-        """Return K, the log-posterior of the crowd's confusion and of the shares of strategies."""
-        serious, shares = parameters.serious, parameters.strategy_prior
-        strategies = self.items.strategies(serious)
-        joint = strategies.log_probability.total(expected.counts, self._repeated_label)
-        joint = joint + self._log_prior(parameters, strategies)
-        evidence = self.labels.weighted(np.logaddexp.reduce(joint, axis=1)).sum()
-        of_shares = _PSEUDO_ANNOTATORS * np.log(shares).mean()
-        return float(evidence + self.items.log_prior(serious) + of_shares)
 
     def _log_prior(self, parameters: ClassParameters, strategies: ResponseStrategies) -> Floats:
         """Return the log-prior of strategies: one row per annotator, or one for all of them."""

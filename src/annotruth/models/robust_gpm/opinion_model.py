@@ -87,8 +87,8 @@ class OpinionModel:
         if labels.classifier is not None:
             raise InputError(
                 "a classifier is for items with one right label, and on this scale opinions differ: pass "
-                "truth='class' (`--set truth=class`), scale='nominal' (`--scale nominal`) or "
-                "model='dawid-skene' (`--model dawid-skene`), or leave out the classifier"
+                "truth='class' (`--set truth=class`) or scale='nominal' (`--scale nominal`), or leave out "
+                "the classifier"
             )
         steps = OpinionSteps(OpinionShapes(labels), session)
         start = steps.start()
