@@ -60,6 +60,9 @@ class Estimator(PandasResults, OptionsBase, ABC):
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
     ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
     are fitted by EM derive from `annotruth.models.base.IterativeEstimator`.
+
+    In all models an item's label is its most probable category, and an exact tie goes to the category
+    that comes first on the scale. A known truth fixes the distribution, or the score, of its item.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()

@@ -207,9 +207,7 @@ class GPM(IterativeEstimator[GPMSteps]):
     (The paper prints the E-step's numerator without :math:`\epsilon_s`; its likelihood and its
     authors' code have it.)
 
-    An item's label is the category of highest probability; an exact tie goes to the category that
-    comes first on the scale. A known truth fixes the item's distribution. An annotator is a
-    spammer if :math:`\epsilon_s < 0.5`. The interval of a reliability contains the values whose
+    An annotator is a spammer if :math:`\epsilon_s < 0.5`. The interval of a reliability contains the values whose
     log-likelihood is within 1.92 of the maximum, given the items' distributions. `predict_proba`
     returns :math:`p(r_{e,s} = n)` of the equation above.
 

@@ -134,9 +134,7 @@ class BWA(IterativeEstimator[BWASteps]):
     here :math:`b_k` is at least :math:`10^{-6} a`.
 
     An item's distribution is its scores divided by their sum, a weighted share of votes rather than
-    the probability of a class; its label is the class of highest score, and an exact tie goes to
-    the category that comes first on the scale. A known truth fixes z. An annotator's reliability is
-    the mean share of the classes they chose. Their ``weight`` is the mean of :math:`v_{s,k}` over
+    the probability of a class. An annotator's reliability is the mean share of the classes they chose. Their ``weight`` is the mean of :math:`v_{s,k}` over
     classes, weighted by :math:`\mu_k`. `predict_proba` returns the item's distribution for every
     annotator: the expectation of y is z, and weights are about its variance.
 

@@ -140,27 +140,16 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
         \pi_{s,k,l} = \frac{\sum_{e \in l_{s,l}} T_{e,k}}{\sum_{e \in l_s} T_{e,k}}.
 
-    The start, as in the paper, is the observed shares for T. An item's distribution is the final
-    :math:`T_e`, the posterior of its class. A known truth fixes T, and the likelihood is that of
-    labels and known truths.
-
-    An annotator's reliability is the expected share of their labels that are the item's class,
+    The start, as in the paper, is the observed shares for T, which at the end are the items'
+    distributions. The likelihood is that of labels and known truths. An annotator's reliability is the expected share of their labels that are the item's class,
     :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`. It is high for annotators who always give the
     most frequent label; ``confusion_`` shows the difference.
 
-    Left open by the paper:
-
-    - There is no smoothing. A zero in :math:`p` or :math:`\pi` stays zero: the class is then
-      impossible for the items concerned. EM never makes all classes of an item impossible.
-    - If an annotator labelled no item of a class, the denominator of :math:`\pi_{s,k}` is 0 and any
-      value is equally likely: the row keeps its last value, at the start 1/N.
-    - The stopping rule: the log-likelihood per label changes by less than ``tol``, which does not
-      depend on the number of labels. On sparse tables this may stop short of the maximum, as the
-      likelihood may rise slowly over thousands of steps. ``tol=0`` iterates to the maximum. With
-      acceleration, the same ``tol`` stops closer to it.
-
-    An item's label is the class of highest probability; an exact tie goes to the category that
-    comes first on the scale. `predict_proba` returns :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
+    Left open by the paper: there is no smoothing, so a zero in :math:`p` or :math:`\pi` stays zero. If an
+    annotator labelled no item of a class, the row of :math:`\pi` keeps its last value, at the start 1/N.
+    The loop stops when the log-likelihood per label changes by less than ``tol``. On sparse tables it may
+    rise slowly over thousands of steps; ``tol=0`` iterates to the maximum. `predict_proba` returns
+    :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
 
     Parameters
     ----------
@@ -295,10 +284,7 @@ class OneCoin(LatentClassEstimator):
     ``tol`` is compared with its change per label. Accuracies stay 1e-10 away from 0 and 1, so that
     no label is impossible.
 
-    An item's distribution is the final :math:`T_e`; its label is the class of highest probability,
-    and an exact tie goes to the category that comes first on the scale. A known truth fixes T. An
-    annotator's reliability is :math:`a_s`.
-
+    An item's distribution is the final :math:`T_e`, an annotator's reliability :math:`a_s`.
     With one number per annotator the model needs few labels, but it does not know biases: where
     annotators confuse particular classes, or one class is labelled better than another, it is
     overconfident and may be worse than the majority vote.

@@ -221,7 +221,7 @@ class GLAD(IterativeEstimator[GLADSteps]):
 
     An item's distribution is :math:`p(z_e \mid r)`, including classes that no annotator chose; with
     more than 100 categories those are not stored, to save memory, and the stored probabilities sum
-    to less than 1. A known truth fixes the distribution. An annotator's reliability is the mean of
+    to less than 1. An annotator's reliability is the mean of
     :math:`\sigma(\alpha_s \beta_e)` over their labels, the expected share of correct ones; it is
     below one half if and only if the ability is negative. Further columns: ``difficulty`` of items,
     ``ability`` of annotators. With a single category every label is correct, and abilities and

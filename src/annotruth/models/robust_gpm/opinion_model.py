@@ -67,10 +67,8 @@ class OpinionModel:
     ``distributions("opinion")`` are the means over shapes, shifted as the crowd is on average;
     ``distributions("right")`` are the probabilities that a label leads. ``score_low`` and ``score_high``
     contain the mean serious label, ``may_lead`` the categories that may be the top label, with 95%.
-    Annotators are compared with one another, so errors of items are correlated, most of all about who
-    inverts the scale, and annotators may copy from one another: variances are multiplied by factors that
-    were chosen on simulated crowds (`OpinionShapes.variance_inflation`,
-    `annotruth.models.evidence.dependent_annotators`).
+    Annotators are compared with one another and may copy, so errors of items are correlated: variances
+    are multiplied by factors (`OpinionShapes.variance_inflation`, `DependentPairs.design_effect`).
     """
 
     estimator: EMEstimator  # whose options and name these fits have

@@ -72,12 +72,8 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     :math:`\mu_e` is replaced by the closest non-increasing sequence in least squares, and
     :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`.
 
-    An item's label is the category of highest probability, an exact tie going to the first on the
-    scale; its score is the expectation. A known truth fixes :math:`\mu_e`. Nominal categories are
-    taken in the order of the scale, as in the comparison of the GPM paper; the result then depends
-    on that order.
-
-    There is no reliability: the closest quantity is the ``informedness``
+    An item's score is the expectation. Nominal categories are taken in the order of the scale, as in the
+    comparison of the GPM paper; the result then depends on that order. There is no reliability: the closest quantity is the ``informedness``
     :math:`\alpha + \beta - 1`, 0 for labels that are independent of the truth and negative for an
     inverted scale. `predict_proba` predicts a label above c with probability :math:`\mu_{e,c}
     \alpha_{s,c} + (1 - \mu_{e,c}) (1 - \beta_{s,c})`, made non-increasing in c.
