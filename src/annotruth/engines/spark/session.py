@@ -208,10 +208,6 @@ class PartitionedSession:
         """Run a kernel over all annotators, on the driver."""
         find_kernel(kernel)(0, n_annotators, **arrays)
 
-    def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
-        """Return what a function computes of each group of annotators, on the driver."""
-        return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
-
     def _store_input(self, value: Any, annotator_axis: int | None) -> Any:
         """Write an input with one entry per annotator to a file; others travel with the task."""
         if annotator_axis is None or value.shape[annotator_axis] != self._data.n_annotators:
