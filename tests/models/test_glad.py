@@ -224,14 +224,6 @@ def test_an_annotator_who_contradicts_the_others_has_a_negative_ability():
     }
 
 
-def test_items_with_disagreement_are_more_difficult():
-    clear = [(e, s, e % 2) for e in range(20) for s in range(8)]
-    hard = [(e, s, (e + s) % 2) for e in range(20, 25) for s in range(8)]
-    items = GLAD().fit(clear + hard).result_.items().set_index("item")
-    assert (items.difficulty > 0).all()
-    assert items.difficulty[20:].min() > 2 * items.difficulty[:20].max()
-
-
 def test_with_one_category_parameters_stay_at_their_priors():
     model = GLAD().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)])
     fit = model.result_

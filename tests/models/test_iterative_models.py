@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.models.fitting import fitted
+from tests.models.fitting import estimator, fitted
 
 import annotruth as at
 from annotruth.models.registry import get_model
@@ -181,6 +181,30 @@ def test_a_tie_goes_to_the_first_category_of_the_scale(name):
         assert fitted(name, labels).items().label.tolist() == [first]
 
 
+@pytest.mark.parametrize(
+    ("name", "simulated"),
+    [("gpm", at.simulate.crowd), ("ordinal-mixture", at.simulate.gaussian)],
+)
+def test_learned_behavior_detects_and_predicts_repeated_labels(name, simulated):
+    made = simulated(n_items=300, n_annotators=30, behavior="repeated", seed=3)
+    model = estimator(name, made.labels, behavior="learned", max_iter=5000)
+    spammers = np.flatnonzero(made.reliability < 0.3)
+    assert len(spammers) > 0
+    for s in spammers:
+        assert model.result_.behavior[s] == f"repeated {made.repeated_label[s] + 1}"
+        assert model.predict_proba([0], [s])[0].argmax() == made.repeated_label[s]
+    assert set(fitted(name, made.labels).behavior) == {"serious", "irregular"}
+
+
+@pytest.mark.parametrize("name", ["glad", "ordinal-mixture"])
+def test_items_with_disagreement_are_more_difficult(name):
+    clear = [(e, s, 1 + e % 5) for e in range(20) for s in range(8)]
+    hard = [(e, s, 2 + 2 * ((e + s) % 2)) for e in range(20, 25) for s in range(8)]
+    difficulty = fitted(name, clear + hard).item_columns["difficulty"]
+    assert (difficulty > 0).all()
+    assert difficulty[20:].min() > 1.2 * difficulty[:20].max()
+
+
 @pytest.mark.parametrize("name", ["gpm", "glad"])
 def test_memory_does_not_grow_with_items_times_classes(name):
     rng = np.random.default_rng(0)
@@ -292,12 +316,6 @@ def test_scores_need_an_ordinal_scale(name, options):
     match = "needs an ordinal scale, and these 2 categories have no order: list"
     with pytest.raises(at.InputError, match=f"{name}.* {match}"):
         get_model(name)(**options).fit([("a", "x", "cat"), ("a", "y", "dog")])
-
-
-@pytest.mark.parametrize("name", ["gpm", "dawid-skene", "glad", "subject-bias"])
-def test_reaching_max_iter_warns(name):
-    with pytest.warns(at.ConvergenceWarning, match="last change of"):
-        get_model(name)(max_iter=5, tol=0).fit(TABLE)
 
 
 @pytest.mark.parametrize("model", [at.GPM, 5])
