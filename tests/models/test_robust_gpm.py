@@ -219,7 +219,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     loo = np.full((2, strategies.n_strategies), impossible)
     loo[0, always] = loo[1, inverted] = 0.0
     flat = np.zeros(strategies.n_strategies)
-    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    posterior = AnnotatorPosterior(labels, strategies, flat, loo)
     sure = (
         posterior.tempering,
         items.variance_inflation(posterior),
@@ -229,7 +229,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     assert min(sure[1:]) >= 1.0
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     loo[1, [always, inverted]] = 0.0
-    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    posterior = AnnotatorPosterior(labels, strategies, flat, loo)
     assert posterior.tempering < sure[0]
     assert items.variance_inflation(posterior) > sure[1]
     assert items.share_inflation(posterior) > sure[2]

@@ -19,7 +19,7 @@ from annotruth.kernels.arrays import (
     reduce_rows,
     slices,
 )
-from annotruth.observations import Labels
+from annotruth.observations import Labels, Scale
 from annotruth.observations.frames import as_arrow
 
 _EQUAL = 1e-9  # the difference between equal probabilities, by rounding
@@ -228,6 +228,18 @@ Z_95 = 1.959963984540054
 _EDGE = 1e-9
 _PRECISION = 0.01
 _MAX_STEPS = 60
+
+
+def score_interval(
+    scale: Scale, score: Floats, variance: Floats, known: NDArray[np.int32]
+) -> dict[str, Floats]:
+    """Return the columns of scores' 95% intervals, which have no width where the truth is known."""
+    lowest, highest = scale.values[0], scale.values[-1]
+    margin = np.where(known < 0, Z_95 * np.sqrt(variance), 0.0)
+    return {
+        "score_low": np.clip(score - margin, lowest, highest),
+        "score_high": np.clip(score + margin, lowest, highest),
+    }
 
 
 def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:

@@ -15,7 +15,7 @@ from annotruth.engines import Input, Pass, Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
-from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
+from annotruth.models.distribution import likely_sets, mixed_confusion, score_interval
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.evidence.chance import Folds, label_shares, sampled_items
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
@@ -362,10 +362,8 @@ def _item_columns(
     if scale.is_ordinal:
         values = scale.values
         score = right @ values
-        variance = np.maximum(right @ values**2 - score**2, 0.0)
-        margin = np.where(known < 0, Z_95 * np.sqrt(inflation * variance), 0.0)
-        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
-        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
+        variance = inflation * np.maximum(right @ values**2 - score**2, 0.0)
+        columns |= score_interval(scale, score, variance, known)
     columns["p_leads"] = reduce_rows(np.maximum, right)
     # Without an order of their own, categories are in that of the alphabet, as labels are fitted in
     # any order of categories.
