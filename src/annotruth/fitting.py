@@ -131,7 +131,7 @@ def fit(
         What is known about some annotators from earlier work (for robust-gpm): a path or a frame
         of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
     classifier
-        A classifier's probabilities of the categories (for robust-gpm and dawid-skene), of items
+        A classifier's probabilities of the categories (for robust-gpm), of items
         that it was not trained on: a path or a frame of ``item`` and one column per category, named
         as the category or ``p_<category>``; or an array of items x categories, in the order of the
         items. The labels decide how much it counts.
@@ -149,9 +149,9 @@ def fit(
         By how much a machine may be worse than a person in that test: 0.1 for crowd workers (the
         default), 0.15 for trained annotators, 0.2 for experts.
     warm_start
-        A fit of the same model, or the folder of a saved one, to start from, for instance with all
-        labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
-        Items and annotators of the fit come first in the result.
+        A fit, or the folder of a saved one, that this fit continues with exactly these labels, such as
+        a later export of a campaign: it takes its model and options, unless a model is named, reads
+        labels on its scale, and adds to its past fits (`Fit.past_fits`). Estimates start anew.
     progress
         Called after every iteration.
     read
@@ -216,6 +216,8 @@ def fit_labels(request: FitRequest) -> Fit:
     if is_fit(data):
         data = _labels_of_fit(request, estimator)
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
+    if previous is not None:
+        _check_continues(previous, estimator, engine)
     if special:
         _check_special(request, estimator, engine)
     start_stage(progress, reading_stage(data))
@@ -237,7 +239,7 @@ def fit_labels(request: FitRequest) -> Fit:
         progress = _log_iterations(progress)
     found = fit_with_analysis(special, estimator, labels, read, progress) if special else None
     if found is None:
-        estimator.fit(labels, warm_start=previous, progress=progress)
+        estimator.fit(labels, progress=progress)
         found = with_over_time(estimator.result_, estimator)
     found = replace(found, chosen=chosen)
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
@@ -278,6 +280,18 @@ def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
     return request
+
+
+def _check_continues(previous: Fit, estimator: Estimator | None, engine: Engine) -> None:
+    """Refuse another model than that of the fit that is continued, and other machines."""
+    if previous.kind == "distributed" or engine.capabilities.distributed:
+        raise InputError("warm_start is for labels on this machine: leave it out")
+    name = AUTO if estimator is None else estimator.name
+    if previous.model != name:
+        raise InputError(
+            f"warm_start is a fit of {previous.model}, not of {name}: leave out warm_start "
+            "(`--warm-start`), or choose that model"
+        )
 
 
 def _named_estimator(request: FitRequest) -> Estimator | None:

@@ -71,16 +71,21 @@ def same_fit(one, other, tolerance):
 def test_engines_agree(name, crowd):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
-    one, other = (fitted(name, crowd.labels, engine=engine) for engine in ENGINES)
+    one, other = (
+        fitted(name, crowd.labels, engine=engine, **options(name, acceleration=True))
+        for engine in ENGINES
+    )
     same_fit(one, other, 1e-9)
+    assert one.n_iter == other.n_iter
 
 
 def test_the_number_of_threads_does_not_change_the_result(name, crowd, monkeypatch):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
+    accelerated = options(name, acceleration=True)
     fits = [
-        fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=threads))
+        fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=threads), **accelerated)
         for threads in (1, 2, 5)
     ]
     for one, other in itertools.pairwise(fits):
@@ -109,29 +114,6 @@ def test_acceleration_reaches_the_same_optimum_and_the_objective_never_falls(nam
     # Plain steps of ordinal-mixture may end on the lattice before they reach the maximum.
     if name != "ordinal-mixture":
         assert accelerated[-1] <= plain[-1] + tolerance
-
-
-def test_acceleration_does_not_depend_on_engine_or_threads(name, crowd, monkeypatch):
-    if not options(name, acceleration=True):
-        pytest.skip("there is nothing to accelerate")
-    one, other = (
-        fitted(name, crowd.labels, engine=engine, acceleration=True) for engine in ENGINES
-    )
-    same_fit(one, other, 1e-9)
-    assert one.n_iter == other.n_iter
-    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
-    threads = (
-        fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=n), acceleration=True)
-        for n in (1, 3)
-    )
-    same_fit(*threads, 0.0)
-
-
-def test_the_order_of_rows_does_not_matter(name, frame):
-    shuffled = frame.sample(frac=1.0, random_state=0)
-    one, other = fitted(name, frame), fitted(name, shuffled)
-    a, b = (f.items().set_index("item").sort_index() for f in (one, other))
-    pd.testing.assert_frame_equal(a, b, atol=1e-6)
 
 
 def test_fit_returns_the_estimator_and_does_not_change_its_options(name, frame):

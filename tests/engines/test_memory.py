@@ -137,21 +137,6 @@ def test_annotators_are_divided_into_ranges_that_cover_all(make_labels):
     np.testing.assert_array_equal(done, 2.0)
 
 
-@pytest.mark.parametrize("n_annotators", [10, 5_000])
-def test_groups_of_annotators_are_computed_in_order_on_any_number_of_threads(
-    make_labels, n_annotators
-):
-    labels = make_labels(np.random.default_rng(0), n_items=6, n_annotators=4, n_categories=2)
-    group = np.arange(n_annotators) % 3
-    groups = {key: np.flatnonzero(group == key) for key in (2, 0, 1, 7)}
-    for threads in (1, 3):
-        with closing(memory.MemoryEngine(threads=threads).open(labels)) as session:
-            keys, annotators = zip(*session.map_groups(lambda *one: one, groups), strict=True)
-        expected = np.concatenate(list(groups.values()))
-        np.testing.assert_array_equal(np.concatenate(annotators), expected)
-        np.testing.assert_array_equal(np.repeat(keys, list(map(len, annotators))), group[expected])
-
-
 def test_a_pass_takes_its_inputs_by_name_and_no_others(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=6, n_annotators=4, n_categories=2)
     with closing(memory.MemoryEngine(threads=1).open(labels)) as session:

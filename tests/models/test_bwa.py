@@ -92,13 +92,3 @@ def test_annotators_who_all_agree_have_finite_weights():
     assert np.isfinite(fit.annotator_columns["weight"]).all()
     assert fit.label.tolist() == [0, 1, 0, 1, 0, 1]
     assert fit.reliability == pytest.approx(1.0, abs=1e-4)
-
-
-def test_a_warm_start_begins_with_the_weights_of_the_previous_fit():
-    previous = at.BWA().fit(TABLE[:-1]).result_
-    labels = Labels.of([*TABLE, ("c", "new", "cat")])
-    with closing(get_engine("memory").open(labels)) as session:
-        steps = at.BWA()._steps(labels, session)
-        resumed, start = steps.resume(previous), steps.start()
-    np.testing.assert_array_equal(resumed.weight[:3], previous.parameters["weight"])
-    np.testing.assert_array_equal(resumed.weight[3], start.weight[3])

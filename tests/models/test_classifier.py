@@ -14,7 +14,6 @@ from annotruth.models.evidence.classifier import (
 )
 from annotruth.observations import Labels
 
-MODELS = pytest.mark.parametrize("model", ["robust-gpm", "dawid-skene"])
 N = 3
 
 
@@ -48,20 +47,18 @@ def nll(fit, truth):
     return -np.log(np.maximum(p, 1e-6)).mean()
 
 
-@MODELS
-def test_a_good_classifier_helps(model):
+def test_a_good_classifier_helps():
     truth, labels = crowd()
-    without = at.fit(labels, model)
-    fit = at.fit(labels, model, classifier=scores(truth, 2.0))
+    without = at.fit(labels)
+    fit = at.fit(labels, classifier=scores(truth, 2.0))
     assert accuracy(fit, truth) > accuracy(without, truth) + 0.08
     assert nll(fit, truth) < 0.7 * nll(without, truth)
 
 
-@MODELS
-def test_overconfidence_is_seen_through(model):
+def test_overconfidence_is_seen_through():
     truth, labels = crowd()
-    modest = at.fit(labels, model, classifier=scores(truth, 1.2))
-    boastful = at.fit(labels, model, classifier=scores(truth, 1.2, sharpness=8.0))
+    modest = at.fit(labels, classifier=scores(truth, 1.2))
+    boastful = at.fit(labels, classifier=scores(truth, 1.2, sharpness=8.0))
     assert nll(boastful, truth) < nll(modest, truth) + 0.05
     assert judge_classifier(boastful).weight < 0.6
 
@@ -73,14 +70,13 @@ def test_a_classifier_that_names_the_wrong_classes_consistently_is_understood():
     assert judge_classifier(fit).accuracy < 0.2
 
 
-@MODELS
 @pytest.mark.parametrize("kind", ["noise", "constant"])
-def test_a_useless_classifier_changes_nothing(model, kind):
+def test_a_useless_classifier_changes_nothing(kind):
     truth, labels = crowd()
     useless = scores(np.random.default_rng(7).permutation(truth), 2.0)
     if kind == "constant":
         useless = np.tile([0.8, 0.1, 0.1], (len(truth), 1))
-    fit, without = at.fit(labels, model, classifier=useless), at.fit(labels, model)
+    fit, without = at.fit(labels, classifier=useless), at.fit(labels)
     np.testing.assert_array_equal(fit.distribution.probability, without.distribution.probability)
     np.testing.assert_array_equal(fit.reliability, without.reliability)
     assert judge_classifier(fit).weight == 0.0
@@ -102,40 +98,34 @@ def test_items_without_a_prediction_keep_the_plain_prior():
     assert not given[np.arange(200), fit.label[:200]].all()
 
 
-@MODELS
-def test_known_truths_stay_certain(model):
+def test_known_truths_stay_certain():
     truth, labels = crowd()
     wrong = int((truth[0] + 1) % N)
     labels = labels.with_gold({0: "abc"[wrong]})
-    fit = at.fit(labels, model, classifier=scores(truth, 2.0))
+    fit = at.fit(labels, classifier=scores(truth, 2.0))
     assert fit.distribution.dense(N)[0].tolist() == np.eye(N)[wrong].tolist()
 
 
-@MODELS
-def test_the_reference_engine_agrees(model):
+def test_the_reference_engine_agrees():
     truth, labels = crowd(n_items=150)
     predictions = scores(truth, 2.5)
     fits = [
-        at.fit(labels, model, classifier=predictions, engine=engine)
-        for engine in ("memory", "reference")
+        at.fit(labels, classifier=predictions, engine=engine) for engine in ("memory", "reference")
     ]
     dense = [fit.distribution.dense(N) for fit in fits]
-    # Extrapolated EM amplifies rounding.
-    atol = 1e-6 if model == "robust-gpm" else 1e-2
-    np.testing.assert_allclose(dense[0], dense[1], atol=atol)
+    np.testing.assert_allclose(dense[0], dense[1], atol=1e-6)
     assert judge_classifier(fits[0]).weight > 0.1
 
 
-@MODELS
-def test_a_saved_fit_has_the_classifier(model, tmp_path):
+def test_a_saved_fit_has_the_classifier(tmp_path):
     truth, labels = crowd(n_items=100)
-    fit = at.fit(labels, model, classifier=scores(truth, 2.0))
+    fit = at.fit(labels, classifier=scores(truth, 2.0))
     fit.save(tmp_path / "fit")
     loaded = at.load(tmp_path / "fit")
     np.testing.assert_array_equal(loaded.data.classifier, fit.data.classifier)
     assert judge_classifier(loaded) == judge_classifier(fit)
     assert loaded.summary() == fit.summary()
-    again = at.fit(tmp_path / "fit", model)
+    again = at.fit(tmp_path / "fit")
     np.testing.assert_allclose(again.distribution.dense(N), fit.distribution.dense(N), atol=1e-9)
     assert at.fit(tmp_path / "fit", "gpm").data.classifier is None
 
@@ -192,11 +182,11 @@ def test_labels_of_chance_calibrate_nothing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "gpm"}, "gpm takes no classifier .*choose robust-gpm or dawid-skene"),
+        ({"model": "gpm"}, "gpm takes no classifier .*choose robust-gpm"),
         ({"model": "auto"}, "auto compares models without a classifier: name one"),
         ({"engine": "spark"}, "the engine spark takes no classifier .*choose engine='memory'"),
         (
-            {"engine": "gpu", "model": "dawid-skene"},
+            {"engine": "gpu"},
             "the engine gpu takes no classifier .*choose engine='memory'",
         ),
         ({"truth": "opinions", "scale": "ordinal"}, "opinions differ: pass truth='class'"),

@@ -3,7 +3,6 @@
 import math
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -242,16 +241,6 @@ def test_the_same_seed_gives_the_same_fit_and_another_seed_another_start():
         )
         np.testing.assert_array_equal(one, again)
         assert one[0] != other[0]
-
-
-def test_a_warm_start_of_ebcc_keeps_its_subtypes():
-    labels = at.simulate.crowd(n_items=80, n_annotators=10, n_categories=3, seed=4).labels
-    rows = [tuple(row.values()) for row in labels.to_arrow().to_pylist()]
-    model = estimator("ebcc", rows)
-    before = model.result_.parameters["subtypes"]
-    more = [*rows, (1, 1000, 2), (1000, 1000, 3)]
-    after = replace(model).fit(more, warm_start=model.result_).result_.parameters["subtypes"]
-    np.testing.assert_allclose(after, before, atol=2.0)
 
 
 @pytest.mark.parametrize("name", NAMES)

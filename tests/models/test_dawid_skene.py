@@ -5,7 +5,6 @@ import math
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.models.fitting import NUMBERS as TABLE
 from tests.models.fitting import estimator
@@ -125,22 +124,6 @@ def test_the_tolerance_does_not_depend_on_the_number_of_labels():
     one, two = (DawidSkene(max_iter=5000).fit(t).result_ for t in (table, twice))
     assert one.n_iter == two.n_iter
     assert one.stop_reason == "change of the log-likelihood per label below 1e-07"
-
-
-def test_confusion_matrices_in_crowd_kits_form():
-    model = fit_unconverged(TABLE, max_iter=3)
-    errors, priors = model.errors_, model.priors_
-    assert errors.index.names == ["worker", "label"]
-    assert list(errors.columns) == [1, 2, 3]
-    for (s, who), (r, label), (k, true) in itertools.product(
-        enumerate(["ann", "bob", "cy"]), enumerate(CLASSES), enumerate(CLASSES)
-    ):
-        assert errors.loc[(who, label), true] == model.confusion_[s, k, r]
-    np.testing.assert_allclose(errors.groupby("worker").sum(), 1.0)
-    pd.testing.assert_series_equal(
-        priors,
-        pd.Series(model.prevalence_, index=pd.Index([1, 2, 3], name="label"), name="prior"),
-    )
 
 
 def test_too_many_categories_for_memory_are_refused():

@@ -120,13 +120,6 @@ def test_order_of_rows_and_names_of_others_do_not_matter(frame, fit):
     pd.testing.assert_frame_equal(shuffled, fit.dependent_annotators(), rtol=1e-9)
 
 
-def test_saved_fits_have_the_pairs(fit, tmp_path):
-    fit.save(tmp_path / "fit")
-    loaded = at.load(tmp_path / "fit")
-    pd.testing.assert_frame_equal(loaded.dependent_annotators(), fit.dependent_annotators())
-    assert loaded.summary() == fit.summary()
-
-
 def test_labels_on_disk_have_the_same_pairs(frame, fit, tmp_path):
     frame.to_csv(tmp_path / "labels.csv", index=False)
     on_disk = at.fit(tmp_path / "labels.csv", memory="1GB")

@@ -102,15 +102,6 @@ def test_the_log_likelihood_at_the_ends_of_the_interval_is_1_92_lower():
                 assert best - support(end) < 1.93
 
 
-def test_learned_behavior_detects_repeated_labels():
-    made = simulate.crowd(n_items=300, n_annotators=30, behavior="repeated", seed=3)
-    fit = at.fit(made.labels, "gpm", behavior="learned", max_iter=5000)
-    spammers = np.flatnonzero(made.reliability < 0.3)
-    assert len(spammers) > 0
-    for s in spammers:
-        assert fit.behavior[s] == f"repeated {made.repeated_label[s] + 1}"
-
-
 def test_behaviors_of_annotators_with_few_labels_stay_uniform():
     crowd = [(e, str(s), e % 2) for e in range(40) for s in range(5)]
     nine, ten = ([(e, f"{n} labels", 1) for e in range(n)] for n in (9, 10))

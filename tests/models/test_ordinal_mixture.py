@@ -187,24 +187,6 @@ def test_scores_are_closer_than_those_of_gpm_and_mean_for_gaussian_opinions(crow
         assert np.mean(ours) < 0.3050  # the figure in the GPM paper for this model
 
 
-def test_learned_behavior_detects_repeated_labels():
-    made = simulate.gaussian(n_items=300, behavior="repeated", seed=3)
-    fit = fitted(made.labels, behavior="learned")
-    spammers = np.flatnonzero(made.reliability < 0.3)
-    assert len(spammers) > 0
-    for s in spammers:
-        assert fit.behavior[s] == f"repeated {made.repeated_label[s] + 1}"
-    assert set(fitted(made.labels).behavior) == {"serious", "irregular"}
-
-
-def test_behaviors_of_annotators_with_few_labels_stay_uniform():
-    crowd = [(e, s, 1 + e % 5) for e in range(24) for s in "abc"]
-    few = fitted(crowd, behavior="learned")
-    np.testing.assert_allclose(few.reliability, fitted(crowd).reliability)
-    enough = [(e, s, 1 + e % 5) for e in range(26) for s in "abc"]
-    assert fitted(enough, behavior="learned").log_likelihood != fitted(enough).log_likelihood
-
-
 def test_scores_lie_within_the_scale_and_follow_its_values():
     table = [(e, s, (1, 2, 10)[e % 3]) for e in range(30) for s in "abcde"]
     fit = fitted(table)
@@ -235,16 +217,6 @@ def test_units_and_direction_of_the_scale_do_not_matter():
         np.testing.assert_allclose(other.reliability, fit.reliability, rtol=1e-8)
         noise = other.annotator_columns["noise"] / factor
         np.testing.assert_allclose(noise, fit.annotator_columns["noise"], rtol=1e-9)
-
-
-def test_items_with_disagreement_are_more_difficult():
-    made = simulate.gaussian(n_items=80, n_annotators=20, spammer_share=0.0, gamma="scale", seed=4)
-    rng = np.random.default_rng(0)
-    rows = [(r["item"], r["annotator"], r["label"]) for r in made.labels.to_arrow().to_pylist()]
-    divided = [(0, s, int(r)) for s, r in enumerate(rng.choice([2, 3, 4], size=20), start=1)]
-    fit = fitted(rows + divided)
-    assert fit.item_columns["difficulty"].argmax() == 80
-    assert fit.item_columns["difficulty"][80] > 1.2
 
 
 def test_gold_fixes_the_item_and_changes_the_annotators():

@@ -47,7 +47,7 @@ def test_updates_add_to_the_table(days, tmp_path):
     assert list(at.load(tmp_path / "fit").past_fits().columns) == past_fits.SCHEMA.names
 
 
-def test_a_warm_start_continues_and_another_model_does_not(days):
+def test_a_fit_that_continues_another_has_its_past(days):
     fit = at.fit(FIRST, "gpm")
     assert len(at.fit(FIRST[::-1], warm_start=fit).past_fit_table()) == 12
     assert at.fit(fit, "majority").earlier_fits is None

@@ -68,10 +68,8 @@ def test_careless_and_consistently_wrong_people_are_flagged(make):
     assert new.evidence > 2
     assert new.reliability < 0.5
     assert fit.spammer.sum() == 1
-
-
-def test_exchanged_labels_are_named():
-    assert row_of(added(CARELESS["consistently wrong"]), "new").behavior == "consistently wrong"
+    if make is CARELESS["consistently wrong"]:
+        assert new.behavior == "consistently wrong"
 
 
 def strict(truth, rng):
@@ -160,25 +158,6 @@ def test_labels_of_chance_judge_nobody():
     assert fit.verdict == "chance"
     assert not fit.spammer.any()
     assert set(fit.behavior) == {"no verdict"}
-
-
-@pytest.mark.parametrize("engine", ["reference", "memory"])
-def test_engines_judge_alike(engine):
-    rows = colluders(0.25)
-    one, other = fit_of(rows), fit_of(rows, engine=engine)
-    assert one.behavior == other.behavior
-    for name in ("accuracy", "accuracy_low", "p_spammer", "evidence", "agreement"):
-        np.testing.assert_allclose(
-            one.annotator_columns[name], other.annotator_columns[name], atol=1e-9
-        )
-
-
-def test_flags_are_saved(tmp_path):
-    fit = added(CARELESS["random"])
-    fit.save(tmp_path / "fit")
-    loaded = at.load(tmp_path / "fit")
-    np.testing.assert_array_equal(loaded.spammer, fit.spammer)
-    assert loaded.behavior == fit.behavior
 
 
 def test_at_most_a_twentieth_of_the_flagged_is_expected_to_be_fine():

@@ -11,7 +11,7 @@ from tests.models.fitting import fitted
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.engines import get_engine, memory
+from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm import pooling
@@ -21,7 +21,7 @@ from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps, adjacent_ratio
 from annotruth.models.robust_gpm.pooling import has_room
 from annotruth.models.robust_gpm.states import TrueClasses
-from annotruth.observations import Labels, Scale
+from annotruth.observations import Labels
 
 fit_robust = partial(fitted, "robust-gpm")
 
@@ -108,14 +108,8 @@ def test_labels_decide_between_one_truth_and_opinions():
     item, annotator = np.divmod(np.arange(200 * 6), 6)
     right = rng.random(1200) < 0.8
     label = np.where(right, truth[item], rng.integers(4, size=1200))
-    one_truth = Labels.from_codes(
-        item,
-        annotator,
-        label,
-        items=list(range(200)),
-        annotators=list(range(6)),
-        scale=Scale.ordinal([1, 2, 3, 4]),
-    )
+    rows = list(zip(item.tolist(), annotator.tolist(), (label + 1).tolist(), strict=True))
+    one_truth, few_items = (Labels.of(rows[:n], scale="ordinal") for n in (1200, 72))
     opinions = simulate.crowd(seed=1).labels
     ratios = []
     for labels in (one_truth, opinions):
@@ -127,15 +121,6 @@ def test_labels_decide_between_one_truth_and_opinions():
     assert [fit.readout for fit in fits] == ["right", "opinion"]
     assert (fits[0].label == truth).mean() > 0.9
     # Of a few items one cannot tell, and takes a scale for a scale.
-    few = item < 12
-    few_items = Labels.from_codes(
-        item[few],
-        annotator[few],
-        label[few],
-        items=list(range(12)),
-        annotators=list(range(6)),
-        scale=Scale.ordinal([1, 2, 3, 4]),
-    )
     assert fit_robust(few_items).readout == "opinion"
 
 
@@ -234,7 +219,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     loo = np.full((2, strategies.n_strategies), impossible)
     loo[0, always] = loo[1, inverted] = 0.0
     flat = np.zeros(strategies.n_strategies)
-    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    posterior = AnnotatorPosterior(labels, strategies, flat, loo)
     sure = (
         posterior.tempering,
         items.variance_inflation(posterior),
@@ -244,7 +229,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     assert min(sure[1:]) >= 1.0
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     loo[1, [always, inverted]] = 0.0
-    posterior = AnnotatorPosterior(labels, strategies, flat, flat, loo)
+    posterior = AnnotatorPosterior(labels, strategies, flat, loo)
     assert posterior.tempering < sure[0]
     assert items.variance_inflation(posterior) > sure[1]
     assert items.share_inflation(posterior) > sure[2]
@@ -253,19 +238,6 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
 def test_variances_grow_as_annotators_have_fewer_labels():
     many, few = (Labels.of([(e, s, e % 2) for e in range(n) for s in range(4)]) for n in (50, 5))
     assert variance_inflation(few) > variance_inflation(many) > 1.0
-
-
-def test_results_are_identical_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 100)
-    crowd = simulate.crowd(n_items=400, n_annotators=600, labels_per_item=8, seed=2)
-    fits = [
-        RobustGPM(truth="opinions", engine=memory.MemoryEngine(threads=threads))
-        .fit(crowd.labels)
-        .result_
-        for threads in (1, 3)
-    ]
-    np.testing.assert_array_equal(*(fit.reliability for fit in fits))
-    np.testing.assert_array_equal(*(fit.history.objective for fit in fits))
 
 
 @pytest.mark.parametrize("truth", ["class", "opinions"])

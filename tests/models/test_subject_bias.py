@@ -121,14 +121,6 @@ def test_a_fit_with_ambiguities_of_items_is_stationary(make_labels, seed):
         assert (slope[held] <= 1e-3).all()
 
 
-def test_sparse_votes_converge_in_tens_of_steps():
-    labels, score, bias, _ = votes(np.random.default_rng(4), n_items=400, votes_each=8)
-    fit = fitted(labels, ambiguity="shared")
-    assert fit.n_iter < 40
-    assert np.abs(fit.annotator_columns["bias"] - bias).mean() < 1.0
-    assert np.corrcoef(fit.score, score)[0, 1] > 0.93
-
-
 @pytest.mark.parametrize("ambiguity", ["item", "shared"])
 def test_inconsistencies_of_three_annotators_stay_above_the_floor(ambiguity):
     labels, *_ = votes(np.random.default_rng(5), n_items=40, n_annotators=3, top=4)
@@ -225,14 +217,6 @@ def test_groups_are_given_by_a_mapping_or_a_column():
     shared = fitted(frame, ambiguity="shared", tol=1e-10)
     assert one.log_likelihood == pytest.approx(shared.log_likelihood, abs=1e-6)
     np.testing.assert_allclose(one.score, shared.score, atol=1e-3)
-
-
-@pytest.mark.parametrize("ambiguity", ["item", "shared", {"a": 0, "b": 1, "c": 1}])
-def test_engines_agree(ambiguity):
-    one, other = (fitted(TABLE, ambiguity=ambiguity, engine=e) for e in ("memory", "reference"))
-    assert one.n_iter == other.n_iter
-    pd.testing.assert_frame_equal(one.items(), other.items(), rtol=1e-9)
-    pd.testing.assert_frame_equal(one.annotators(), other.annotators(), rtol=1e-9)
 
 
 def test_the_number_of_blas_threads_does_not_change_the_result():

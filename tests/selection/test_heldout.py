@@ -28,7 +28,7 @@ class ConstantModel(Estimator):
     name: ClassVar[str] = "constant"
     p: float = 1.0
 
-    def _fit(self, labels, progress, previous):
+    def _fit(self, labels, progress):
         score = np.zeros(labels.n_items)
         return Fit(self.name, self.settings(), labels, direct_history(), score=score)
 

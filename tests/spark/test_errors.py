@@ -92,14 +92,10 @@ def test_files_are_removed_after_a_fit_that_failed(frame, make_engine, storage):
 
 def test_warm_starts_of_distributed_labels_are_refused(frame, labels, make_engine, storage):
     previous = at.fit(labels, "gpm", tol=10.0)
-    model = at.GPM(engine=make_engine(2), tol=10.0)
+    engine = make_engine(2)
     with pytest.raises(at.InputError, match="warm_start is for labels on this machine"):
-        model.fit(frame, warm_start=previous)
+        at.fit(frame, "gpm", engine=engine, warm_start=previous)
     assert not list(storage.iterdir())
-    with at.fit(frame, "gpm", engine=make_engine(2), tol=10.0) as fit:
-        for data in (frame, labels):
-            with pytest.raises(at.InputError, match="warm_start is for labels on this machine"):
-                model.fit(data, warm_start=fit)
 
 
 def test_labels_on_disk_are_refused(tmp_path, make_engine, storage):

@@ -145,8 +145,8 @@ machines --machine NAME: The id of an annotator that is a machine, such as a lan
     it for several. They are compared with people; those that err together count less.
 machine_margin SHARE: By how much a machine may be worse than a person to replace one: 0.1 for
     crowd workers, 0.15 for trained annotators, 0.2 for experts. | 0.1
-fit.warm_start FIT: Start from the parameters of this saved fit, with its model, options and scale
-    unless others are given; LABELS are all labels again, such as a later export.
+fit.warm_start FIT: Continue this saved fit with exactly these LABELS, such as a later export: with
+    its model, options and scale, unless others are given, and its past fits.
 refit: Fit all labels again, also if none of them is new.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA

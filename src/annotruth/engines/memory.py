@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from annotruth.observations import Labels
     from annotruth.observations.options import ReadOptions
 
-T = TypeVar("T")
 
 # Enough partitions to keep many threads busy, each large enough to be worth a call.
 _MAX_PARTITIONS = 64
@@ -32,7 +31,6 @@ _LABELS_PER_PARTITION = 62_500
 _MIN_LABELS_OF_TWO = 50_000  # two smaller partitions still take less time than one
 _MAX_SUMS_OF_TWO = 1 << 19  # 4 MB, whatever the number of labels
 _ANNOTATORS_PER_TASK = 256
-_ANNOTATORS_PER_RANGE = 1024  # of NumPy's functions, whose calls take longer
 
 _CACHE_LINE = 8  # doubles per cache line
 
@@ -180,28 +178,6 @@ class MemorySession:
             function(lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators), **arrays)
 
         self._run_tasks(run, -(-n_annotators // _ANNOTATORS_PER_TASK))
-
-    def map_groups(
-        self, compute: Callable[[int, Any], T], groups: Mapping[int, NDArray[Any]]
-    ) -> list[T]:
-        """Return ``compute(key, annotators)`` of groups of annotators, in ranges of each group.
-
-        The ranges depend on the groups alone.
-        """
-        ranges = [
-            (key, annotators[lo : lo + _ANNOTATORS_PER_RANGE])
-            for key, annotators in groups.items()
-            for lo in range(0, len(annotators), _ANNOTATORS_PER_RANGE)
-        ]
-        if sum(map(len, groups.values())) <= _ANNOTATORS_PER_RANGE:  # threads would not pay
-            return [compute(*one) for one in ranges]
-        results: dict[int, T] = {}
-
-        def run(number: int) -> None:
-            results[number] = compute(*ranges[number])
-
-        self._run_tasks(run, len(ranges))
-        return [results[number] for number in range(len(ranges))]
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array as a whole."""

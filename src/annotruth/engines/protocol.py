@@ -26,7 +26,6 @@ from typing import (
     Literal,
     Protocol,
     TypeAlias,
-    TypeVar,
     runtime_checkable,
 )
 
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 Extent = Literal["items", "cells", "labels"]
 """What an array beside the data has one entry for."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -172,13 +169,6 @@ class Session(Protocol):
 
     def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
         """Run a kernel over ranges ``lo, hi`` of annotators, writing into the arrays."""
-
-    def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
-        """Return what a function computes of groups of annotators, or of ranges of each group.
-
-        It is called with a group's key and annotators, an array of their places where the engine
-        computes. Results are in the order of groups and ranges.
-        """
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array of all items."""

@@ -25,7 +25,6 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import (
     History,
     ProgressCallback,
-    ResumableSteps,
     Steps,
     run_em,
     start_stage,
@@ -40,7 +39,6 @@ from annotruth.models.fits.make_fit import (
 from annotruth.models.options import OptionsBase
 from annotruth.models.registry import Capabilities, check_distributed, check_supported
 from annotruth.models.result import Fit
-from annotruth.models.warm_start import prepare_warm_start
 from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
 from annotruth.observations.append import append_labels
 from annotruth.observations.options import ReadOptions
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 
 P = TypeVar("P")
-S = TypeVar("S", bound=ResumableSteps[Any])
+S = TypeVar("S", bound=Steps[Any])
 
 _TWO_LISTS = "predict_proba expects as many item codes as annotator codes, in two lists"
 
@@ -61,6 +59,9 @@ class Estimator(OptionsBase, ABC):
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
     ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
     are fitted by EM derive from `annotruth.models.base.IterativeEstimator`.
+
+    In all models an item's label is its most probable category, and an exact tie goes to the category
+    that comes first on the scale. A known truth fixes the distribution, or the score, of its item.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
@@ -79,7 +80,6 @@ class Estimator(OptionsBase, ABC):
         *,
         gold: Any = None,
         annotator_prior: Any = None,
-        warm_start: Fit | None = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
         """Fit the model.
@@ -94,10 +94,6 @@ class Estimator(OptionsBase, ABC):
         annotator_prior
             What is known about some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
-        warm_start
-            A fit of the same model to start from, where the model has warm starts
-            (`Capabilities.warm_start`). Its items and annotators come first in the result, in the
-            same order; those that are not in ``data`` are left out.
         progress
             Called after every iteration with a `Progress`.
         """
@@ -111,28 +107,22 @@ class Estimator(OptionsBase, ABC):
                 name = choose_engine(self.name, labels)
                 start_stage(progress, f"fitting {self.name} with the engine {name}")
                 chosen = replace(self, engine=name)  # type: ignore[call-arg]
-                fit = chosen.fit(labels, warm_start=warm_start, progress=progress).result_
+                fit = chosen.fit(labels, progress=progress).result_
                 settings = {**fit.settings, "engine": f"{AUTO} ({name})"}
                 return self.load_fit(replace(fit, settings=settings))
             ordinal_only, axes = self.capabilities.ordinal_only, self.parameter_axes
             if ordinal_only and labels.scale.reason:
                 # A scale, unless somebody said that they are classes.
                 labels = replace(labels, scale=labels.scale.with_order())
-            previous, reordered = None, []
-            if warm_start is not None:
-                labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
-            if previous is None or not self.capabilities.warm_start:
-                previous = None
-                if axes is not None:
-                    is_ordinal = ordinal_only or labels.scale.is_ordinal
-                    reordered = in_canonical_order(labels, keep_categories=is_ordinal)
+            is_ordinal = ordinal_only or labels.scale.is_ordinal
+            reordered = axes is not None and in_canonical_order(labels, keep_categories=is_ordinal)
             if axes is None or not reordered:
-                return self.load_fit(self._fit(labels, progress, previous))
+                return self.load_fit(self._fit(labels, progress))
             try:
-                fit = self._fit(reordered[0].labels, progress, None)
+                fit = self._fit(reordered[0].labels, progress)
             except InputError:
                 # Refused here too, with a message that names the first at fault in the caller's order.
-                return self.load_fit(self._fit(labels, progress, None))
+                return self.load_fit(self._fit(labels, progress))
             return self.load_fit(fit_of_original(fit, labels, reordered, axes))
 
     def engine_for(self, data: Any) -> Engine:
@@ -196,8 +186,8 @@ class Estimator(OptionsBase, ABC):
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
-        """Fit checked labels, starting from a previous fit if there is one."""
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        """Fit checked labels."""
 
     def predict_proba(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
         """Return the probability of each category if the annotator labelled the item.
@@ -326,14 +316,11 @@ class IterativeEstimator(EMEstimator, Generic[S]):
     item_arrays: ClassVar[tuple[str, ...]] = ()
     """The session's arrays that the results of items are built from."""
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         self._check(labels)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = self._steps(labels, session)
-            if previous is None:
-                parameters, history = self._run_em(steps, steps.start(), progress)
-            else:
-                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
+            parameters, history = self._run_em(steps, steps.start(), progress)
             return self._make_fit(labels, session, steps, parameters, history)
 
     def _make_fit(
@@ -350,12 +337,6 @@ class IterativeEstimator(EMEstimator, Generic[S]):
             history=history,
             **self._estimates(steps, parameters),
         )
-
-    def _resume_em(
-        self, steps: Steps[P], start: P, progress: ProgressCallback | None
-    ) -> tuple[P, History]:
-        """Run EM from the parameters of a previous fit, by default with the same stopping rule."""
-        return self._run_em(steps, start, progress)
 
     @abstractmethod
     def _steps(self, labels: Labels, session: Session) -> S:

@@ -23,9 +23,7 @@ class MajorityVote(Estimator):
     r"""The majority vote: every item's most frequent label.
 
     An item's distribution is the observed shares of its labels,
-    :math:`\theta_{e,n} = |l_{e,n}| / |l_e|`; its label is the category of the largest share, and
-    an exact tie goes to the category that comes first on the scale. A known truth replaces the
-    shares of its item. On an ordinal scale the expectation is the mean of the labels.
+    :math:`\theta_{e,n} = |l_{e,n}| / |l_e|`. On an ordinal scale the expectation is the mean of the labels.
 
     There is no reliability: annotators are part of the majority that they would be compared with.
     `predict_proba` is the same for all annotators. It adds one label with the distribution q of all
@@ -42,7 +40,7 @@ class MajorityVote(Estimator):
 
     name: ClassVar[str] = "majority"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         votes = np.diff(labels.cell_ptr)
         shares = votes / labels.labels_per_item[labels.item_of_cell()]
         return Fit(
@@ -76,8 +74,8 @@ class MeanScore(Estimator):
               d^2 = \frac{1}{n - 1} \sum_i (v_i - \bar v)^2,
 
     as in ITU-R BT.500. The interval assumes Gaussian labels and may extend beyond the scale; with a
-    single label, interval and standard deviation are NaN. A known truth is its item's score, with
-    an interval of width 0; ``std`` remains that of the labels.
+    single label, interval and standard deviation are NaN. The interval of a known truth has width 0;
+    ``std`` remains that of the labels.
 
     `predict_proba` is the same for all annotators: a Gaussian around the score, rounded to the
     scale. Its variance is :math:`s^2 (1 + 1/n)`: the variance of labels around scores, pooled over
@@ -97,7 +95,7 @@ class MeanScore(Estimator):
     name: ClassVar[str] = "mean"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         from scipy.special import stdtrit
 
         values = _values(labels, self.name)[labels.cell_category]
@@ -135,8 +133,7 @@ class MeanScore(Estimator):
 class MedianScore(Estimator):
     """The median of every item's labels; of an even number, the midpoint of the middle two.
 
-    A known truth is its item's score. `predict_proba` is as for `MeanScore`. Only for ordinal
-    scales.
+    `predict_proba` is as for `MeanScore`. Only for ordinal scales.
 
     Examples
     --------
@@ -149,7 +146,7 @@ class MedianScore(Estimator):
     name: ClassVar[str] = "median"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
         # The labels of an item are sorted by category, so the median is found by position.
         first = labels.cell_ptr[labels.item_ptr[:-1]]

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import (
     Codes,
     Floats,
-    concatenate,
-    copy_on_all_cores,
-    map_slices,
     reduce_rows,
     slices,
 )
-from annotruth.observations import Labels
+from annotruth.observations import Labels, Scale
 from annotruth.observations.frames import as_arrow
 
 _EQUAL = 1e-9  # the difference between equal probabilities, by rounding
@@ -50,14 +47,8 @@ class Distribution:
         An item of known truth has probability 1 there.
         """
         distribution = cls(labels.item_ptr, labels.cell_category, probability)
-        if not (labels.known >= 0).any():
-            return distribution
-        return cls.concatenate(
-            [
-                distribution.partition(items)._with_known_truth(labels.known[items])
-                for items in slices(labels.n_items, _ITEMS)
-            ]
-        )
+        has_truths = bool((labels.known >= 0).any())
+        return distribution._with_known_truth(labels.known) if has_truths else distribution
 
     @classmethod
     def of_dense(cls, theta: Floats) -> Distribution:
@@ -66,25 +57,12 @@ class Distribution:
         Every row must have an entry other than 0.
         """
         n_items, n = theta.shape
-        if not all(map_slices(lambda items: theta[items].all(), n_items, _ITEMS)):
-            parts = map_slices(lambda items: _without_zeros(theta[items]), n_items, _ITEMS)
-            return cls.concatenate(parts)
-        category = np.empty(theta.shape, dtype=np.int32)
-        copy_on_all_cores(np.broadcast_to(np.arange(n), theta.shape), category)
-        return cls(n * np.arange(n_items + 1), category.ravel(), theta.ravel())
-
-    @classmethod
-    def concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
-        """Return the distributions of all partitions, one after the other."""
-        if len(partitions) == 1:
-            return partitions[0]
-        first = np.cumsum([0, *(one.ptr[-1] for one in partitions)])
-        ptr = [start + one.ptr[1:] for start, one in zip(first, partitions, strict=False)]
-        return cls(
-            concatenate([np.zeros(1, dtype=np.int64), *ptr]),
-            concatenate([one.category for one in partitions]),
-            concatenate([one.probability for one in partitions]),
-        )
+        if theta.all():
+            category = np.tile(np.arange(n, dtype=np.int32), n_items)
+            return cls(n * np.arange(n_items + 1), category, theta.ravel())
+        entry = np.flatnonzero(theta)
+        ptr = np.append(0, np.cumsum(np.count_nonzero(theta, axis=1)))
+        return cls(ptr, (entry % n).astype(np.int32), theta.ravel()[entry])
 
     def _with_known_truth(self, truth: NDArray[np.int32]) -> Distribution:
         """Return the distributions with probability 1 at the known truths; -1 is unknown."""
@@ -166,13 +144,6 @@ class Distribution:
         return full
 
 
-def _without_zeros(theta: Floats) -> Distribution:
-    entry = np.flatnonzero(theta)
-    ends = np.cumsum(np.count_nonzero(theta, axis=1))
-    category = (entry % theta.shape[1]).astype(np.int32)
-    return Distribution(np.append(0, ends), category, theta.ravel()[entry])
-
-
 def _max_probability(distribution: Distribution) -> Floats:
     largest: Floats = np.maximum.reduceat(distribution.probability, distribution.ptr[:-1])
     return largest
@@ -228,6 +199,18 @@ Z_95 = 1.959963984540054
 _EDGE = 1e-9
 _PRECISION = 0.01
 _MAX_STEPS = 60
+
+
+def score_interval(
+    scale: Scale, score: Floats, variance: Floats, known: NDArray[np.int32]
+) -> dict[str, Floats]:
+    """Return the columns of scores' 95% intervals, which have no width where the truth is known."""
+    lowest, highest = scale.values[0], scale.values[-1]
+    margin = np.where(known < 0, Z_95 * np.sqrt(variance), 0.0)
+    return {
+        "score_low": np.clip(score - margin, lowest, highest),
+        "score_high": np.clip(score + margin, lowest, highest),
+    }
 
 
 def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:

@@ -103,16 +103,6 @@ class Steps(Protocol[P]):
         """Return how to extrapolate the steps."""
 
 
-class ResumableSteps(Steps[P], Protocol[P]):
-    """Steps that can start from the parameters of a previous fit."""
-
-    def resume(self, previous: Any) -> P:
-        """Return the parameters of a previous fit, as the start of a fit to more labels.
-
-        The items and annotators of the previous fit come first among those of the session.
-        """
-
-
 @dataclass(frozen=True, eq=False)
 class History:
     """The history of the iterations and why they ended."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,11 @@ from annotruth.kernels.arrays import Codes, Floats, inner, slices
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.distribution import Distribution, likelihood_interval, xlogy
-from annotruth.models.em import History, Monitor, ProgressCallback
+from annotruth.models.em import Monitor
 from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
-from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.validate import check_choice
 
@@ -119,18 +118,6 @@ class GPMSteps:
         pi = np.full(self._pi_shape, self._chance)
         return GPMParameters(np.full_like(self._n_labels, 0.5), self._session.to_engine(pi))
 
-    def resume(self, previous: Fit) -> GPMParameters:
-        """Return the parameters of a previous fit; theta continues from its distributions."""
-        start = self.to_host(self.start())
-        assert previous.reliability is not None
-        observed = self._session.collect("theta")
-        theta = resumed_shares(cast("Labels", self.labels), previous, observed)
-        self._session.put("theta", theta, per="cells")
-        eps = with_new_rows(off_bounds(previous.reliability), start.eps)
-        old_pi = previous.parameters.get("pi")
-        pi = start.pi if old_pi is None else with_new_rows(old_pi, start.pi)
-        return GPMParameters(self._session.to_engine(eps), self._session.to_engine(pi))
-
     def to_host(self, parameters: GPMParameters) -> GPMParameters:
         """Return the parameters in memory."""
         return GPMParameters(*map(self._session.to_host, parameters))
@@ -195,10 +182,6 @@ def _x_log_x(x: Floats) -> Floats:
     return product
 
 
-# Per label, of a fit that starts from a previous one.
-_RESUMED_TOL = 1e-6
-
-
 @dataclass(kw_only=True)
 class GPM(IterativeEstimator[GPMSteps]):
     r"""GPM: a generic probabilistic model of annotators' behavior and of opinions on items.
@@ -224,9 +207,7 @@ class GPM(IterativeEstimator[GPMSteps]):
     (The paper prints the E-step's numerator without :math:`\epsilon_s`; its likelihood and its
     authors' code have it.)
 
-    An item's label is the category of highest probability; an exact tie goes to the category that
-    comes first on the scale. A known truth fixes the item's distribution. An annotator is a
-    spammer if :math:`\epsilon_s < 0.5`. The interval of a reliability contains the values whose
+    An annotator is a spammer if :math:`\epsilon_s < 0.5`. The interval of a reliability contains the values whose
     log-likelihood is within 1.92 of the maximum, given the items' distributions. `predict_proba`
     returns :math:`p(r_{e,s} = n)` of the equation above.
 
@@ -269,13 +250,6 @@ class GPM(IterativeEstimator[GPMSteps]):
 
     def _steps(self, labels: Labels, session: Session) -> GPMSteps:
         return GPMSteps(labels, session, learned=self.behavior == "learned")
-
-    def _resume_em(
-        self, steps: Any, start: Any, progress: ProgressCallback | None
-    ) -> tuple[Any, History]:
-        # The paper's tolerance is absolute: with many labels it would take thousands of steps.
-        tol = max(self.tol, _RESUMED_TOL * steps.n_labels)
-        return replace(self, tol=tol, acceleration=True)._run_em(steps, start, progress)
 
     def _estimates(self, steps: GPMSteps, parameters: GPMParameters) -> dict[str, Any]:
         low, high = steps.interval(parameters)

@@ -119,9 +119,6 @@ class Capabilities:
     # whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes
     distributed: bool = False
     ordinal_only: bool = False  # whether its results need categories that have an order
-    # whether EM starts from the parameters of a fit that is passed as ``warm_start``; otherwise
-    # such a fit only says which items and annotators come first
-    warm_start: bool = True
 
 
 def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) -> None:

@@ -120,10 +120,6 @@ class SetSteps:
         )
         return self._with_rates(first, self._answer_counts(sums))
 
-    def resume(self, previous: object) -> NoReturn:
-        """Refuse a warm start."""
-        raise AnnotruthError("a fit of sets does not start from another: fit all answers")
-
     def acceleration(self) -> NoReturn:
         """Refuse extrapolation: the pooled rates are not the maximum of one objective."""
         raise AnnotruthError("steps of the model of sets are not extrapolated")

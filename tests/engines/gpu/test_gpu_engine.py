@@ -183,14 +183,6 @@ def test_arrays_of_the_card_meet_no_others():
             mixed()
 
 
-def test_a_warm_start_continues(labels, device, precision):
-    engine = GPUEngine(device)
-    first = at.fit(labels, "gpm", engine=engine)
-    again = at.GPM(engine=engine).fit(labels, warm_start=first).result_
-    assert again.n_iter <= first.n_iter
-    np.testing.assert_allclose(again.reliability, first.reliability, atol=0.02)
-
-
 def test_other_models_name_the_engine_that_can(labels, device):
     with pytest.raises(InputError, match="--engine memory"):
         at.fit(labels, "glad", engine=GPUEngine(device))

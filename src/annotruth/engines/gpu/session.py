@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -296,10 +296,6 @@ class GPUSession:
     def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
         """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
         raise NotImplementedError
-
-    def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
-        """Return what a function computes of each group of annotators: a card computes many at once."""
-        return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array of all items in double precision."""

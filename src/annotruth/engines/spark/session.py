@@ -192,10 +192,6 @@ class SparkPassSession:
         """Run a kernel over all annotators, on the driver."""
         find_kernel(kernel)(0, n_annotators, **arrays)
 
-    def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
-        """Return what a function computes of each group of annotators, on the driver."""
-        return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
-
     def collect(self, name: str) -> Floats:
         """Return an item-side array of all items."""
         array = self._state[name]

@@ -170,14 +170,9 @@ class IBCC(LatentClassEstimator):
     and Cohn (ICML 2019): :math:`\alpha = 1`, :math:`\beta_{k,l} = 1`, and
     :math:`\beta_{k,k} = 4`, three more right labels per annotator and class.
 
-    An item's distribution is the final :math:`T_e`; its label is the class of highest probability,
-    and an exact tie goes to the category that comes first on the scale. A known truth fixes T. An
-    annotator's reliability is the expected share of their labels that are the item's class,
+    An item's distribution is the final :math:`T_e`. An annotator's reliability is the expected share of their labels that are the item's class,
     :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`; ``confusion_`` has the posterior means of
     :math:`\pi`.
-
-    Labels of an item are independent given its class. Where errors of annotators are correlated,
-    probabilities are too high, as in all models of this kind.
 
     Parameters
     ----------
@@ -282,12 +277,9 @@ class EBCC(RestartedEstimator):
     The settings are those of the authors' experiments. Of ``n_init`` random starts the one with the
     highest bound after 20 steps is continued; accuracies of runs differ by some hundredths.
 
-    An item's distribution is :math:`\sum_m T_{e,k,m}`; its label is the class of highest
-    probability, and an exact tie goes to the category that comes first on the scale. A known truth
-    fixes the class but not the subtype. An annotator's reliability is the expected share of their
-    labels that are the item's class; ``confusion_`` is averaged over subtypes.
-
-    A fit takes about M times as long as one of iBCC, for each of the starts.
+    An item's distribution is :math:`\sum_m T_{e,k,m}`. A known truth fixes the class but not the
+    subtype. An annotator's reliability is the expected share of their labels that are the item's class;
+    ``confusion_`` is averaged over subtypes. A fit takes about M times as long as one of iBCC, for each of the starts.
 
     Parameters
     ----------

@@ -15,9 +15,7 @@ from annotruth.models.base import IterativeEstimator
 from annotruth.models.em import Monitor
 from annotruth.models.options import check_positive
 from annotruth.models.registry import Capabilities
-from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 
 _LEAST_VARIANCE = 1e-6  # of labels around their item's score, where all annotators agree
@@ -68,11 +66,6 @@ class BWASteps:
         """Return the parameters that follow from the observed shares."""
         return self._update(self._votes)
 
-    def resume(self, previous: Fit) -> BWAParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        old, start = bwa_parameters(previous), self.start()
-        return BWAParameters(with_new_rows(old.weight, start.weight), old.mean)
-
     def step(self, old: BWAParameters) -> tuple[BWAParameters, Monitor]:
         """Pass over the labels once, then update weights and means."""
         sums = self._run(old)
@@ -112,14 +105,6 @@ class BWASteps:
         return Monitor(log_likelihood, (log_likelihood + log_prior) / self._n_labels)
 
 
-def bwa_parameters(fit: Fit) -> BWAParameters:
-    """Return the parameters of a fit."""
-    n = fit.data.n_categories
-    return BWAParameters(
-        fit.parameter("weight", fit.data.n_annotators, n), fit.parameter("mean", n)
-    )
-
-
 @dataclass(kw_only=True)
 class BWA(IterativeEstimator[BWASteps]):
     r"""BWA, the Bayesian weighted average: vote shares with a weight per annotator and class.
@@ -149,9 +134,7 @@ class BWA(IterativeEstimator[BWASteps]):
     here :math:`b_k` is at least :math:`10^{-6} a`.
 
     An item's distribution is its scores divided by their sum, a weighted share of votes rather than
-    the probability of a class; its label is the class of highest score, and an exact tie goes to
-    the category that comes first on the scale. A known truth fixes z. An annotator's reliability is
-    the mean share of the classes they chose. Their ``weight`` is the mean of :math:`v_{s,k}` over
+    the probability of a class. An annotator's reliability is the mean share of the classes they chose. Their ``weight`` is the mean of :math:`v_{s,k}` over
     classes, weighted by :math:`\mu_k`. `predict_proba` returns the item's distribution for every
     annotator: the expectation of y is z, and weights are about its variance.
 

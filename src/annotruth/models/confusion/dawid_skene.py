@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Input, Pass, Session, Sum, get_engine
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.confusion.estimator import (
@@ -21,10 +20,8 @@ from annotruth.models.confusion.estimator import (
     check_memory,
 )
 from annotruth.models.distribution import mixed_confusion
-from annotruth.models.em import Monitor, ProgressCallback
-from annotruth.models.evidence.classifier import choose_calibration, known_items
+from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import (
-    MIN_LIKELIHOOD,
     ExpectedCounts,
     confusion_log_odds,
     one_coin_confusion,
@@ -32,12 +29,7 @@ from annotruth.models.latent_classes import (
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
-from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.frames import check_pandas_installed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _OFF_BOUND = 1e-10  # the distance of an accuracy from 0 and 1, so that no label is impossible
 _INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=1))
@@ -51,19 +43,13 @@ class DawidSkeneParameters(NamedTuple):
 
 
 class DawidSkeneSteps:
-    """Dawid and Skene's EM over a session; posteriors leave it only at the end.
-
-    ``known_truth`` is the likelihood of what is known about items beside their labels, by class; by
-    default that of known truths.
-    """
+    """Dawid and Skene's EM over a session; posteriors leave it only at the end."""
 
     objective_name = "the log-likelihood per label"
 
-    def __init__(
-        self, labels: LabelSummary, session: Session, known_truth: Floats | None = None
-    ) -> None:
+    def __init__(self, labels: LabelSummary, session: Session) -> None:
         n_classes = labels.n_categories
-        self._known_truth = np.eye(n_classes) if known_truth is None else known_truth
+        self._known_truth = np.eye(n_classes)
         self.session = session
         self._labels_per_annotator = labels.labels_per_annotator
         self._n_labels = labels.n_labels
@@ -87,16 +73,6 @@ class DawidSkeneSteps:
         counts = sums["counts"]
         return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
 
-    def resume(self, previous: Fit) -> DawidSkeneParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        start, old = self.start(), dawid_skene_parameters(previous)
-        confusion = self.session.to_host(start.confusion, 1)
-        # No entry is 0: EM would keep it whatever the new labels are.
-        confusion[:, : old.confusion.shape[1]] = old.confusion
-        confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
-        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
-        return DawidSkeneParameters(prior, self.session.to_engine(confusion, 1))
-
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
         sums = self.session.run_pass(self._step, **self._inputs(old))
@@ -114,7 +90,7 @@ class DawidSkeneSteps:
         """Extrapolate the prior and the confusion matrices."""
         return Squarem(DawidSkeneParameters, shares(axis=0), shares(axis=0))
 
-    def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
+    def reliability(self, parameters: DawidSkeneParameters) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
         counts = self.session.run_pass(self._step, **self._inputs(parameters))["counts"]
         correct = self.session.to_host(np.einsum("ksk->s", counts))
@@ -164,27 +140,16 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
         \pi_{s,k,l} = \frac{\sum_{e \in l_{s,l}} T_{e,k}}{\sum_{e \in l_s} T_{e,k}}.
 
-    The start, as in the paper, is the observed shares for T. An item's distribution is the final
-    :math:`T_e`, the posterior of its class. A known truth fixes T, and the likelihood is that of
-    labels and known truths.
-
-    An annotator's reliability is the expected share of their labels that are the item's class,
+    The start, as in the paper, is the observed shares for T, which at the end are the items'
+    distributions. The likelihood is that of labels and known truths. An annotator's reliability is the expected share of their labels that are the item's class,
     :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`. It is high for annotators who always give the
     most frequent label; ``confusion_`` shows the difference.
 
-    Left open by the paper:
-
-    - There is no smoothing. A zero in :math:`p` or :math:`\pi` stays zero: the class is then
-      impossible for the items concerned. EM never makes all classes of an item impossible.
-    - If an annotator labelled no item of a class, the denominator of :math:`\pi_{s,k}` is 0 and any
-      value is equally likely: the row keeps its last value, at the start 1/N.
-    - The stopping rule: the log-likelihood per label changes by less than ``tol``, which does not
-      depend on the number of labels. On sparse tables this may stop short of the maximum, as the
-      likelihood may rise slowly over thousands of steps. ``tol=0`` iterates to the maximum. With
-      acceleration, the same ``tol`` stops closer to it.
-
-    An item's label is the class of highest probability; an exact tie goes to the category that
-    comes first on the scale. `predict_proba` returns :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
+    Left open by the paper: there is no smoothing, so a zero in :math:`p` or :math:`\pi` stays zero. If an
+    annotator labelled no item of a class, the row of :math:`\pi` keeps its last value, at the start 1/N.
+    The loop stops when the log-likelihood per label changes by less than ``tol``. On sparse tables it may
+    rise slowly over thousands of steps; ``tol=0`` iterates to the maximum. `predict_proba` returns
+    :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
 
     Parameters
     ----------
@@ -204,14 +169,10 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     """
 
     name: ClassVar[str] = "dawid-skene"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        classifier=True, out_of_core=True, distributed=True
-    )
+    capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
     parameter_axes: ClassVar[Mapping[str, str] | None] = {
         "prior": "category",
         "rates": "category annotator category",
-        "classifier_exponent": "field",
-        "classifier_likelihood": "category category",
     }
     item_arrays: ClassVar[tuple[str, ...]] = ("posterior",)
 
@@ -220,31 +181,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     def _check(self, labels: LabelSummary) -> None:
         check_memory(self.name, labels, labels.n_categories)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
-        without = super()._fit(labels, progress, previous)
-        if labels.classifier is None:
-            return without
-        return self._fit_with_classifier(labels, progress, without)
-
-    def _fit_with_classifier(
-        self, labels: Labels, progress: ProgressCallback | None, without: Fit
-    ) -> Fit:
-        """Fit the labels with a classifier, which a fit without it calibrates."""
-        assert labels.classifier is not None
-        assert without.distribution is not None
-        # A class that no item has would divide by 0.
-        prior = np.maximum(without.parameters["prior"], MIN_LIKELIHOOD)
-        evidence = without.distribution.dense(labels.n_categories) / prior
-        calibration = choose_calibration(labels.classifier, evidence, prior)
-        if not calibration.is_used:
-            return replace(without, parameters={**without.parameters, **calibration.to_arrays()})
-        known = known_items(labels, np.eye(labels.n_categories), calibration)
-        with closing(get_engine(self.engine).open(known.labels)) as session:
-            steps = DawidSkeneSteps(labels, session, known.table)
-            parameters, history = self._run_em(steps, steps.start(), progress)
-            fit = self._make_fit(labels, session, steps, parameters, history)
-        return replace(fit, parameters={**fit.parameters, **calibration.to_arrays()})
-
     def _steps(self, labels: Labels, session: Session) -> DawidSkeneSteps:
         return DawidSkeneSteps(labels, session)
 
@@ -252,7 +188,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         self, steps: DawidSkeneSteps, parameters: DawidSkeneParameters
     ) -> dict[str, Any]:
         return {
-            "reliability": steps.share_correct(parameters),
+            "reliability": steps.reliability(parameters),
             "parameters": {
                 "prior": parameters.prior,
                 "rates": steps.session.to_host(parameters.confusion, 1),
@@ -281,35 +217,6 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         """The class prior, one number per category."""
         return dawid_skene_parameters(self.result_).prior
 
-    @property
-    def priors_(self) -> pd.Series[Any]:
-        """The class prior (crowd-kit's name and form)."""
-        check_pandas_installed()
-        import pandas as pd
-
-        categories = self._local_result().data.scale.categories.to_pylist()
-        index = pd.Index(categories, name="label")
-        return pd.Series(self.prevalence_, index=index, name="prior")
-
-    @property
-    def errors_(self) -> pd.DataFrame:
-        """The confusion matrices (crowd-kit's name and form).
-
-        One row per annotator and label, one column per true category.
-        """
-        check_pandas_installed()
-        import pandas as pd
-
-        data = self._local_result().data
-        categories = data.scale.categories.to_pylist()
-        return pd.DataFrame(
-            self.confusion_.transpose(0, 2, 1).reshape(-1, len(categories)),
-            index=pd.MultiIndex.from_product(
-                [data.annotators.to_pylist(), categories], names=["worker", "label"]
-            ),
-            columns=pd.Index(categories, name="label"),
-        )
-
 
 class OneCoinParameters(NamedTuple):
     """The class prior p[k] and the annotators' accuracies a[s]."""
@@ -323,12 +230,6 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
 
     make = OneCoinParameters
     axes: ClassVar[Mapping[str, str]] = {"prior": "category", "accuracy": "annotator"}
-
-    def resume(self, old: OneCoinParameters, start: OneCoinParameters) -> OneCoinParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        # Off the bounds: EM would keep a class of share 0 whatever the new labels are.
-        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self.n_categories
-        return OneCoinParameters(prior, off_bounds(with_new_rows(old.accuracy, start.accuracy)))
 
     def m_step(self, expected: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
         """Return the shares of the classes and of right labels."""
@@ -383,10 +284,7 @@ class OneCoin(LatentClassEstimator):
     ``tol`` is compared with its change per label. Accuracies stay 1e-10 away from 0 and 1, so that
     no label is impossible.
 
-    An item's distribution is the final :math:`T_e`; its label is the class of highest probability,
-    and an exact tie goes to the category that comes first on the scale. A known truth fixes T. An
-    annotator's reliability is :math:`a_s`.
-
+    An item's distribution is the final :math:`T_e`, an annotator's reliability :math:`a_s`.
     With one number per annotator the model needs few labels, but it does not know biases: where
     annotators confuse particular classes, or one class is labelled better than another, it is
     overconfident and may be worse than the majority vote.

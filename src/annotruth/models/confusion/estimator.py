@@ -29,7 +29,6 @@ from annotruth.models.latent_classes import (
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.layout import hash_counts
 
@@ -83,15 +82,6 @@ class ClassEquations(ABC, Generic[P]):
         Models with random starts use ``rng``; `draws_of_annotators` assigns its draws to annotators.
         """
         return self.m_step(votes, None)
-
-    def resume(self, old: P, start: P) -> P:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        return self.make(
-            *(
-                with_new_rows(before, first) if axes.startswith("annotator") else before
-                for before, first, axes in zip(old, start, self.axes.values(), strict=True)
-            )
-        )
 
     @abstractmethod
     def m_step(self, expected: ExpectedCounts, old: P | None) -> P:
@@ -205,10 +195,6 @@ class LatentClassSteps(Generic[P]):
     @cached_property
     def _votes(self) -> ExpectedCounts:
         return count_votes(self.equations.labels, self._session)
-
-    def resume(self, previous: Fit) -> P:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
 
     def step(self, old: P) -> tuple[P, Monitor]:
         """Pass over the labels once, then update the parameters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -17,15 +17,8 @@ from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor
 from annotruth.models.fits.make_fit import BuildItemResults, ItemResults
 from annotruth.models.fits.tables import MOST_COLUMNS
-from annotruth.models.result import Fit
 from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import Labels
-from annotruth.observations.frames import check_pandas_installed
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 # With acceleration: Newton steps on each b per pass; the least curvature of an ability's
 # log-posterior, as a share of its curvature given the truths; and the longest step.
@@ -93,15 +86,6 @@ class GLADSteps:
         """Return the mode of the priors, alpha = b = 1."""
         self._allocate()
         return self._pass(np.ones(len(self._n_labels)), shift=0.0, n_steps=0, n_before=0)
-
-    def resume(self, previous: Fit) -> GLADParameters:
-        """Return the abilities of a previous fit; b continues from its difficulties."""
-        self._allocate()
-        b = -np.log(previous.item_columns["difficulty"])
-        self._session.put("b", with_new_rows(b, self._session.collect("b")), per="items")
-        ability = previous.annotator_columns["ability"]
-        alpha = with_new_rows(ability, np.ones(len(self._n_labels)))
-        return self._pass(alpha, shift=0.0, n_steps=0, n_before=0)
 
     def _allocate(self) -> None:
         self._session.allocate("b", per="items")
@@ -237,7 +221,7 @@ class GLAD(IterativeEstimator[GLADSteps]):
 
     An item's distribution is :math:`p(z_e \mid r)`, including classes that no annotator chose; with
     more than 100 categories those are not stored, to save memory, and the stored probabilities sum
-    to less than 1. A known truth fixes the distribution. An annotator's reliability is the mean of
+    to less than 1. An annotator's reliability is the mean of
     :math:`\sigma(\alpha_s \beta_e)` over their labels, the expected share of correct ones; it is
     below one half if and only if the ability is negative. Further columns: ``difficulty`` of items,
     ``ability`` of annotators. With a single category every label is correct, and abilities and
@@ -307,25 +291,6 @@ class GLAD(IterativeEstimator[GLADSteps]):
         correct = expit(x)[:, np.newaxis]
         rows: Floats = p * correct + (1.0 - p) * (1.0 - correct) / (n - 1)
         return rows
-
-    @property
-    def alphas_(self) -> pd.Series[Any]:
-        """The ability of each annotator (crowd-kit's name and form)."""
-        fit = self._local_result()
-        return _series("alpha", "worker", fit.data.annotators, fit.annotator_columns["ability"])
-
-    @property
-    def betas_(self) -> pd.Series[Any]:
-        """Minus the log of each item's difficulty (crowd-kit's name and form)."""
-        fit = self._local_result()
-        return _series("beta", "task", fit.data.items, -np.log(fit.item_columns["difficulty"]))
-
-
-def _series(name: str, index: str, ids: pa.Array, values: Any) -> pd.Series[Any]:
-    check_pandas_installed()
-    import pandas as pd
-
-    return pd.Series(values, index=pd.Index(ids.to_pandas(), name=index), name=name)
 
 
 def _item_results(labels: Labels, arrays: Mapping[str, Floats]) -> ItemResults:

@@ -151,9 +151,7 @@ class MACE(RestartedEstimator):
     continued. Competences start between 0.3 and 0.7, and :math:`\xi` is uniform, so that renaming
     categories changes nothing.
 
-    An item's distribution is the final :math:`T_e`; its label is the class of highest probability,
-    and an exact tie goes to the category that comes first on the scale. A known truth fixes T. An
-    annotator's reliability is the posterior mean of :math:`\theta_s`: a spammer who is right by
+    An item's distribution is the final :math:`T_e`. An annotator's reliability is the posterior mean of :math:`\theta_s`: a spammer who is right by
     chance gets none for it.
 
     Errors do not depend on the item. Where classes are of very different frequency, annotators

@@ -19,7 +19,6 @@ from annotruth.models.em import direct_history
 from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.result import Fit
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.layout import CanonicalOrder
 from annotruth.observations.table import ReorderedLabels
@@ -166,16 +165,6 @@ def fit_of_original(
     return replace(
         images[0], **{name: _mean([getattr(each, name) for each in images], n) for name in names}
     )
-
-
-def restricted_fit(fit: Fit, labels: Labels, axes: Mapping[str, str]) -> Fit:
-    """Return a fit for some of its labels, without results per label, to start another fit from."""
-    places = CanonicalOrder(
-        match_ids(labels.items, fit.data.items),
-        match_ids(labels.annotators, fit.data.annotators),
-        np.arange(labels.n_categories),
-    )
-    return _rearranged(fit, labels, places, axes, p_serious=None)
 
 
 def _rearranged(

@@ -17,7 +17,6 @@ in intervals (`annotruth.models.evidence.dependent_annotators`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -62,15 +61,29 @@ _LEAN = 0.25  # shift beyond the crowd's from which a serious annotator is gener
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorPosterior:
-    """The posterior over response strategies, from leave-one-out log-likelihoods."""
+    """The posterior over response strategies, from leave-one-out log-likelihoods.
+
+    With a session, the leave-one-out log-likelihood and what follows are where its engine computes.
+    """
 
     labels: LabelSummary  # the summary of the labels
     strategies: ResponseStrategies  # the strategies
     log_prior: Floats  # the log-prior of the strategies of an unknown annotator
-    own_log_prior: Floats  # the same for each annotator, or one row for all of them
     loo_log_likelihood: Floats  # each annotator's leave-one-out log-likelihood in every strategy
-    # returns an array of annotators in memory, where the last two are on an engine
-    to_host: Callable[[Any], NDArray[Any]] = np.asarray
+    session: Session | None = None
+
+    @cached_property
+    def own_log_prior(self) -> Floats:
+        """The log-prior of each annotator's strategies, or one row for all of them."""
+        known = self.labels.annotator_prior
+        prior = self.strategies.annotator_log_prior(self.log_prior, known)
+        if self.session is not None and known is not None:
+            prior = self.session.to_engine(prior)
+        return np.asarray(prior, like=self.loo_log_likelihood)
+
+    def to_host(self, values: Any) -> NDArray[Any]:
+        """Return an array of annotators in memory."""
+        return np.asarray(values) if self.session is None else self.session.to_host(values)
 
     @cached_property
     def weights(self) -> Floats:
@@ -126,25 +139,6 @@ class AnnotatorPosterior:
         """Return the mean over labels of one value per annotator."""
         n_labels = self.labels.weighted(self.labels.labels_per_annotator)
         return float(n_labels @ values / n_labels.sum())
-
-
-def annotator_posterior(
-    labels: LabelSummary,
-    strategies: ResponseStrategies,
-    log_prior: Floats,
-    loo_log_likelihood: Floats,
-    session: Session | None = None,
-) -> AnnotatorPosterior:
-    """Return the posterior, given its log-prior and the leave-one-out log-likelihood.
-
-    With a session, the leave-one-out log-likelihood is where its engine computes.
-    """
-    own_prior = strategies.annotator_log_prior(log_prior, labels.annotator_prior)
-    if session is not None and labels.annotator_prior is not None:
-        own_prior = session.to_engine(own_prior)
-    own_prior = np.asarray(own_prior, like=loo_log_likelihood)
-    to_host = np.asarray if session is None else session.to_host
-    return AnnotatorPosterior(labels, strategies, log_prior, own_prior, loo_log_likelihood, to_host)
 
 
 def annotator_results(

@@ -12,8 +12,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.models.em import run_em
 from annotruth.models.evidence.chance import Folds
-from annotruth.models.latent_classes import ExpectedCounts
-from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassSteps
 from annotruth.models.robust_gpm.states import TrueClasses
 from annotruth.observations import LabelSummary
 
@@ -187,10 +186,11 @@ def _score_fold(
     labels: LabelSummary, session: Session, held: int, candidates: list[Candidate]
 ) -> dict[str, Floats]:
     """Return sums of the log-probabilities of one fold's labels, and of their products."""
-    all_steps = [candidate.steps(labels, session, held) for candidate in candidates]
-    by_subtypes = {steps.items.n_subtypes: steps for steps in all_steps}
-    observed = {n: steps.observed_counts() for n, steps in by_subtypes.items()}
-    fitted = [_fit_without(steps, observed[steps.items.n_subtypes]) for steps in all_steps]
+    fitted = []
+    for candidate in candidates:
+        steps = candidate.steps(labels, session, held)
+        end, _ = run_em(steps, steps.start(), tol=_TOL, max_iter=_MAX_ITER, warn=False)
+        fitted.append((end, steps.annotator_counts(end)))
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))
     n_states = [len(one.prior) for one in parameters]
@@ -215,11 +215,3 @@ def _score_fold(
         first_state=np.cumsum([0, *n_states]),
         correlations=CORRELATIONS,
     )
-
-
-def _fit_without(
-    steps: ClassSteps, observed: ExpectedCounts
-) -> tuple[ClassParameters, AnnotatorCounts]:
-    """Fit the labels that are not held out, starting from their observed counts."""
-    parameters, _ = run_em(steps, steps.start(observed), tol=_TOL, max_iter=_MAX_ITER, warn=False)
-    return parameters, steps.annotator_counts(parameters)

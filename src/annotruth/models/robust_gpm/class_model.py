@@ -15,7 +15,7 @@ from annotruth.engines import Input, Pass, Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats, reduce_rows
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
-from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
+from annotruth.models.distribution import likely_sets, mixed_confusion, score_interval
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.evidence.chance import Folds, label_shares, sampled_items
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
@@ -86,21 +86,18 @@ class RightLabelModel:
         v_{s,z} \sim \mathrm{Dirichlet}\Bigl(c \sum_g q_{s,g} a_g(\cdot \mid z)\Bigr), \quad
         L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
 
-    A fixed-point iteration of EM steps updates all of these until the log-likelihood per label changes by
-    less than ten times ``tol``; `ClassSteps` derives the objective that every step raises. *Held-out
-    labels* choose whether :math:`\theta` is learned or serious labels are right, M, c, and the
+    EM (`ClassSteps`) stops when the log-likelihood per label changes by less than ten times ``tol``.
+    *Held-out labels* choose whether :math:`\theta` is learned or serious labels are right, M, c, and the
     correlation :math:`\rho` of an item's labels within its state (`annotruth.models.robust_gpm.choice`).
-
     At the end an item's labels are taken out of the counts that they are read by, and m labels count as
     :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")`` are the probabilities of the right label
-    (`TrueClasses.right_labels`); the top label is always one that some annotator gave.
-    ``distributions("opinion")`` are the labels in the item's states, weighted by reliability.
+    (`TrueClasses.right_labels`), ``distributions("opinion")`` the labels in the item's states, weighted
+    by reliability.
 
-    If labels agree no better than chance, nothing is learned: an item's labels count as one label, and
-    annotators are compared with the others' votes. With too few labels to tell, EM starts at annotators
-    who are right half of the time and guess otherwise. A known truth fixes the class. Intervals of
-    reliabilities are those of a mean over a learned :math:`\theta` and serious labels that are right,
-    weighted by how probably each predicts labels better.
+    If labels agree no better than chance, nothing is learned. With too few labels to tell, EM starts at
+    annotators who are right half of the time and guess otherwise. Intervals of reliabilities are those of
+    a mean over a learned :math:`\theta` and serious labels that are right, weighted by how probably each
+    predicts labels better.
     """
 
     estimator: EMEstimator  # whose options and name these fits have
@@ -365,10 +362,8 @@ def _item_columns(
     if scale.is_ordinal:
         values = scale.values
         score = right @ values
-        variance = np.maximum(right @ values**2 - score**2, 0.0)
-        margin = np.where(known < 0, Z_95 * np.sqrt(inflation * variance), 0.0)
-        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
-        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
+        variance = inflation * np.maximum(right @ values**2 - score**2, 0.0)
+        columns |= score_interval(scale, score, variance, known)
     columns["p_leads"] = reduce_rows(np.maximum, right)
     # Without an order of their own, categories are in that of the alphabet, as labels are fitted in
     # any order of categories.

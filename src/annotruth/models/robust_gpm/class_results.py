@@ -26,7 +26,7 @@ from annotruth.models.latent_classes import (
 )
 from annotruth.models.people import ItemStates
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_posterior
+from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.choice import HeldOutChoice
 from annotruth.models.robust_gpm.class_steps import (
     AnnotatorCounts,
@@ -196,7 +196,7 @@ def class_posterior(
     if state.verdict == "chance":
         shares *= 1.0 - strategies.reliability
         shares /= shares.sum()
-    return annotator_posterior(
+    return AnnotatorPosterior(
         labels, strategies, strategies.log_prior_of(shares), state.loo_log_likelihood, session
     )
 

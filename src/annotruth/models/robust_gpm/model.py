@@ -81,18 +81,17 @@ class RobustGPM(EMEstimator):
     next to an item's class are clearly (by two standard errors) fewer than half of those on it, in a fit
     with one right label; with 3 and 4 categories, fewer than in the shapes of opinion.
 
-    **Around them** are parts that other models may use: the test of labels against labels drawn by chance,
-    whose result is ``verdict`` (`annotruth.models.evidence.chance`); the calibration of a classifier
-    (`annotruth.models.evidence.classifier`); pairs of annotators who depend on one another
+    **Around them** are the test of labels against labels drawn by chance, whose result is ``verdict``
+    (`annotruth.models.evidence.chance`), the calibration of a classifier
+    (`annotruth.models.evidence.classifier`), and pairs of annotators who depend on one another
     (`annotruth.models.evidence.dependent_annotators`). Many categories are merged for the fit
-    (`annotruth.models.robust_gpm.pooling`). An annotator prior counts as labels that are known to be
-    serious, or not to be.
+    (`annotruth.models.robust_gpm.pooling`).
 
     **Annotators.** ``reliability``, its 95% interval and ``bias`` (where opinions differ, how far serious
     labels are above the crowd's) are leave-one-out (`annotruth.models.robust_gpm.annotators`). A second
     stage, `annotruth.models.people`, allows annotators skills and tendencies of their own: it has
     ``accuracy``, ``p_spammer``, ``evidence``, ``agreement`` and ``spammer``, of whom at most 5% are
-    expected to be fine.
+    expected to be fine. An annotator prior counts as labels that are known to be serious, or not to be.
 
     **Limitations.** In twenty sorts of simulated crowds with 3 to 25 labels per item, 95% intervals
     contained 94 to 97% of the scores and of the reliabilities; of scores 89% where annotators gave a
@@ -124,7 +123,6 @@ class RobustGPM(EMEstimator):
         classifier=True,
         out_of_core=True,
         distributed=True,
-        warm_start=False,
     )
     parameter_axes: ClassVar[Mapping[str, str] | None] = _with_merged_categories(
         {
@@ -228,13 +226,13 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return model.predict_proba(fit, item, annotator)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         self._check(labels)
         if labels.annotator_weight is not None:
             raise InputError("labels that count less than others are fitted by fit_beside only")
         if self._pools and needs_pooling(labels):
             pooled = PooledLabels.of(labels, merge_categories(labels))
-            merged = self.without_pooling()._fit(pooled.labels, progress, None)
+            merged = self.without_pooling()._fit(pooled.labels, progress)
             return pooled.expanded(merged)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)

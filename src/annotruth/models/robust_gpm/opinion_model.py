@@ -16,7 +16,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
-from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
+from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion, score_interval
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.evidence.dependent_annotators import (
     DependentPairs,
@@ -29,7 +29,6 @@ from annotruth.models.people import ItemStates, assess_people
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
     AnnotatorPosterior,
-    annotator_posterior,
     annotator_results,
     serious_weights,
 )
@@ -67,10 +66,8 @@ class OpinionModel:
     ``distributions("opinion")`` are the means over shapes, shifted as the crowd is on average;
     ``distributions("right")`` are the probabilities that a label leads. ``score_low`` and ``score_high``
     contain the mean serious label, ``may_lead`` the categories that may be the top label, with 95%.
-    Annotators are compared with one another, so errors of items are correlated, most of all about who
-    inverts the scale, and annotators may copy from one another: variances are multiplied by factors that
-    were chosen on simulated crowds (`OpinionShapes.variance_inflation`,
-    `annotruth.models.evidence.dependent_annotators`).
+    Annotators are compared with one another and may copy, so errors of items are correlated: variances
+    are multiplied by factors (`OpinionShapes.variance_inflation`, `DependentPairs.design_effect`).
     """
 
     estimator: EMEstimator  # whose options and name these fits have
@@ -87,8 +84,8 @@ class OpinionModel:
         if labels.classifier is not None:
             raise InputError(
                 "a classifier is for items with one right label, and on this scale opinions differ: pass "
-                "truth='class' (`--set truth=class`), scale='nominal' (`--scale nominal`) or "
-                "model='dawid-skene' (`--model dawid-skene`), or leave out the classifier"
+                "truth='class' (`--set truth=class`) or scale='nominal' (`--scale nominal`), or leave out "
+                "the classifier"
             )
         steps = OpinionSteps(OpinionShapes(labels), session)
         start = steps.start()
@@ -303,7 +300,7 @@ def _annotator_posterior(
     """Return the posterior of annotators' strategies, given a final state."""
     strategies = items.strategies
     log_prior = strategies.log_prior(state.parameters.always_share)
-    return annotator_posterior(
+    return AnnotatorPosterior(
         items.labels, strategies, log_prior, state.loo_log_likelihood, session
     )
 
@@ -403,13 +400,9 @@ def _item_columns(
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
     if scale.is_ordinal:
-        values = scale.values
-        score, variance = spread[:, 0], spread[:, 1] + uncertainty.score_variance
-        score = np.where(known < 0, score, values[known])
-        margin = Z_95 * np.sqrt(uncertainty.variance_inflation * variance)
-        margin = np.where(known < 0, margin, 0.0)
-        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
-        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
+        variance = uncertainty.variance_inflation * (spread[:, 1] + uncertainty.score_variance)
+        score = np.where(known < 0, spread[:, 0], scale.values[known])
+        columns |= score_interval(scale, score, variance, known)
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
     confidence = theta[np.arange(len(mode)), mode]

@@ -25,7 +25,6 @@ from annotruth.models.robust_gpm.strategies import (
     tabulate_strategies,
 )
 from annotruth.models.squarem import Squarem, probabilities, shares
-from annotruth.models.warm_start import with_new_rows
 from annotruth.observations import LabelSummary
 
 if TYPE_CHECKING:
@@ -324,8 +323,8 @@ class OpinionSteps(StrategySteps):
 
     def start_beside(self, people: OpinionParameters) -> OpinionParameters:
         """Return the parameters of a fit of some annotators; the others have the weights of a start."""
-        start = self.session.to_host(self.start().strategy_weights)
-        weights = with_new_rows(people.strategy_weights, start)
+        weights = np.array(self.session.to_host(self.start().strategy_weights))
+        weights[: len(people.strategy_weights)] = people.strategy_weights
         return people._replace(strategy_weights=self.session.to_engine(weights))
 
     def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:

@@ -161,13 +161,6 @@ class TrueClasses(ItemModel):
         mass[self.class_of, states] += _ON_CLASS if self._learn_crowd else _CERTAIN
         return pool_to_class(mass / mass.sum(axis=0), self.class_of)
 
-    def log_prior(self, serious: Floats) -> float:
-        """Return the log-prior of the crowd's confusion matrix, up to a constant."""
-        on_class = serious[self.class_of, np.arange(self.n_classes)]
-        weight = _ON_CLASS if self._learn_crowd else _CERTAIN
-        log_prior = weight * np.log(on_class).sum() + _ON_ALL_LABELS * np.log(serious).mean(0).sum()
-        return float(log_prior)
-
     def update_serious(
         self, old: Floats, strategies: ResponseStrategies, labels: LabelTable
     ) -> Floats:

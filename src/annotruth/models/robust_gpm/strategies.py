@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
 
 ALWAYS_SERIOUS = 0.995
 """The reliability of annotators who are always serious, except for slips."""
@@ -101,6 +101,16 @@ class LabelTable(NamedTuple):
 
     other: Floats  # of labels other than the repeated one
     repeated: Floats  # of the repeated label, whichever it is
+
+    @classmethod
+    def of_counts(cls, weights: Floats, counts: Floats, repeated_label: Codes) -> LabelTable:
+        """Return counts of labels, given annotators' weights of strategies and counts in classes."""
+        flat = product_over_annotators(weights, counts.reshape(len(counts), -1))
+        other = flat.reshape(-1, *counts.shape[1:])
+        repeated = np.zeros_like(other)
+        for n, rows in _rows_by_label(repeated_label, counts.shape[1]):
+            repeated[:, n] = product_over_annotators(weights[rows], counts[:, n][rows])
+        return cls(other - repeated, repeated)
 
     def average(self, weights: Floats, repeated_label: Codes) -> Floats:
         """Return the mean over strategies by annotators' weights: annotators x categories x classes."""

@@ -15,9 +15,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import IterativeEstimator
 from annotruth.models.em import Monitor
 from annotruth.models.registry import Capabilities
-from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
-from annotruth.models.warm_start import off_bounds, with_new_rows
 from annotruth.observations import Labels, LabelSummary
 
 _MAX_NUMBERS = 2**28  # in one array: 2 GB
@@ -74,12 +72,8 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     :math:`\mu_e` is replaced by the closest non-increasing sequence in least squares, and
     :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`.
 
-    An item's label is the category of highest probability, an exact tie going to the first on the
-    scale; its score is the expectation. A known truth fixes :math:`\mu_e`. Nominal categories are
-    taken in the order of the scale, as in the comparison of the GPM paper; the result then depends
-    on that order.
-
-    There is no reliability: the closest quantity is the ``informedness``
+    An item's score is the expectation. Nominal categories are taken in the order of the scale, as in the
+    comparison of the GPM paper; the result then depends on that order. There is no reliability: the closest quantity is the ``informedness``
     :math:`\alpha + \beta - 1`, 0 for labels that are independent of the truth and negative for an
     inverted scale. `predict_proba` predicts a label above c with probability :math:`\mu_{e,c}
     \alpha_{s,c} + (1 - \mu_{e,c}) (1 - \beta_{s,c})`, made non-increasing in c.
@@ -187,19 +181,6 @@ class OrdinalBinarySteps:
     def start(self) -> OrdinalBinaryParameters:
         """Return the rates of the M-step in which mu are the observed shares."""
         return self._updated(self._uninformed, **self._session.run_pass(self._start))
-
-    def resume(self, previous: Fit) -> OrdinalBinaryParameters:
-        """Return the rates of a previous fit; new annotators start as in a first fit."""
-        start = self.start()
-        assert previous.distribution is not None
-        shape = (previous.data.n_annotators, self._n_categories - 1)
-        hit, false_alarm = (
-            with_new_rows(off_bounds(previous.parameter(name, *shape)), getattr(start, name))
-            for name in ("hit", "false_alarm")
-        )
-        theta = previous.distribution.dense(self._n_categories)
-        prevalence = off_bounds(1.0 - theta.mean(axis=0).cumsum()[:-1])
-        return OrdinalBinaryParameters(hit, 1.0 - hit, false_alarm, 1.0 - false_alarm, prevalence)
 
     def step(self, old: OrdinalBinaryParameters) -> tuple[OrdinalBinaryParameters, Monitor]:
         """Pass over the labels once, then update the rates."""

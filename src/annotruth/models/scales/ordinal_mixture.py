@@ -80,8 +80,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     ``score_high`` contain 95% of the posterior (94 to 98% of the true scores in simulated crowds).
     ``difficulty`` is the factor by which the item increases the noise, :math:`\gamma_e^{-1/2}`. The
     distribution is that of a serious label by a typical annotator, whose log-precision is the mean
-    over all serious labels; the item's label is its mode, and a tie goes to the first category of
-    the scale. A known truth fixes the score at its category.
+    over all serious labels.
 
     An annotator's reliability is :math:`\epsilon_s`; ``noise`` is the standard deviation of their
     serious opinions on an item of usual difficulty, :math:`\lambda_s^{-1/2}`, in the units of the

@@ -12,10 +12,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Profile, likelihood_interval
 from annotruth.models.em import Monitor
 from annotruth.models.gpm import enough_labels
-from annotruth.models.result import Fit
 from annotruth.models.scales.subject_bias_posterior import bounds_of, mass_between
 from annotruth.models.squarem import Squarem, newest, probabilities, shares
-from annotruth.models.warm_start import off_bounds, with_new_rows
 from annotruth.observations import Labels
 
 STEP = 0.1
@@ -228,23 +226,6 @@ class OrdinalMixtureSteps:
             level=usual,
             reach=np.full(n_annotators, self._first_reach),
             proven=usual,
-        )
-
-    def resume(self, previous: Fit) -> OrdinalMixtureParameters:
-        """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        start = self.start()
-        assert previous.reliability is not None
-        old_level = previous.parameter("level", previous.data.n_annotators)
-        # A level is an index into tables: one from a file is not trusted.
-        old_level = np.clip(old_level, 0, len(self.lattice.noise) - 1)
-        level = with_new_rows(old_level, start.level)
-        old_pi = previous.parameters.get("pi")
-        return OrdinalMixtureParameters(
-            eps=with_new_rows(off_bounds(previous.reliability), start.eps),
-            pi=start.pi if old_pi is None else with_new_rows(old_pi, start.pi),
-            level=level,
-            reach=np.ones_like(start.reach),
-            proven=level,
         )
 
     def step(self, old: OrdinalMixtureParameters) -> tuple[OrdinalMixtureParameters, Monitor]:

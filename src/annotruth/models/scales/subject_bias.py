@@ -22,8 +22,7 @@ from annotruth.models.scales.subject_bias_posterior import (
     rounding_variance,
     vote_posterior,
 )
-from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
-from annotruth.models.warm_start import with_new_rows
+from annotruth.models.squarem import Squarem, numbers, numbers_above
 from annotruth.observations import Labels, LabelSummary
 from annotruth.observations.truth import match_groups
 from annotruth.observations.validate import check_ordinal
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Updates of an item's ambiguity per step, without and with unproven scoring steps.
-_ROUNDS, _UNPROVEN_ROUNDS = 2, 4
+_ROUNDS = 2  # updates of an item's ambiguity per step
 _MIN_SHARE = 0.01  # the least variance of a vote, as a share of the votes' variance at the start
 
 
@@ -43,24 +41,18 @@ class SubjectBiasParameters(NamedTuple):
     b: Floats
     v2: Floats
     group_a2: Floats  # empty unless groups of items share an ambiguity
-    proven_v2: Floats  # the update that is proven to raise the log-likelihood
 
 
 class SubjectBiasSteps:
     """The model's equations over a session; scores and ambiguities of items stay in it.
 
     ``per`` says what has an ambiguity: each "item", each "group" of items, or all together, "shared".
-    With ``unproven``, scoring steps are taken without testing them, which saves a pass: acceleration
-    rolls them back if the log-likelihood falls.
     """
 
     objective_name = "the log-likelihood"
 
-    def __init__(
-        self, labels: Labels, session: Session, per: str, group: Codes, *, unproven: bool
-    ) -> None:
+    def __init__(self, labels: Labels, session: Session, per: str, group: Codes) -> None:
         n_annotators = labels.n_annotators
-        self._unproven = unproven and per != "group"
         self.per = per
         self.floor = 0.0
         self.noise = 0.0
@@ -68,8 +60,7 @@ class SubjectBiasSteps:
         self._values = labels.scale.values
         self._n_items = labels.n_items
         self._n_votes = labels.labels_per_annotator.astype(float)
-        rounds = _UNPROVEN_ROUNDS if self._unproven else _ROUNDS
-        self._rounds = rounds if per == "item" else 0
+        self._rounds = _ROUNDS if per == "item" else 0
         self._share = 0.0 if per == "shared" else 0.5
         self._group = group
         self._n_groups = n_groups = int(group.max(initial=-1)) + 1
@@ -115,41 +106,17 @@ class SubjectBiasSteps:
         group_a2 = np.full(self._n_groups, self._share * overall)
         self._set_group_a2(group_a2)
         v2 = np.maximum((1.0 - self._share) * variance, self.floor)
-        return SubjectBiasParameters(b, v2, group_a2, v2)
-
-    def resume(self, previous: Fit) -> SubjectBiasParameters:
-        """Return the biases and variances of a previous fit; scores continue from it, too.
-
-        Ambiguities of groups start as in a first fit, because a fit does not store them.
-        """
-        start = self.start()
-        assert previous.score is not None
-        columns = previous.annotator_columns
-        items: dict[str, Floats] = {"psi": previous.score}
-        if self.per == "item" and "ambiguity" in previous.item_columns:
-            items["a2"] = np.square(previous.item_columns["ambiguity"])
-        for name, values in items.items():
-            extended = with_new_rows(values, self.session.collect(name))
-            self.session.put(name, extended, per="items")
-        v2 = np.maximum(with_new_rows(columns["inconsistency"] ** 2, start.v2), self.floor)
-        b = with_new_rows(columns["bias"], start.b)
-        return SubjectBiasParameters(b, v2, start.group_a2, v2)
+        return SubjectBiasParameters(b, v2, group_a2)
 
     def step(self, old: SubjectBiasParameters) -> tuple[SubjectBiasParameters, Monitor]:
         """Update the items, then the annotators, then the groups of items."""
-        moments, (before, after_items) = self._pass_items(old, self._rounds)
+        moments, (before, _) = self._pass_items(old, self._rounds)
         w, wr, w2, w2r, w2r2 = moments.T
         move = wr / w
         b = old.b + move
         # The sum of (w r)^2 after the move of the bias.
         w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
         proposed = np.stack(propose_variances(old.v2, self._n_votes, w, w2, w2r2, self.floor))
-        if self._unproven:  # the next pass computes the log-likelihood of the scoring step
-            safe, scoring = proposed
-            if self._has_gold:
-                b, _ = self._move_level(b, safe)
-            monitor = Monitor(float(before), float(after_items))
-            return SubjectBiasParameters(b, scoring, old.group_a2, safe), monitor
         tried = self.session.run_pass(self._try, values=self._values, b=b, proposed=proposed)
         v2, after = _choose(proposed, tried["log_likelihood"])
         group_a2 = old.group_a2
@@ -164,20 +131,15 @@ class SubjectBiasSteps:
         if self._has_gold:
             b, gain = self._move_level(b, v2)
             after += gain
-        return SubjectBiasParameters(b, v2, group_a2, v2), Monitor(float(before), after)
+        return SubjectBiasParameters(b, v2, group_a2), Monitor(float(before), after)
 
     def acceleration(self) -> Squarem[SubjectBiasParameters]:
         """Extrapolate the scores, biases and variances."""
-
-        def proven(parameters: SubjectBiasParameters) -> SubjectBiasParameters:
-            return parameters._replace(v2=parameters.proven_v2)
-
         return Squarem(
             SubjectBiasParameters,
-            *(numbers, numbers_above(self.floor), numbers_above(0.0), newest),
+            *(numbers, numbers_above(self.floor), numbers_above(0.0)),
             session=self.session,
             items={"psi": "numbers", "a2": "variances"},
-            safeguarded=proven if self._unproven else None,
         )
 
     def _update_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
@@ -275,9 +237,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         as the versions of one source video, given as a mapping or a pandas Series from item to
         group, such as ``df.set_index("item")["content"]``. Every item must have one group.
     tol, max_iter, acceleration, engine
-        As in `annotruth.models.base.EMEstimator`. With acceleration, scoring steps are not
-        tested first, which takes a second pass, but rolled back if the log-likelihood falls; except
-        where groups share an ambiguity.
+        As in `annotruth.models.base.EMEstimator`.
 
     Examples
     --------
@@ -302,10 +262,10 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
 
     def _steps(self, labels: Labels, session: Session) -> SubjectBiasSteps:
         per, group = self._per(labels)
-        return SubjectBiasSteps(labels, session, per, group, unproven=self.acceleration)
+        return SubjectBiasSteps(labels, session, per, group)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
-        fit = super()._fit(labels, progress, previous)
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        fit = super()._fit(labels, progress)
         if n := np.count_nonzero(fit.annotator_columns["at_floor"]):
             floor = np.min(fit.annotator_columns["inconsistency"])
             note = (
