@@ -30,6 +30,7 @@ from annotruth.io.content import (
 from annotruth.io.decompress import (
     VALUE_BYTES,
     arrow_size,
+    arrow_stream,
     check_size,
     decoded_size,
     refuse_size,
@@ -199,21 +200,15 @@ def _read_arrow(
 ) -> Iterator[pa.Table]:
     import pyarrow.ipc
 
-    data = content.data
-    check_size(arrow_size(data), "decompressed Arrow content", content.limit)
-    is_file = data.slice(0, 6).to_pybytes() == b"ARROW1"
-    with pyarrow.ipc.open_file(data) if is_file else pyarrow.ipc.open_stream(data) as reader:
+    stream = arrow_stream(content.data)
+    check_size(arrow_size(stream), "decompressed Arrow content", content.limit)
+    with pyarrow.ipc.open_stream(stream) as reader:
         names = choose(reader.schema.names)
         if max_rows is None:
             yield reader.read_all().select(names)
             return
-        n_batches = reader.num_record_batches if is_file else 0
-        batches = map(reader.get_batch, range(n_batches)) if is_file else iter(reader)
-        first = next(batches, None)
-        yield (
-            pa.Table.from_batches([first]) if first is not None else reader.schema.empty_table()
-        ).select(names)
-        for batch in batches:
+        yield reader.schema.empty_table().select(names)
+        for batch in reader:
             yield pa.Table.from_batches([batch]).select(names)
 
 

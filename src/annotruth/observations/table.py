@@ -73,9 +73,8 @@ class Labels(LabelArrays):
         data
             A pandas, polars or pyarrow frame, long (item, annotator, label) or wide (one row per
             item, one column per annotator); a list of (item, annotator, label) tuples or of
-            dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
-            with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
-            they are).
+            dicts; ``{item: {annotator: label}}``; an array of items x annotators; or Labels
+            (returned as they are).
         read, **options
             Which columns to take, and what the labels mean: `ReadOptions`, or its fields as
             keywords.

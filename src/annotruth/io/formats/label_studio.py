@@ -30,7 +30,6 @@ from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.build import ParsedComparisons
 from annotruth.observations.pairs.columns import find_pair_columns
 
-_OLD = "completions"  # the name of annotations before version 1.0
 CLASS_KINDS = ("choices", "rating", "number", "taxonomy")
 """The kinds of results that are labels of a whole item."""
 # Where a region is: in a picture, on a mask, in a text, in a recording, in a video.
@@ -39,7 +38,7 @@ _PLACES = {"x", "y", "points", "rle", "start", "end", "startOffset", "ranges", "
 
 def _recognise(source: Source) -> bool:
     """Return whether a JSON file is an export of tasks with annotations."""
-    annotations = source.first.get("annotations", source.first.get(_OLD))
+    annotations = source.first.get("annotations")
     if annotations is None and "predictions" in source.first:
         annotations = []  # of a model alone, and so nothing to fit
     if not isinstance(annotations, list) or "data" not in source.first:
@@ -91,8 +90,7 @@ def _read(source: Source) -> ParsedLabels:
 
 def annotations_of(task: Record) -> Iterator[Record]:
     """Return the annotations of a task."""
-    annotations = task.get("annotations", task.get(_OLD))
-    for one in sequence(annotations, "the list of annotations"):
+    for one in sequence(task.get("annotations"), "the list of annotations"):
         yield mapping(one, "an annotation")
 
 
