@@ -167,7 +167,7 @@ def test_other_columns_may_hold_anything():
 
 NO_TRIPLE = r"row 2 is .*each must be \(item, annotator, label\)"
 NO_LABELS = r"cannot read labels from .*read_labels"
-NO_INDEX = "a Series of labels needs an index of two levels"
+NO_INDEX = r"row 1 is .*each must be \(item, annotator, label\)"
 
 
 @pytest.mark.parametrize(

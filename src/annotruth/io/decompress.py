@@ -174,30 +174,36 @@ def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
-def arrow_stream(data: pa.Buffer) -> pa.Buffer:
-    """Return the stream of messages in Arrow content: that of a file is between two magics."""
-    first, last = data.slice(0, 6).to_pybytes(), data.slice(max(0, data.size - 6)).to_pybytes()
-    if first != b"ARROW1":
-        return data
-    if first != last or data.size < 16:
-        raise pa.ArrowInvalid("the end of the file is missing")
-    return data.slice(8)
-
-
-def arrow_size(stream: pa.Buffer) -> int:
-    """Return how many bytes reading an Arrow stream takes, of labels in three columns."""
-    import pyarrow.ipc
-
-    messages = pyarrow.ipc.MessageReader.open_stream(stream)
+def arrow_size(data: pa.Buffer) -> int:
+    """Return how many bytes reading an Arrow file or stream takes, of labels in three columns."""
     try:
-        return sum(_batch_size(each) for each in messages if each.type in _BATCHES)
+        return sum(_batch_size(each) for each in _messages(data) if each.type in _BATCHES)
     except (struct.error, IndexError) as error:
         raise pa.ArrowInvalid("a message is not what its header says") from error
 
 
-# The metadata of a message are flatbuffers: a table begins with the distance back to its vtable,
-# which holds the distance of each field from the table, 0 where the field is absent.
+# Arrow's metadata are flatbuffers: a table begins with the distance back to its vtable, which holds
+# the distance of each field from the table, 0 where the field is absent.
 _BATCHES = ("dictionary", "record batch")
+
+
+def _messages(data: pa.Buffer) -> Iterator[Any]:
+    import pyarrow.ipc
+
+    if data.slice(0, 6).to_pybytes() != b"ARROW1":
+        yield from pyarrow.ipc.MessageReader.open_stream(data)
+        return
+    # A file ends with its footer, the footer's length and the magic.
+    file, starts, end = memoryview(data), set(), data.size - 10
+    footer = end - _read("<i", file, end)
+    table = footer + _read("<I", file, footer)
+    for field in (2, 3):  # dictionaries, record batches
+        for block in _vector(file, _field(file, table, field), 24):
+            start = _read("<q", file, block)
+            if start in starts:  # the same message again
+                raise IndexError
+            starts.add(start)
+            yield pyarrow.ipc.read_message(data.slice(start))
 
 
 def _batch_size(message: Any) -> int:
@@ -210,10 +216,8 @@ def _batch_size(message: Any) -> int:
     length = _field(data, batch, 0)
     size = len(LABEL_ROLES) * VALUE_BYTES * (_read("<q", data, length) if length else 0)
     is_compressed = bool(_field(data, batch, 3))
-    buffers = _field(data, batch, 2)
-    start = buffers + _read("<I", data, buffers) if buffers else 0
-    for place in range(_read("<I", data, start) if buffers else 0):
-        at, n_bytes = struct.unpack_from("<qq", data, start + 4 + 16 * place)
+    for place in _vector(data, _field(data, batch, 2), 16):
+        at, n_bytes = struct.unpack_from("<qq", data, place)
         if is_compressed and n_bytes >= 8:
             before = _read("<q", body, at)
             n_bytes = n_bytes - 8 if before == _UNCOMPRESSED else before
@@ -227,6 +231,17 @@ def _field(data: memoryview, table: int, number: int) -> int:
     slot = 4 + 2 * number
     distance = _read("<H", data, vtable + slot) if slot < _read("<H", data, vtable) else 0
     return table + distance if distance else 0
+
+
+def _vector(data: memoryview, field: int, width: int) -> range:
+    """Return where each entry of a vector of structs is."""
+    if not field:
+        return range(0)
+    start = field + _read("<I", data, field)
+    n = _read("<I", data, start)
+    if start + 4 + n * width > len(data):
+        raise IndexError
+    return range(start + 4, start + 4 + n * width, width)
 
 
 def _read(format: str, data: memoryview, place: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -68,13 +68,10 @@ class Covariates:
             take_rows(self.items, items),
         )
 
-    def with_annotators(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of annotators added; equal names are replaced."""
-        return replace(self, annotators={**self.annotators, **columns})
-
-    def with_items(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of items added; equal names are replaced."""
-        return replace(self, items={**self.items, **columns})
+    def with_columns(self, of: Literal["annotators", "items"], columns: Columns) -> Covariates:
+        """Return these covariates with further ones; equal names are replaced."""
+        changed: Any = {of: {**getattr(self, of), **columns}}
+        return replace(self, **changed)
 
 
 def take_rows(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:

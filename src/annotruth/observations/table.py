@@ -154,7 +154,7 @@ class Labels(LabelArrays):
         annotator. Annotators without a row get null; those without labels are ignored.
         """
         columns = match_covariates(data, self.annotators, "annotator")
-        return replace(self, covariates=self.covariates.with_annotators(columns))
+        return replace(self, covariates=self.covariates.with_columns("annotators", columns))
 
     def with_item_covariates(self, data: Any) -> Labels:
         """Return the labels with further data about items.
@@ -163,7 +163,7 @@ class Labels(LabelArrays):
         without a row get null; those without labels are refused.
         """
         columns = match_covariates(data, self.items, "item")
-        return replace(self, covariates=self.covariates.with_items(columns))
+        return replace(self, covariates=self.covariates.with_columns("items", columns))
 
     def subset(self, kept: NDArray[np.bool_]) -> Labels:
         """Return the marked labels, one mark per label, on the same scale.

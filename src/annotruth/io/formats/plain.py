@@ -6,23 +6,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 from annotruth.observations.build import find_time_columns, is_platform_export
+from annotruth.observations.encode import encode_column
 from annotruth.observations.frames import (
     LABEL_ROLES,
     TIME_ROLES,
     as_arrow,
-    as_numpy,
     describe_columns,
     find_columns,
     is_known_name,
@@ -114,22 +113,6 @@ _MIN_ROWS = 6  # in fewer, values repeat by chance
 _NUMBERED = (["0", "1", "2"], ["1", "2", "3"])  # may be names that a program gave to columns
 
 
-class _Column(NamedTuple):
-    """A column as codes, and how often each of its values occurs."""
-
-    codes: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @property
-    def n_distinct(self) -> int:
-        return len(self.counts)
-
-    @property
-    def unevenness(self) -> float:
-        """How much counts vary, relative to their mean: items are labelled about equally often."""
-        return float(self.counts.std() / self.counts.mean())
-
-
 def _recognise_triples(source: Source) -> bool:
     """Return whether the first row is like the others, and pairs of ids have a label each.
 
@@ -141,11 +124,11 @@ def _recognise_triples(source: Source) -> bool:
     table = source.unnamed_table
     if table.num_rows < _MIN_ROWS or not _begins_with_data(table):
         return False
-    first, second, label = map(_encode, table.columns)
-    n_ids = max(first.n_distinct, second.n_distinct)
-    pairs = len(np.unique(first.codes * second.n_distinct + second.codes))
+    first, second, label = map(encode_column, table.columns)
+    n_ids = max(len(first.values), len(second.values))
+    pairs = len(np.unique(first.codes.astype(np.int64) * len(second.values) + second.codes))
     return (
-        2 * label.n_distinct <= n_ids
+        2 * len(label.values) <= n_ids
         and 2 * n_ids <= table.num_rows
         and 10 * pairs >= 9 * table.num_rows
     )
@@ -163,11 +146,6 @@ def _begins_with_data(table: pa.Table) -> bool:
             return False
         occurs.append(pc.any(pc.equal(rest, first)).as_py())
     return occurs[2] and (occurs[0] or occurs[1])
-
-
-def _encode(column: pa.ChunkedArray) -> _Column:
-    codes = as_numpy(pc.fill_null(column, "").combine_chunks().dictionary_encode().indices)
-    return _Column(codes.astype(np.int64), np.bincount(codes))
 
 
 def _read_triples(source: Source) -> ParsedLabels:
@@ -211,15 +189,17 @@ def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
             f"the first row, {listed(source.names)}, may be the names of the columns or a label: "
             f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
         )
-    first, second, _ = map(_encode, table.columns)
-    if first.n_distinct > second.n_distinct and first.unevenness <= second.unevenness:
+    # How many labels the values of each column have, and how much that varies, relative to the mean.
+    counts = [np.bincount(encode_column(column).codes) for column in table.columns[:2]]
+    (n_first, n_second), (first, second) = map(len, counts), (c.std() / c.mean() for c in counts)
+    if n_first > n_second and first <= second:
         order = ("1", "2", "3")
-    elif second.n_distinct >= 2 * first.n_distinct and second.unevenness < first.unevenness:
+    elif n_second >= 2 * n_first and second < first:
         order = ("2", "1", "3")
     else:
         raise InputError(
             f"these are three columns without a header, and either of the first two, with "
-            f"{first.n_distinct:,} and {second.n_distinct:,} different values, may be the item: "
+            f"{n_first:,} and {n_second:,} different values, may be the item: "
             f"pass {_options('item=1,annotator=2,label=3')} or "
             f"{_options('item=2,annotator=1,label=3')}"
         )

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.batches import column_names, find_separator, read_columns, read_first_rows
+from annotruth.io.batches import read_columns, read_first_rows, read_header
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
 from annotruth.observations.frames import TIME_ROLES, pass_column
@@ -72,7 +72,9 @@ class Source:
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns, none for JSON."""
-        return [] if self.kind == "json" else column_names(self.content)
+        if self.from_text:
+            return read_header(self.content.data)[1]
+        return [] if self.kind == "json" else list(self._table.column_names)
 
     @cached_property
     def rows(self) -> list[list[str]]:
@@ -131,8 +133,8 @@ class Source:
     @cached_property
     def unnamed_table(self) -> pa.Table:
         """All rows of a text file without a header, in columns named 1, 2, 3, ... ."""
-        separator = find_separator(self.content.data)
-        header = separator.join(str(n) for n in range(1, len(self.names) + 1)) + "\n"
+        separator, names = read_header(self.content.data)
+        header = separator.join(str(n) for n in range(1, len(names) + 1)) + "\n"
         named = pa.py_buffer(header.encode() + self.content.data.to_pybytes())
         return read_columns(self.content._replace(data=named), lambda names: names)
 
