@@ -123,12 +123,6 @@ def test_labels_are_made_of_codes(rows_of):
     assert (labels.n_dropped, labels.frame) == (2, "polars")
 
 
-def test_to_arrow_keeps_the_order_of_the_input():
-    rows = [("b", 2, "x"), ("a", 1, "y"), ("b", 1, "x"), ("b", 3, "w")]
-    table = Labels.of(rows).to_arrow()
-    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
-
-
 def test_the_block_holds_the_arrays_themselves():
     labels = Labels.of([(1, "a", "x"), (1, "b", "y"), (2, "a", "x")]).with_gold({2: "x"})
     for name, array in labels.block()._asdict().items():
