@@ -61,15 +61,15 @@ def _read(source: Source) -> ParsedLabels:
                 cancelled += 1
             else:
                 kept.append((item, task, annotation, _results(annotation)))
-    question, not_read = _question([results for *_, results in kept], source.question)
+    question, not_read = _question([results for *_, results in kept], source.read.question)
     if not any("completed_by" in annotation for _, _, annotation, _ in kept):
         raise InputError(
             "no annotation says who made it (completed_by): export the tasks from Label Studio as "
             "JSON, or add completed_by to each annotation"
         )
     about = {name for _, task, _, _ in kept for name in data_of(task)}
-    check_further_columns("content", sorted(about), source.items_content, ())
-    votes, empty = Votes(content={name: [] for name in source.items_content}), 0
+    check_further_columns("content", sorted(about), source.read.content, ())
+    votes, empty = Votes(content={name: [] for name in source.read.content}), 0
     for item, task, annotation, results in kept:
         if question not in results.choices:
             empty += 1
@@ -200,7 +200,7 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
             else:
                 rows.append((data_of(task), annotation, _winners(annotation)))
     question = chosen(
-        [name for *_, winners in rows for name in winners], source.question, "question"
+        [name for *_, winners in rows for name in winners], source.read.question, "question"
     )
     names = list(dict.fromkeys(name for data, *_ in rows for name in data))
     for role in source.columns.keys() - set(_DATA_ROLES):
@@ -274,7 +274,7 @@ _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANN
 
 def _read_short(source: Source) -> ParsedLabels:
     rows = list(source.records()) if source.kind == "json" else _rows_of_table(source)
-    question = _question_of_rows(rows, source.question)
+    question = _question_of_rows(rows, source.read.question)
     votes = Votes()
     for row in rows:
         times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}

@@ -20,7 +20,6 @@ from annotruth.observations.build import find_time_columns, is_platform_export
 from annotruth.observations.encode import encode_column
 from annotruth.observations.frames import (
     LABEL_ROLES,
-    TIME_ROLES,
     as_arrow,
     describe_columns,
     find_columns,
@@ -38,7 +37,7 @@ def _recognise_records(source: Source) -> bool:
     if is_platform_export(source.first):
         return False
     try:
-        find_columns(list(source.first), LABEL_ROLES, source.label_columns)
+        find_columns(list(source.first), LABEL_ROLES, source.read.label_columns)
     except InputError:
         return False
     return True
@@ -47,9 +46,8 @@ def _recognise_records(source: Source) -> bool:
 def _read_records(source: Source) -> ParsedLabels:
     rows = list(source.records())
     names = list({name: None for row in rows for name in row})
-    columns = find_columns(names, LABEL_ROLES, source.label_columns)
-    given = {role: name for role, name in source.columns.items() if role in TIME_ROLES}
-    times = find_time_columns(names, given, columns.values())
+    columns = find_columns(names, LABEL_ROLES, source.read.label_columns)
+    times = find_time_columns(names, source.read.time_columns, columns.values())
     table = {
         role: make_column(name, [row.get(name) for row in rows])
         for role, name in (*columns.items(), *((name, name) for name in times.values()))
@@ -156,7 +154,7 @@ def _read_triples(source: Source) -> ParsedLabels:
         )
     table = source.unnamed_table
     if source.columns:
-        columns = find_columns(table.column_names, LABEL_ROLES, source.label_columns)
+        columns = find_columns(table.column_names, LABEL_ROLES, source.read.label_columns)
     else:
         columns = _decide_columns(source, table)
     other = ",".join(
@@ -164,7 +162,7 @@ def _read_triples(source: Source) -> ParsedLabels:
         for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
     )
     table = table.select(list(columns.values())).rename_columns(list(columns))
-    unavailable = not_available(table.column("label"), source.categories)
+    unavailable = not_available(table.column("label"), source.read.categories)
     return ParsedLabels(
         table.filter(as_arrow(~unavailable)),
         from_text=True,

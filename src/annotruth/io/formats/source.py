@@ -16,8 +16,8 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import read_columns, read_first_rows, read_header
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.observations.frames import TIME_ROLES, pass_column
-from annotruth.observations.options import ParsedLabels
+from annotruth.observations.frames import pass_column
+from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ParsedComparisons
 
 Record = dict[str, Any]
@@ -48,16 +48,17 @@ class Format:
 class Source:
     """An opened file: its first rows, and methods to read the rest.
 
-    The caller's options are the column of each role, the question to take, the columns of what the
-    items are, and all categories.
+    ``read`` are the caller's options.
     """
 
     path: Path
     content: FileContent
-    columns: Mapping[str, str] = field(default_factory=dict)
-    question: str | None = None
-    items_content: Sequence[str] = ()
-    categories: Sequence[Any] | None = None
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The column of each role that the caller names."""
+        return self.read.columns or {}
 
     @property
     def kind(self) -> ContentKind:
@@ -158,14 +159,9 @@ class Source:
             )
         return name
 
-    @property
-    def label_columns(self) -> dict[str, str]:
-        """The columns of items, annotators and labels that the caller names."""
-        return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
-
     def time_columns(self, usual: Mapping[str, str]) -> dict[str, str]:
         """Return the columns of times by role: those that the caller names, and the usual ones."""
-        given = {role: self.column(role, "") for role in TIME_ROLES if role in self.columns}
+        given = {role: self.column(role, "") for role in self.read.time_columns}
         return {role: name for role, name in usual.items() if name in self.names} | given
 
     @cached_property

@@ -61,7 +61,7 @@ def _read_argilla(source: Source) -> ParsedLabels:
                 left_out += 1
             else:
                 kept.append((item, response))
-    question = chosen((response.question for _, response in kept), source.question, "question")
+    question = chosen((response.question for _, response in kept), source.read.question, "question")
     votes = Votes()
     for item, response in kept:
         if response.question == question:
@@ -267,7 +267,7 @@ def _read_potato(source: Source) -> ParsedLabels:
     questions = [mark.question for mark in marks if mark.question not in spans]
     if spans and not questions:
         refuse_regions(min(spans), "spans")
-    question = chosen(questions, source.question, "question")
+    question = chosen(questions, source.read.question, "question")
     choices: dict[tuple[object, object], list[object]] = {}
     times: dict[tuple[object, object], Record] = {}
     for mark in marks:
