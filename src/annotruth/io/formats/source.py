@@ -28,8 +28,6 @@ ITEM_FIELD = "annotruth_item"
 ANNOTATORS_FIELD = "annotruth_annotators"
 INPUT_PREFIX = "Input."  # of the variables of a HIT in the results of Mechanical Turk
 
-_FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file is looked for
-
 
 @dataclass(frozen=True)
 class Format:
@@ -100,7 +98,7 @@ class Source:
             try:
                 value = self.document
             except InputError:
-                if line.startswith(b"[") or line.rstrip() == b"{":
+                if line.startswith(b"[") or line == b"{":
                     raise
                 # One object per line was meant; reading it that way names the line at fault.
         if isinstance(value, list):
@@ -171,13 +169,8 @@ class Source:
     @cached_property
     def _first_line(self) -> tuple[Any, bytes]:
         """The first line as a JSON value, None where it is not complete, and as bytes."""
-        size, line, rest = _FIRST_LINE_WINDOW, b"", b""
-        while not rest and (size == _FIRST_LINE_WINDOW or size < 2 * self.content.data.size):
-            start = (
-                self.content.data.slice(0, min(size, self.content.data.size)).to_pybytes().lstrip()
-            )
-            line, rest, _ = start.partition(b"\n")
-            size *= 2
+        lines = io.BufferedReader(pa.BufferReader(self.content.data))
+        line = next((line.strip() for line in lines if line.strip()), b"")
         check_object_size(pa.py_buffer(line), self.content.limit)
         try:
             return json.loads(line), line
