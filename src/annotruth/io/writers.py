@@ -34,15 +34,6 @@ class LazyTable:
     fits_in_memory: bool = False
     """Whether all rows may be made at once."""
 
-    @classmethod
-    def of(cls, table: pa.Table) -> LazyTable:
-        """Return a table that is made already."""
-        return cls(
-            table.num_rows,
-            lambda rows: table.slice(rows.start, rows.stop - rows.start),
-            fits_in_memory=True,
-        )
-
     def slice(self, start: int, length: int) -> pa.Table:
         """Return ``length`` rows from ``start`` on, or as many as there are."""
         return self.make_rows(slice(start, min(start + length, self.num_rows)))
