@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from tests.fuzz.checks import Failed, run_command
-from tests.fuzz.mutations import MUTATIONS, bomb, compress
+from tests.fuzz.mutations import MUTATIONS, bomb, compress, mutate
 from tests.fuzz.samples import SAMPLES
 
 from annotruth.io.formats import INPUT_FORMATS
@@ -15,12 +15,7 @@ from annotruth.io.formats import INPUT_FORMATS
 
 def mutated_file(rng: np.random.Generator, folder: Path) -> str:
     """Fit a file that was changed."""
-    name = str(rng.choice(list(SAMPLES)))
-    content, done = SAMPLES[name], []
-    for _ in range(int(rng.integers(0, 4))):
-        mutation = MUTATIONS[rng.integers(len(MUTATIONS))]
-        content = mutation(content, rng)
-        done.append(mutation.__name__)
+    name, content, done = mutate(SAMPLES, rng)
     kind = rng.random()
     if kind < 0.12:
         content, suffix = compress(content, rng)

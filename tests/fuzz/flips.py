@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc, parquet
+from pyarrow import feather, parquet
 from tests.fuzz.checks import Failed, refused_or
-from tests.fuzz.samples import SAMPLES, VOTES
+from tests.fuzz.samples import SAMPLES, VOTES, to_bytes
 from tests.fuzz.saved_fits import saved_fit
 from tests.fuzz.tampering import data_folder
 
@@ -88,20 +88,6 @@ def _metadata(kind: str, content: bytes) -> tuple[int, int]:
     return (size - 10 - int.from_bytes(content[-10:-6], "little", signed=True), size)
 
 
-def _parquet(table: pa.Table, **options: bool) -> bytes:
-    sink = io.BytesIO()
-    parquet.write_table(table, sink, **options)
-    return sink.getvalue()
-
-
-def _arrow(compression: str | None) -> bytes:
-    sink = io.BytesIO()
-    options = ipc.IpcWriteOptions(compression=compression)
-    with ipc.new_file(sink, _TABLE.schema, options=options) as writer:
-        writer.write_table(_TABLE)
-    return sink.getvalue()
-
-
 def _xlsx() -> bytes:
     from openpyxl import Workbook
 
@@ -124,10 +110,10 @@ def _sqlite() -> bytes:
 
 FILES = {
     "plain.parquet": SAMPLES["long.parquet"],
-    "checked.parquet": _parquet(_TABLE, write_page_checksum=True),
-    "sets.parquet": _parquet(_SETS),
-    "plain.arrow": _arrow(None),
-    "zstd.arrow": _arrow("zstd"),
+    "checked.parquet": to_bytes(parquet.write_table, _TABLE, write_page_checksum=True),
+    "sets.parquet": to_bytes(parquet.write_table, _SETS),
+    "plain.arrow": to_bytes(feather.write_feather, _TABLE, compression="uncompressed"),
+    "zstd.arrow": to_bytes(feather.write_feather, _TABLE, compression="zstd"),
     "plain.xlsx": _xlsx(),
     "plain.sqlite": _sqlite(),
 }

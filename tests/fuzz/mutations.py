@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,17 @@ MUTATIONS: tuple[Mutation, ...] = (
 )  # fmt: skip
 
 
+def mutate(samples: Mapping[str, bytes], rng: np.random.Generator) -> tuple[str, bytes, list[str]]:
+    """Return one of the samples after some mutations: its name, its content, their names."""
+    name = str(rng.choice(list(samples)))
+    content, done = samples[name], []
+    for _ in range(int(rng.integers(0, 4))):
+        mutation = MUTATIONS[rng.integers(len(MUTATIONS))]
+        content = mutation(content, rng)
+        done.append(mutation.__name__)
+    return name, content, done
+
+
 def compress(content: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
     """Return the content, compressed, and the suffix of the file."""
     kind = ("gz", "zst", "zip", "bz2", "lz4")[rng.integers(5)]
@@ -152,7 +164,9 @@ def compress(content: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
                 archive.writestr(("labels.jsonl", "../up.csv", "x/", "ann.json")[n], content)
         return sink.getvalue(), ".zip"
     codec = {"zst": "zstd", "bz2": "bz2", "lz4": "lz4"}[kind]
-    packed = pa.Codec(codec).compress(content, asbytes=True) if kind != "bz2" else _bz2(content)
+    packed = (
+        pa.Codec(codec).compress(content, asbytes=True) if kind != "bz2" else bz2.compress(content)
+    )
     return packed, f".{kind}"
 
 
@@ -166,9 +180,3 @@ def bomb(rng: np.random.Generator) -> tuple[bytes, str]:
     for _ in range(size // len(chunk)):
         packed.append(packer.compress(chunk))
     return b"".join((*packed, packer.flush())), ".csv.gz"
-
-
-def _bz2(content: bytes) -> bytes:
-    import bz2
-
-    return bz2.compress(content)

@@ -6,7 +6,6 @@ long, the case that it had begun is at fault, and another child goes on with the
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,9 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 from tests.fuzz.checks import Failed
-
-import annotruth
-from annotruth.models.registry import MODELS
 
 MAX_SECONDS = 20.0
 """The most processor time that a case may take, in seconds."""
@@ -67,20 +62,6 @@ class Plan(NamedTuple):
         weights = np.array([weight for weight, _ in self.parts.values()])
         name = str(rng.choice(list(self.parts), p=weights / weights.sum()))
         return name, self.parts[name][1], rng
-
-
-def compile_kernels() -> None:
-    """Fit every model once in a child, so that compilation does not count as a hang."""
-    child = os.fork()
-    if child == 0:
-        for model in MODELS:
-            for label in (lambda n: n, lambda n: f"c{n}"):
-                rows = [(e, s, label(1 + (e + s) % 3)) for e in range(20) for s in range(6)]
-                with contextlib.suppress(Exception), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    annotruth.fit(rows, model)
-        os._exit(0)
-    os.waitpid(child, 0)
 
 
 def run_case(plan: Plan, number: int) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -37,15 +38,10 @@ def _long() -> pa.Table:
     return pa.table({"item": item, "annotator": annotator, "label": label})
 
 
-def _parquet() -> bytes:
+def to_bytes(write: Callable[..., Any], table: pa.Table, **options: Any) -> bytes:
+    """Return what a function of Arrow writes."""
     sink = io.BytesIO()
-    parquet.write_table(_long(), sink)
-    return sink.getvalue()
-
-
-def _feather(compression: str) -> bytes:
-    sink = io.BytesIO()
-    feather.write_feather(_long(), sink, compression=compression)
+    write(table, sink, **options)
     return sink.getvalue()
 
 
@@ -66,9 +62,9 @@ SAMPLES: dict[str, bytes] = {
     "long.csv": _rows("item,annotator,label", *(f"{e},{p},{x}" for e, p, x in VOTES)),
     "long.tsv": _rows("item\tannotator\tlabel", *(f"{e}\t{p}\t{x}" for e, p, x in VOTES)),
     "quoted.csv": _rows('"item";"annotator";"label"', *(f'"{e}";"{p}";"{x}"' for e, p, x in VOTES)),
-    "long.parquet": _parquet(),
-    "long.feather": _feather("lz4"),
-    "long.arrow": _feather("uncompressed"),
+    "long.parquet": to_bytes(parquet.write_table, _long()),
+    "long.feather": to_bytes(feather.write_feather, _long(), compression="lz4"),
+    "long.arrow": to_bytes(feather.write_feather, _long(), compression="uncompressed"),
     "long.jsonl": _lines([{"item": e, "annotator": p, "label": x} for e, p, x in VOTES]),
     "records.json": _json([{"item": e, "annotator": p, "label": x} for e, p, x in VOTES]),
     "label-studio.json": _json([

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import feather
+from tests.fuzz.mutations import flip, insert, remove, repeat, truncate
 
 ODD_VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 1, 7, 2**31, 2**63, 10**40, 0.5, -1.5, 1e308, float("nan"), float("inf"),
@@ -96,31 +97,11 @@ def _some_file(folder: Path, rng: np.random.Generator, pattern: str = "*") -> Pa
     return files[rng.integers(len(files))]
 
 
-def _flip_bits(folder: Path, rng: np.random.Generator) -> str:
-    path = _some_file(folder, rng)
-    content = bytearray(path.read_bytes())
-    for _ in range(rng.integers(1, 5)):
-        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
-    path.write_bytes(content)
-    return f"flipped bits of {path.name}"
-
-
-def _overwrite(folder: Path, rng: np.random.Generator) -> str:
-    path = _some_file(folder, rng)
-    content = bytearray(path.read_bytes())
-    start = int(rng.integers(len(content)))
-    some = bytes(rng.integers(0, 256, rng.integers(1, 40), dtype=np.uint8))
-    content[start : start + len(some)] = some if rng.random() < 0.5 else b"\xff" * len(some)
-    path.write_bytes(content)
-    return f"overwrote bytes of {path.name}"
-
-
-def _change_length(folder: Path, rng: np.random.Generator) -> str:
-    path = _some_file(folder, rng)
-    content = path.read_bytes()
-    end = int(rng.integers(len(content)))
-    path.write_bytes(content[:end] if rng.random() < 0.7 else content + content[:end])
-    return f"changed the length of {path.name}"
+def _mutate_file(folder: Path, rng: np.random.Generator) -> str:
+    path = folder / "fit.json" if rng.random() < 0.25 else _some_file(folder, rng)
+    mutation = (flip, truncate, insert, repeat, remove)[rng.integers(5)]
+    path.write_bytes(mutation(path.read_bytes(), rng))
+    return f"{mutation.__name__} of {path.name}"
 
 
 def _swap_files(folder: Path, rng: np.random.Generator) -> str:
@@ -161,18 +142,6 @@ def _change_entry(folder: Path, rng: np.random.Generator) -> str:
         place[key] = value
     write_entries(folder, entries, seal=False)
     return f"{kind} the entry {key} of fit.json: {str(value)[:30]!r}"
-
-
-def _change_json_bytes(folder: Path, rng: np.random.Generator) -> str:
-    path = folder / "fit.json"
-    content = bytearray(path.read_bytes())
-    if rng.random() < 0.3:
-        del content[rng.integers(len(content)) :]
-    else:
-        for _ in range(rng.integers(1, 4)):
-            content[rng.integers(len(content))] = rng.integers(256)
-    path.write_bytes(content)
-    return "changed bytes of fit.json"
 
 
 def _some_column(folder: Path, rng: np.random.Generator) -> tuple[Path, pa.Table, int]:
@@ -274,15 +243,15 @@ def _write_array(path: Path, values: Any) -> None:
 
 
 CHANGES = (
-    _flip_bits,
-    _overwrite,
-    _change_length,
+    _mutate_file,
+    _mutate_file,
+    _mutate_file,
+    _mutate_file,
     _swap_files,
     _remove_file,
     _change_entry,
     _change_entry,
     _change_entry,
-    _change_json_bytes,
     _change_values,
     _change_values,
     _change_columns,

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 from tests.fuzz.checks import Failed, refused_or
 from tests.fuzz.columns import COMMON, KINDS
-from tests.fuzz.mutations import MUTATIONS, compress
+from tests.fuzz.mutations import compress, mutate
 
 import annotruth as at
 from annotruth.observations import Comparisons
@@ -56,12 +56,7 @@ def odd_votes(rng: np.random.Generator, folder: Path) -> str:
 
 
 def _file(rng: np.random.Generator, folder: Path) -> str:
-    name = str(rng.choice(list(SAMPLES)))
-    content, done = SAMPLES[name].encode(), []
-    for _ in range(int(rng.integers(0, 4))):
-        mutation = MUTATIONS[rng.integers(len(MUTATIONS))]
-        content = mutation(content, rng)
-        done.append(mutation.__name__)
+    name, content, done = mutate({name: text.encode() for name, text in SAMPLES.items()}, rng)
     if rng.random() < 0.1:
         content, suffix = compress(content, rng)
         name += suffix

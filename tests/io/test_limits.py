@@ -74,7 +74,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_that_holds_too_much_is_refused(tmp_path, name):
+def test_a_small_file_that_holds_too_much_is_refused_unless_it_is_allowed(tmp_path, name):
     path = tmp_path / name
     BOMBS[name](path)
     assert path.stat().st_size < 60_000
@@ -85,16 +85,9 @@ def test_a_small_file_that_holds_too_much_is_refused(tmp_path, name):
             read(path)
         assert str(caught.value).startswith(f"{path}: ")
         assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", BOMBS)
-def test_the_limit_can_be_raised(tmp_path, name):
-    path = tmp_path / name
-    BOMBS[name](path)
     labels = read_labels(path, max_size="1GB", duplicates="keep")
-    assert labels.n_labels == (
-        200_000 if name.endswith(("parquet", "feather", "arrows")) else 400_000
-    )
+    is_columnar = name.endswith(("parquet", "feather", "arrows"))
+    assert labels.n_labels == (200_000 if is_columnar else 400_000)
 
 
 @pytest.mark.parametrize("name", ["labels.csv.gz", "labels.parquet", "labels.feather"])
@@ -224,13 +217,13 @@ def test_damaged_arrow_files_raise_only_errors_of_arrow():
         writer.write_table(ZEROS.slice(0, 10))
     data = stream.getvalue()
     for length in range(6, data.size, 7):
-        with suppress(pa.ArrowInvalid):
+        with suppress(pa.ArrowException, OSError):
             arrow_size(data.slice(0, length))
     random = np.random.default_rng(0)
     for _ in range(300):
         damaged = np.frombuffer(data, np.uint8).copy()
         damaged[random.integers(len(damaged), size=5)] = random.integers(256, size=5)
-        with suppress(pa.ArrowInvalid):
+        with suppress(pa.ArrowException, OSError):
             arrow_size(pa.py_buffer(damaged))
 
 

@@ -161,13 +161,6 @@ def test_bad_rows_give_the_same_messages_as_in_memory(table, tmp_path, change):
     assert str(within.value) == str(in_memory.value)
 
 
-def test_lists_of_labels_need_memory(table, tmp_path):
-    lists = table.set_column(2, "label", pa.array([[1]] * len(table)))
-    path = written(lists, tmp_path / "labels.parquet")
-    with pytest.raises(at.InputError, match=r"sets of labels need .*leave out memory"):
-        at.read_labels(path, memory=LITTLE)
-
-
 def test_bad_rows_of_a_csv_are_numbered(table, tmp_path):
     path = written(table, tmp_path / "labels.csv")
     path.write_text(path.read_text() + '"a","b",1,2\n')
@@ -242,10 +235,6 @@ def test_classes_are_fitted_as_in_memory(tmp_path):
         tables = (fit.distribution_table(readout) for fit in (within, in_memory))
         assert next(tables).equals(next(tables))
     assert within.annotator_table().equals(in_memory.annotator_table())
-
-
-def test_three_models_or_more_fit_labels_on_disk():
-    assert {"gpm", "robust-gpm", "dawid-skene"} <= set(MODELS_ON_DISK)
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet", "json"])
@@ -398,7 +387,12 @@ def test_files_that_need_memory_are_refused(tmp_path, name, content, message):
         at.read_labels(tmp_path / name, memory=LITTLE)
 
 
-def test_memory_is_for_files(table):
+def test_memory_is_for_files_of_single_labels(table, tmp_path):
+    path = written(
+        table.set_column(2, "label", pa.array([[1]] * len(table))), tmp_path / "l.parquet"
+    )
+    with pytest.raises(at.InputError, match=r"sets of labels need .*leave out memory"):
+        at.read_labels(path, memory=LITTLE)
     with pytest.raises(at.InputError, match="memory is for files"):
         at.fit(table, memory="1GB")
 

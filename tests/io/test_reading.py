@@ -1,8 +1,5 @@
 """Labels are the same in every file format."""
 
-import os
-import threading
-
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -127,16 +124,6 @@ def test_several_blocks_make_one_table(read, monkeypatch):
     assert labels.annotators.to_pylist() == ["a\nb"]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_read(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_text, args=("item,annotator,label\n1,a,2\n",))
-    writer.start()
-    assert read_labels(path).n_labels == 1
-    writer.join()
-
-
 def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
     path = tmp_path / "labels.parquet"
     pa.parquet.write_table(table.append_column("mood", pa.array(["good"] * 4)), path)
@@ -196,8 +183,3 @@ def test_read_table_reads_json_lists_as_they_are_written(write):
     path.write_text("[1, 2]")
     with pytest.raises(InputError, match=r"truth\.json: record 1 is 1, which is not an object"):
         read_table(path)
-
-
-def test_read_table_reports_missing_files(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
-        read_table(tmp_path / "nowhere.csv")

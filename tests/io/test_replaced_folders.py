@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annotruth.io import atomic as workspace
-from annotruth.io import atomic as writing
-from annotruth.io import system
+from annotruth.io import atomic, system
 from annotruth.io.atomic import atomic_write, atomic_write_folder
 
 
@@ -81,21 +79,8 @@ def test_the_current_folder_stays_the_current_one(folder, monkeypatch):
     check_new(folder)
 
 
-def test_an_empty_folder_is_filled(tmp_path):
-    (tmp_path / "out").mkdir()
-    write(tmp_path / "out", "new")
-    assert contents(tmp_path) == {f"out/{name}": text for name, text in NEW.items()}
-
-
 class Killed(BaseException):
     """Ends a write where a kill would, without any clean-up."""
-
-
-MODULES = {
-    "_add_other_files": writing,
-    "_carry_files": workspace,
-    "exchange_folders": system,
-}
 
 
 @pytest.fixture
@@ -103,7 +88,7 @@ def killed(monkeypatch):
     """Return a function that writes and is killed at the nth call of a function."""
 
     def run(folder: Path, name: str, number: int, *, after: bool = False) -> None:
-        module = MODULES[name]
+        module = system if name == "exchange_folders" else atomic
         original, calls = getattr(module, name), []
 
         def count(*arguments):
@@ -117,7 +102,7 @@ def killed(monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr(module, name, count)
-            patched.setattr(workspace, "_finish", lambda _, lock: os.close(lock))
+            patched.setattr(atomic, "_finish", lambda _, lock: os.close(lock))
             with pytest.raises(Killed):
                 write(folder, "new")
 
@@ -202,7 +187,7 @@ def test_the_next_write_completes_renames(folder, monkeypatch):
     assert (folder / "a.csv").read_text() == "new"
     assert (folder / "b.csv").read_text() == "old"
     monkeypatch.setattr(Path, "replace", replace)
-    workspace.remove_leftovers(folder)
+    atomic.remove_leftovers(folder)
     check_new(folder)
 
 

@@ -110,12 +110,12 @@ def test_a_full_disk_leaves_the_old_results(tmp_path, monkeypatch, table, form):
     write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def full(table, where, *_, **__):
-        where.write(b"half") if hasattr(where, "write") else where.write_bytes(b"half")
+    def full(where, *_, **__):
+        where.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "[Errno 28] Error writing bytes to file")
 
-    monkeypatch.setattr(pa.csv, "write_csv", full)
-    monkeypatch.setattr(pa.parquet, "write_table", full)
+    monkeypatch.setattr(pa.csv, "CSVWriter", full)
+    monkeypatch.setattr(pa.parquet, "ParquetWriter", full)
     with pytest.raises(OutputError, match="free some space"):
         write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "new"})
     with pytest.raises(OutputError, match="free some space"):

@@ -14,26 +14,24 @@ def pseudo_counts(prior):
     return Labels.of(LABELS).with_annotator_prior(prior).annotator_prior
 
 
-def test_a_prior_counts_as_serious_and_irregular_labels():
-    prior = pd.DataFrame({"annotator": ["cy", "ann"], "reliability": [0.5, 0.9], "n_labels": 20})
-    np.testing.assert_allclose(pseudo_counts(prior), [[18, 2], [0, 0], [10, 10]])
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [
+        ({"annotator": ["cy", "ann"], "reliability": [0.5, 0.9], "n_labels": 20},
+         [[18, 2], [0, 0], [10, 10]]),
+        # The interval: a standard deviation of 0.1 is that of 25 labels.
+        ({"annotator": ["ann"], "reliability": 0.5, "n_labels": 500, "low": 0.304, "high": 0.696},
+         [[12.5, 12.5], [0, 0], [0, 0]]),
+        ({"annotator": ["ann"], "reliability": [1.0], "n_labels": [10**6]},  # at most a hundred
+         [[100, 0], [0, 0], [0, 0]]),
+    ],
+)  # fmt: skip
+def test_a_prior_counts_as_serious_and_irregular_labels(prior, expected):
+    np.testing.assert_allclose(pseudo_counts(pd.DataFrame(prior)), expected)
 
 
 def test_a_mapping_counts_as_ten_labels():
     np.testing.assert_allclose(pseudo_counts({"bob": 0.3}), [[0, 0], [3, 7], [0, 0]])
-
-
-def test_the_interval_sets_the_pseudo_count():
-    prior = pd.DataFrame(
-        {"annotator": ["ann"], "reliability": 0.5, "n_labels": 500, "low": 0.304, "high": 0.696}
-    )
-    # A standard deviation of 0.1 is that of 25 labels.
-    np.testing.assert_allclose(pseudo_counts(prior)[0], [12.5, 12.5])
-
-
-def test_the_pseudo_count_is_at_most_a_hundred():
-    prior = pd.DataFrame({"annotator": ["ann"], "reliability": [1.0], "n_labels": [10**6]})
-    np.testing.assert_allclose(pseudo_counts(prior)[0], [100, 0])
 
 
 def test_annotators_without_labels_are_ignored():

@@ -4,7 +4,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from annotruth.errors import InputError
 from annotruth.observations import Labels, ReadOptions
 from annotruth.observations.build import LabelBuilder
 from annotruth.observations.options import ParsedLabels
@@ -58,29 +57,3 @@ def test_batches_without_labels_are_dropped(rows_of):
     labels = build([empty, full, empty.slice(0, 0), empty])
     assert rows_of(labels) == [("b", "a", "x")]
     assert labels.n_dropped == 2
-
-
-def test_levels_of_ordered_categoricals_keep_their_order_over_batches():
-    levels = pa.array(["bad", "fair", "good"])
-    label = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, 2]), levels, ordered=True)
-    table = pa.table({"item": [1, 1, 2, 2], "annotator": ["a", "b", "a", "b"], "label": label})
-    labels = build(batches_of(table, 1))
-    assert labels.scale.names == ["bad", "fair", "good"]
-    assert labels.scale.is_ordinal
-
-
-def test_rows_without_an_id_are_counted_over_all_batches():
-    table = pa.table({"item": ["i", None, "j", ""], "annotator": ["a"] * 4, "label": [1, 2, 3, 4]})
-    with pytest.raises(InputError, match=r"row 2 has a label but no item \(2 in all\)"):
-        build(batches_of(table, 1))
-
-
-def test_repeats_are_named_over_all_batches():
-    table = pa.table({"item": ["i", "j", "i"], "annotator": ["a"] * 3, "label": [1, 2, 3]})
-    with pytest.raises(InputError, match="labelled twice: annotator 'a' on item 'i'; pass"):
-        build(batches_of(table, 1))
-
-
-def test_no_batches_are_refused():
-    with pytest.raises(InputError, match="there are no rows"):
-        build([])

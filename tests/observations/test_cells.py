@@ -15,19 +15,8 @@ from annotruth.io.writers import LazyTable, write_table
 from annotruth.observations.encode import mark_formulas, restore_formulas
 
 FORMULAS = [
-    *(
-        "=1+1",
-        "+cmd|' /C calc'!A0",
-        "-2+3",
-        "@SUM(A1)",
-        "\tx",
-        "\rx",
-        "\nx",
-        "-",
-        "--1",
-        "=",
-        "-inf",
-    ),
+    *("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx", "\nx", "-", "--1"),
+    *("=", "-inf"),
     *(" =1", '"=1"', "' =1", "'=1", "''=1", "'-1", "\u00a0=1", "\ufeff=1", "\x0b=1", "\uff1d1"),
     *("- item", "+49 170", "-1-1", "1e5\n=1"[3:], "-1e", "-1 ", "+.", "-\u0661"),
 ]
@@ -66,12 +55,8 @@ def test_any_text_is_restored():
 def test_a_column_with_an_unmarked_formula_is_not_restored():
     for texts in (["'=1", "=1"], ["'=1", "'-1"], ["'=1", "-a"]):
         assert restore_formulas(pa.array(texts)).to_pylist() == texts
-    assert restore_formulas(pa.array(["'=1", "-1", "a", None])).to_pylist() == [
-        "=1",
-        "-1",
-        "a",
-        None,
-    ]
+    restored = restore_formulas(pa.array(["'=1", "-1", "a", None]))
+    assert restored.to_pylist() == ["=1", "-1", "a", None]
 
 
 def test_the_report_marks_the_same():
@@ -112,12 +97,8 @@ def test_files_for_people_are_marked_and_tables_for_programs_are_exact(run, host
     assert {"'=x", "'+x", "'-x", "'x"} <= set(_cells(tmp_path / "next.csv"))
     assert {"=x", "=a", "@0"} <= set(_cells(tmp_path / "out" / "labels.csv"))
     assert {"=x", "+x"} <= set(_cells(tmp_path / "soft.csv"))
-    assert (
-        run(
-            "fit", hostile, "--out", tmp_path / "out", *words, "--safe-cells", "--quiet", "--force"
-        )[0]
-        == 0
-    )
+    words = (*words, "--safe-cells", "--quiet", "--force")
+    assert run("fit", hostile, "--out", tmp_path / "out", *words)[0] == 0
     for name in ("out/labels.csv", "out/items.csv", "out/annotators.csv", "soft.csv"):
         assert not {"=x", "+x", "-x", "=a", "@0"} & set(_cells(tmp_path / name))
 

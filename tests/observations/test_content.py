@@ -79,8 +79,6 @@ def test_items_may_be_their_own_content():
     [
         (["picture"], "no column 'picture' for the content (found: item, annotator, label, text"),
         (["label"], "column 'label' has another role already and cannot be the content"),
-        ("text", "content is 'text': give a list of column names"),
-        (["text", "text"], "content names 'text' twice"),
     ],
 )
 def test_bad_columns_are_refused(names, message):
@@ -147,10 +145,3 @@ def test_inputs_of_mturk_batches(read):
         content=["Input.url"],
     )
     assert content(labels, "Input.url") == {"h": "http://x/a.png"}
-
-
-def test_labels_on_disk_carry_no_content(tmp_path):
-    path = tmp_path / "labels.csv"
-    TABLE.to_pandas().to_csv(path, index=False)
-    with pytest.raises(at.InputError, match="labels on disk do not carry content"):
-        at.read_labels(path, content=["text"], memory="100MB")

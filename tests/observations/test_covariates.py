@@ -130,16 +130,24 @@ def test_bad_covariates_are_refused(labels, data, message):
         attach(pd.DataFrame(data))
 
 
+LONG = "item,annotator,label,seconds\na,x,1,2\n"
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("item,annotator,label,seconds\na,x,1,2\n", {"memory": "1GB"}, "do not carry covariates"),
-        ("item,ann,bob\na,1,2\nb,2,1\n", {}, "covariates are columns of a long table"),
+        (LONG, {"covariates": ["seconds"], "memory": "1GB"}, "do not carry covariates"),
+        (LONG, {"content": ["seconds"], "memory": "1GB"}, "do not carry content"),
+        (
+            "item,ann,bob\na,1,2\nb,2,1\n",
+            {"covariates": ["seconds"]},
+            "covariates are columns of a long table",
+        ),
     ],
 )
 def test_labels_on_disk_and_formats_refuse_them(read, content, options, message):
     with pytest.raises(InputError, match=message):
-        read(content, covariates=["seconds"], **options)
+        read(content, **options)
 
 
 @pytest.mark.parametrize(

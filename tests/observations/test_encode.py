@@ -76,12 +76,6 @@ def test_ids_of_dropped_rows_are_left_out(rows_of):
     assert rows_of(labels) == [row for row in rows if row[2] is not None]
 
 
-def test_row_numbers_count_dropped_rows():
-    rows = [("a", "p", None), ("b", "q", 2), ("c", "", 1)]
-    with pytest.raises(InputError, match=r"row 3 has a label but no annotator \(1 in all\)"):
-        Labels.of(rows)
-
-
 def test_compiled_kernels_give_the_same_layout(monkeypatch, make_labels):
     rng = np.random.default_rng(5)
     table = make_labels(rng, n_items=300, n_annotators=20, n_categories=4).to_arrow()

@@ -123,12 +123,6 @@ def test_labels_are_made_of_codes(rows_of):
     assert (labels.n_dropped, labels.frame) == (2, "polars")
 
 
-def test_to_arrow_keeps_the_order_of_the_input():
-    rows = [("b", 2, "x"), ("a", 1, "y"), ("b", 1, "x"), ("b", 3, "w")]
-    table = Labels.of(rows).to_arrow()
-    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
-
-
 def test_the_block_holds_the_arrays_themselves():
     labels = Labels.of([(1, "a", "x"), (1, "b", "y"), (2, "a", "x")]).with_gold({2: "x"})
     for name, array in labels.block()._asdict().items():
@@ -136,12 +130,7 @@ def test_the_block_holds_the_arrays_themselves():
     assert [array.dtype for array in labels.block()] == ["i8", "i4", "i8", "i4", "i4"]
 
 
-@pytest.mark.parametrize("n_cores", [1, 2, 7])
-@pytest.mark.parametrize("many_rows", [1, 1000])
-def test_labels_are_counted_by_annotator_and_category(make_labels, monkeypatch, n_cores, many_rows):
-    monkeypatch.setattr("annotruth.observations.layout.MANY_ROWS", many_rows)
-    monkeypatch.setattr("annotruth.observations.arrays._COUNTED_AT_ONCE", 1)
-    monkeypatch.setattr("annotruth.observations.arrays.usable_cores", lambda: n_cores)
+def test_labels_are_counted_by_annotator_and_category(make_labels):
     labels = make_labels(np.random.default_rng(8), n_items=20, n_annotators=6, n_categories=3)
     counts = np.zeros((6, 3), dtype=np.int64)
     np.add.at(counts, (labels.annotator, labels.category_of_label()), 1)

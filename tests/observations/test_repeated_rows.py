@@ -57,15 +57,6 @@ def test_covariates_are_those_of_the_first_row():
     assert seconds.tolist() == [0, 1, 3]
 
 
-def test_labels_on_disk_are_the_same(csv):
-    in_memory, on_disk = at.read_labels(csv), at.read_labels(csv, memory="100MB")
-    assert (in_memory.n_labels, in_memory.n_repeated) == (60, 15)
-    assert on_disk.on_disk
-    assert on_disk.n_repeated == 15
-    assert in_memory.same_as(on_disk)
-    assert on_disk.to_arrow().equals(in_memory.to_arrow())
-
-
 def test_the_summary_and_the_saved_fit_count_them(csv, tmp_path):
     fit = at.fit(csv, "majority")
     assert "15 repeated rows counted once" in fit.summary().splitlines()

@@ -34,14 +34,6 @@ def test_a_subset_keeps_the_order_of_the_rows(rows_of, rows):
     } == {e for e in some.items.to_pylist() if e == rows[0][0]}
 
 
-def test_codes_stay_where_no_id_is_left_out():
-    labels = Labels.of([("a", "x", 1), ("b", "y", 2), ("b", "x", 2), ("a", "y", 1)])
-    some = labels.subset(np.isin(labels.row, [1, 2, 3]))
-    assert some.items.to_pylist() == ["a", "b"]
-    assert some.annotators.to_pylist() == ["x", "y"]
-    assert some.n_labels == 3
-
-
 def test_a_subset_keeps_the_annotator_prior():
     labels = Labels.of([("a", "x", 1), ("b", "y", 2), ("b", "z", 2)])
     labels = labels.with_annotator_prior({"x": 0.9, "z": 0.2})

@@ -222,13 +222,12 @@ def test_argilla_responses_have_times(tmp_path):
 @pytest.mark.parametrize(
     ("behavior", "expected"),
     [
-        ({"time_string": "Time spent: 1d 2h 3m 4s "}, {"seconds": [93784.0]}),
         (
             {"session_start": 1714730000.0, "session_end": 1714730400.0, "total_time_ms": 45500},
             {"time": ["10:00"], "seconds": [45.5]},
         ),
         ({"session_start": 1714730400.0, "session_end": None}, {"time": ["10:00"]}),
-        ({"time_string": "a while", "total_time_ms": "many"}, {}),
+        ({"total_time_ms": "many"}, {}),
         ("none", {}),
         (None, {}),
     ],

@@ -114,8 +114,8 @@ rank.covariates NAMES: Columns of numbers whose influence is estimated and remov
     length_difference.
 content NAMES: Columns that hold what the items are, for the report: text, or URLs or paths of
     images, audio or video.
-drop FILE|A,B: Leave these annotators out: their ids, or a file with one id per line or a column
-    annotator; of what --keep wrote, those with the verdict drop.
+drop FILE|A,B: Leave these annotators out: their ids, a .txt with one id per line, or a file with
+    a column annotator; of what --keep wrote, those with the verdict drop.
 fit.memory SIZE: Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).
 max_size SIZE: How much memory reading a file may take, such as 20GB. | 500MB, or 200 times its
     size

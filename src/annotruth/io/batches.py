@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -83,28 +83,6 @@ def read_columns(
     """Read the chosen columns into memory, as one batch."""
     (table,) = read_batches(content, choose, keep_codes=keep_codes)
     return table
-
-
-def column_names(content: FileContent) -> list[str]:
-    """Return the names of all columns of a table that is not JSON."""
-    if content.kind == "text":
-        return _read_header(content.data)[1]
-
-    def stop(names: list[str]) -> NoReturn:
-        raise _NamesReadError(names)
-
-    try:
-        read_columns(content, stop)
-    except _NamesReadError as error:
-        return error.names
-    raise AssertionError("the names of the columns were not read")
-
-
-class _NamesReadError(Exception):
-    """Stops reading a table once the names of its columns are known."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
 
 
 def _read_columnar(
@@ -207,13 +185,8 @@ def _read_arrow(
         if max_rows is None:
             yield reader.read_all().select(names)
             return
-        n_batches = reader.num_record_batches if is_file else 0
-        batches = map(reader.get_batch, range(n_batches)) if is_file else iter(reader)
-        first = next(batches, None)
-        yield (
-            pa.Table.from_batches([first]) if first is not None else reader.schema.empty_table()
-        ).select(names)
-        for batch in batches:
+        yield reader.schema.empty_table().select(names)
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
             yield pa.Table.from_batches([batch]).select(names)
 
 
@@ -298,9 +271,10 @@ def _faults_located(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int
         _check_rows(data, separator, width)
 
 
-def find_separator(data: pa.Buffer) -> str:
-    """Return the separator that the first row uses."""
-    return _read_header(data)[0]
+def read_header(data: pa.Buffer) -> tuple[str, list[str]]:
+    """Return the separator that the first row uses, and the names of the columns."""
+    separator, names, _ = _read_header(data)
+    return separator, names
 
 
 def read_first_rows(data: pa.Buffer, max_rows: int = 100) -> list[list[str]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,19 +35,6 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"
 )
 
 
-class _Rows(NamedTuple):
-    """What a query returns: the names of the columns, and functions to fetch rows and to close."""
-
-    names: list[str]
-    fetch_many: Callable[[int], Sequence[Sequence[Any]]]
-    close: Callable[[], None]
-
-    @classmethod
-    def of_cursor(cls, cursor: Any) -> _Rows:
-        names = [str(column[0]) for column in cursor.description]
-        return cls(names, cursor.fetchmany, cursor.close)
-
-
 def read_database(
     path: Path, kind: ContentKind, query: str | None, choose: ChooseColumns, *, limit: int
 ) -> tuple[pa.Table, str]:
@@ -57,7 +44,7 @@ def read_database(
     with _errors_reported(), closing(_open(path, kind)) as connection:
         table = None if query is not None else _find_table(connection, kind, choose)
         cursor = _run(connection, query or f"select * from {_quoted(table)}")
-        rows = _fetch(_Rows.of_cursor(cursor), choose, limit)
+        rows = _fetch(cursor, _names(cursor), choose, limit)
     what = "query" if query is not None else f"table {table}"
     return rows, f"{DATABASE_TITLE[kind]}, {what}"
 
@@ -72,8 +59,8 @@ def read_database_url(
             "(`--query 'select item, annotator, label from ...'`)"
         )
     _check_query(query)
-    with _errors_reported(), _connect(url) as run, closing(run(query)) as found:
-        rows = _fetch(found, choose, size_limit(0, max_size))
+    with _errors_reported(), _run_on_server(url, query) as (found, names):
+        rows = _fetch(found, names, choose, size_limit(0, max_size))
     return rows, "database server, query"
 
 
@@ -104,15 +91,15 @@ def _open(path: Path, kind: ContentKind) -> Any:
 
 
 @contextmanager
-def _connect(url: str) -> Iterator[Callable[[str], _Rows]]:
-    """Connect to a server; return a function that runs a query in a read-only transaction."""
+def _run_on_server(url: str, query: str) -> Iterator[tuple[Any, list[str]]]:
+    """Run a query in a read-only transaction; return its rows, and the names of the columns."""
     scheme, _, rest = url.partition("://")
     if scheme in ("postgresql", "postgres") and importlib.util.find_spec("adbc_driver_postgresql"):
         adbc: Any = importlib.import_module("adbc_driver_postgresql.dbapi")
         with closing(adbc.connect(f"postgresql://{rest}")) as connection:
-            with closing(connection.cursor()) as cursor:
-                cursor.execute("set transaction read only")
-            yield lambda query: _Rows.of_cursor(_run(connection, query))
+            _run(connection, "set transaction read only").close()
+            with closing(_run(connection, query)) as cursor:
+                yield cursor, _names(cursor)
         return
     if importlib.util.find_spec("sqlalchemy") is None:
         raise InputError(f"database servers need a driver of ADBC or SQLAlchemy: {_INSTALL}")
@@ -124,14 +111,9 @@ def _connect(url: str) -> Iterator[Callable[[str], _Rows]]:
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql("set transaction read only")
-            options = {"stream_results": True, "no_parameters": True}
-            streaming = connection.execution_options(**options)
-
-            def run(query: str) -> _Rows:
-                result = streaming.exec_driver_sql(query)
-                return _Rows(list(result.keys()), result.fetchmany, result.close)
-
-            yield run
+            streaming = connection.execution_options(stream_results=True, no_parameters=True)
+            with closing(streaming.exec_driver_sql(query)) as result:
+                yield result, list(result.keys())
     finally:
         engine.dispose()
 
@@ -145,6 +127,11 @@ def _run(connection: Any, query: str) -> Any:
         cursor.close()
         raise
     return cursor
+
+
+def _names(cursor: Any) -> list[str]:
+    """Return the names of the columns of a query."""
+    return [str(column[0]) for column in cursor.description]
 
 
 def _find_table(connection: Any, kind: ContentKind, choose: ChooseColumns) -> str:
@@ -167,7 +154,7 @@ def _suits(connection: Any, table: str, choose: ChooseColumns) -> bool:
     """Return whether a table has the columns of labels; a view may not even run."""
     try:
         cursor = _run(connection, f"select * from {_quoted(table)} limit 0")
-        choose([column[0] for column in cursor.description])
+        choose(_names(cursor))
     except Exception as error:
         if isinstance(error, InputError) or _is_of_driver(error):
             return False
@@ -180,13 +167,13 @@ def _quoted(table: str | None) -> str:
     return f'"{name}"'
 
 
-def _fetch(found: _Rows, choose: ChooseColumns, limit: int) -> pa.Table:
+def _fetch(found: Any, names: list[str], choose: ChooseColumns, limit: int) -> pa.Table:
     """Return the chosen columns of all rows; refuse those that take more memory than the limit."""
-    chosen = list(dict.fromkeys(choose(found.names)))
-    places = [found.names.index(name) for name in chosen]
+    chosen = list(dict.fromkeys(choose(names)))
+    places = [names.index(name) for name in chosen]
     batches: list[pa.Table] = []
     size = 0
-    while rows := found.fetch_many(_ROWS_AT_ONCE):
+    while rows := found.fetchmany(_ROWS_AT_ONCE):
         columns = [_to_arrow(chosen[n], [row[at] for row in rows]) for n, at in enumerate(places)]
         batches.append(pa.table(columns, chosen))
         size += batches[-1].nbytes + VALUE_BYTES * len(rows) * len(chosen)

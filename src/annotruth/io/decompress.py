@@ -139,9 +139,7 @@ def _damage_reported(compression: str) -> Iterator[None]:
         ) from error
 
 
-_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3  # types of messages
 _UNCOMPRESSED = -1  # a buffer's length, where compressing it would not have made it smaller
-_DAMAGED = "a message is not what its header says"
 
 
 def decoded_size(table: pa.Table, *, keep_codes: bool) -> int:
@@ -176,72 +174,52 @@ def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
-# Arrow's messages are flatbuffers: a table begins with the distance back to its vtable, which holds
-# the distance of each field from the table, 0 where the field is absent.
-
-
 def arrow_size(data: pa.Buffer) -> int:
     """Return how many bytes reading an Arrow file or stream takes, of labels in three columns."""
-    buffer = memoryview(data)
     try:
-        return sum(_message_size(buffer, *place) for place in _messages(buffer))
+        return sum(_batch_size(each) for each in _messages(data) if each.type in _BATCHES)
     except (struct.error, IndexError) as error:
-        raise pa.ArrowInvalid(_DAMAGED) from error
+        raise pa.ArrowInvalid("a message is not what its header says") from error
 
 
-def _messages(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Return where each message's metadata and body begin."""
-    if bytes(data[:6]) == b"ARROW1":
-        # A file ends with its footer, the footer's length and the magic.
-        end = len(data) - 10
-        footer = end - _read("<i", data, end)
-        table = footer + _read("<I", data, footer)
-        starts = set()
-        for field in (2, 3):  # dictionaries, record batches
-            for block in _vector(data, _field(data, table, field), 24):
-                start, length = struct.unpack_from("<qi", data, block)
-                if start in starts:  # the same message again
-                    raise IndexError
-                starts.add(start)
-                yield start + _prefix(data, start), start + length
+# Arrow's metadata are flatbuffers: a table begins with the distance back to its vtable, which holds
+# the distance of each field from the table, 0 where the field is absent.
+_BATCHES = ("dictionary", "record batch")
+
+
+def _messages(data: pa.Buffer) -> Iterator[Any]:
+    import pyarrow.ipc
+
+    if data.slice(0, 6).to_pybytes() != b"ARROW1":
+        yield from pyarrow.ipc.MessageReader.open_stream(data)
         return
-    start = 0
-    while start + 4 <= len(data):
-        prefix = _prefix(data, start)
-        length = _read("<i", data, start + prefix - 4)
-        if length <= 0:  # the end of the stream
-            return
-        metadata = start + prefix
-        yield metadata, metadata + length
-        table = metadata + _read("<I", data, metadata)
-        body = _field(data, table, 3)
-        start = metadata + length + max(_read("<q", data, body) if body else 0, 0)
+    # A file ends with its footer, the footer's length and the magic.
+    file, starts, end = memoryview(data), set(), data.size - 10
+    footer = end - _read("<i", file, end)
+    table = footer + _read("<I", file, footer)
+    for field in (2, 3):  # dictionaries, record batches
+        for block in _vector(file, _field(file, table, field), 24):
+            start = _read("<q", file, block)
+            if start in starts:  # the same message again
+                raise IndexError
+            starts.add(start)
+            yield pyarrow.ipc.read_message(data.slice(start))
 
 
-def _prefix(data: memoryview, start: int) -> int:
-    """Return how many bytes come before a message's metadata: a marker, if any, and its length."""
-    if start < 0:
-        raise IndexError
-    return 8 if bytes(data[start : start + 4]) == b"\xff\xff\xff\xff" else 4
-
-
-def _message_size(data: memoryview, metadata: int, body: int) -> int:
-    table = metadata + _read("<I", data, metadata)
-    kind, header = _field(data, table, 1), _field(data, table, 2)
-    kind = _read("<B", data, kind) if kind else 0
-    if not header or kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):
-        return 0
+def _batch_size(message: Any) -> int:
+    data, body = memoryview(message.metadata), memoryview(message.body or b"")
+    header = _field(data, _read("<I", data, 0), 2)
     batch = header + _read("<I", data, header)
-    if kind == _DICTIONARY_BATCH:
+    if message.type == "dictionary":
         header = _field(data, batch, 1)
         batch = header + _read("<I", data, header)
     length = _field(data, batch, 0)
     size = len(LABEL_ROLES) * VALUE_BYTES * (_read("<q", data, length) if length else 0)
     is_compressed = bool(_field(data, batch, 3))
     for place in _vector(data, _field(data, batch, 2), 16):
-        start, n_bytes = struct.unpack_from("<qq", data, place)
+        at, n_bytes = struct.unpack_from("<qq", data, place)
         if is_compressed and n_bytes >= 8:
-            before = _read("<q", data, body + start)
+            before = _read("<q", body, at)
             n_bytes = n_bytes - 8 if before == _UNCOMPRESSED else before
         size += max(n_bytes, 0)
     return size
@@ -251,9 +229,7 @@ def _field(data: memoryview, table: int, number: int) -> int:
     """Return where a field of a table is, 0 if it is absent."""
     vtable = table - _read("<i", data, table)
     slot = 4 + 2 * number
-    if slot >= _read("<H", data, vtable):
-        return 0
-    distance = _read("<H", data, vtable + slot)
+    distance = _read("<H", data, vtable + slot) if slot < _read("<H", data, vtable) else 0
     return table + distance if distance else 0
 
 

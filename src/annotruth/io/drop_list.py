@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
+from annotruth.io.content import check_utf8, read_content
 from annotruth.io.parse import read_table
 from annotruth.io.sources import file_errors_reported, file_named_in_errors
 from annotruth.observations.encode import match_ids, to_text
@@ -24,9 +24,7 @@ from annotruth.observations.scale import to_plain
 from annotruth.observations.table import Labels
 from annotruth.observations.validate import check_types
 
-_TEXT = ("", ".txt", ".csv", ".tsv", ".lst")  # suffixes of files that may hold one id per line
-_MAX_BYTES = 1 << 26
-
+_LISTS = ("", ".txt", ".lst")  # suffixes of files that hold one id per line
 
 Table = TypeVar("Table", Labels, Comparisons)
 
@@ -36,7 +34,7 @@ def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
 
     The option ``drop`` has ids of annotators; or is a frame, or the path of a file, with a column
     ``annotator``. With a column ``verdict``, as in what ``--keep`` writes, those with the verdict
-    "drop". A text file without such a column has one id per line. Unless ``strict``, it is only a
+    "drop". A text file, such as .txt, has one id per line. Unless ``strict``, it is only a
     warning that none of the ids has a label.
     """
     if not read.drops_annotators:
@@ -104,33 +102,15 @@ def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
 def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
     """Return the ids in a file: a table, or one per line."""
     check_path(path, "drop")
-    if path.suffix.lower() not in _TEXT:
-        table = read_table(path, max_size=max_size)
-        with file_named_in_errors(path):
-            return _ids_of_table(table)
-    with file_errors_reported(path):
-        if _has_header(path):
-            return _ids_of_table(read_table(path, max_size=max_size))
-        lines = path.read_text("utf-8-sig").splitlines()
+    if path.suffix.lower() in _LISTS:
+        with file_errors_reported(path):
+            data = read_content(path, max_size=max_size).data
+            check_utf8(data)
+            lines = data.to_pybytes().decode().splitlines()
         return pa.array([line.strip() for line in lines if line.strip()], pa.string())
-
-
-def _has_header(path: Path) -> bool:
-    """Return whether the first line of a text file names a column of annotators."""
-    if path.stat().st_size > _MAX_BYTES:
-        raise InputError(f"the list is larger than {_MAX_BYTES >> 20} MB: give a shorter one")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-    delimiter = max(",\t;|", key=first.count)
-    try:
-        names = next(csv.reader([first.strip()], delimiter=delimiter), [])
-    except csv.Error as error:
-        raise InputError(f"the first line cannot be read ({error}): check its quotes") from error
-    try:
-        find_columns(names, ("annotator",))
-    except InputError:
-        return False
-    return True
+    table = read_table(path, max_size=max_size)
+    with file_named_in_errors(path):
+        return _ids_of_table(table)
 
 
 def _ids_of_table(table: pa.Table) -> pa.ChunkedArray:

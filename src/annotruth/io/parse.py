@@ -67,7 +67,7 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         return kind.parse(table, note=note)
     if read.query is not None and not content.sheet:
         raise InputError("this is not a database or workbook: leave out query (`--query`)")
-    source = Source(path, content, read.columns or {}, read.question, read.content, read.categories)
+    source = Source(path, content, read)
     parsed: Any = kind.recognise(source)
     if parsed is None:
         from_text = content.kind == "text"

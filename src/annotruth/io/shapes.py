@@ -1,4 +1,4 @@
-"""Labels in other shapes than a long table: matrices, wide frames, dicts of dicts, Series.
+"""Labels in other shapes than a long table: matrices, wide frames, dicts of dicts.
 
 A frame is long if it has columns for item, annotator and label, by known names or by the option
 ``columns``; otherwise it is wide if its columns hold labels of one scale.
@@ -14,17 +14,15 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.observations.frames import (
     LABEL_ROLES,
     NAMES_OF,
     default_frame,
     distributed_library,
-    find_columns,
     make_column,
     pass_columns,
     tuples_to_arrow,
@@ -44,18 +42,14 @@ def to_long(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str] | None:
     """
     if isinstance(data, np.ndarray):
         return _from_matrix(data, read), default_frame()
-    if type(data).__module__.partition(".")[0] == "datasets":
-        return _from_dataset(data, read), default_frame()
     if isinstance(data, Mapping):
         return _from_dicts(data, read), default_frame()
     if isinstance(data, Sequence) or distributed_library(data) is not None:
         return None
     try:
-        frame = nw.from_native(data, pass_through=True, allow_series=True)
+        frame = nw.from_native(data, pass_through=True)
     except DuplicateError:
         return None
-    if isinstance(frame, nw.Series):
-        return _from_series(data, read), default_frame()
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     parsed = _from_frame(frame, data, read) if isinstance(frame, nw.DataFrame) else None
@@ -79,42 +73,6 @@ def _from_matrix(matrix: np.ndarray[Any, Any], read: ReadOptions) -> ParsedLabel
     return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), read)
 
 
-def _from_dataset(data: Any, read: ReadOptions) -> ParsedLabels:
-    """Return the labels of a dataset of Hugging Face, long or wide, with the names of its classes."""
-    if isinstance(data, Mapping):
-        name = next(iter(data), "train")
-        raise InputError(
-            f"a DatasetDict holds several datasets ({listed(data)}): pass one, such as "
-            f"dataset[{name!r}]"
-        )
-    if not hasattr(data, "with_format") or not hasattr(data, "num_rows"):
-        raise InputError(
-            f"cannot read labels from {type(data).__name__}: pass a datasets.Dataset, which "
-            "load_dataset returns without streaming=True"
-        )
-    table = data.with_format("arrow")[:]
-    classes = {
-        name: list(feature.names)
-        for name, feature in data.features.items()
-        if type(feature).__name__ == "ClassLabel"
-    }
-    for name, names in classes.items():
-        place = table.column_names.index(name)
-        codes = table.column(name)
-        named = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label, as in test sets
-        table = table.set_column(place, name, pc.take(pa.array(names), named))
-    parsed = _from_frame(nw.from_native(table), table, read)
-    if parsed is None:
-        label = find_columns(table.column_names, LABEL_ROLES, read.label_columns)["label"]
-        parsed, of_labels = ParsedLabels(table, read.columns), classes.get(label)
-    else:
-        lists = [each for name, each in classes.items() if name.strip().lower() not in _ITEM_NAMES]
-        of_labels = lists[0] if lists and all(names == lists[0] for names in lists) else None
-    if of_labels is None or not read.infers_scale:
-        return parsed
-    return replace(parsed, categories=of_labels, nominal=True)
-
-
 def _from_dicts(data: Mapping[Any, Any], read: ReadOptions) -> ParsedLabels:
     """Return the labels of ``{item: {annotator: label}}``."""
     for item, given in data.items():
@@ -127,22 +85,6 @@ def _from_dicts(data: Mapping[Any, Any], read: ReadOptions) -> ParsedLabels:
         for item, given in data.items()
         for annotator, label in given.items()
     ]
-    return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
-
-
-def _from_series(series: Any, read: ReadOptions) -> ParsedLabels:
-    """Return the labels of a pandas Series whose index is (item, annotator), by name or order."""
-    index: Any = getattr(series, "index", None)
-    if getattr(index, "nlevels", 1) != 2:
-        raise InputError(
-            "a Series of labels needs an index of two levels, (item, annotator): give it one, or a "
-            "frame"
-        )
-    first, second = (str(name).strip().lower() for name in index.names)
-    item, annotator = (index.get_level_values(level).tolist() for level in (0, 1))
-    if first in NAMES_OF["annotator"] or second in _ITEM_NAMES:
-        item, annotator = annotator, item
-    rows = list(zip(item, annotator, series.tolist(), strict=True))
     return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
 
 

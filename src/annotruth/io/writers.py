@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -22,7 +18,6 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError, OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
-from annotruth.kernels.arrays import slices
 from annotruth.observations.encode import decode_table, mark_formulas
 
 TableFormat = Literal["csv", "parquet", "json"]
@@ -38,15 +33,6 @@ class LazyTable:
     make_rows: Callable[[slice], pa.Table]
     fits_in_memory: bool = False
     """Whether all rows may be made at once."""
-
-    @classmethod
-    def of(cls, table: pa.Table) -> LazyTable:
-        """Return a table that is made already."""
-        return cls(
-            table.num_rows,
-            lambda rows: table.slice(rows.start, rows.stop - rows.start),
-            fits_in_memory=True,
-        )
 
     def slice(self, start: int, length: int) -> pa.Table:
         """Return ``length`` rows from ``start`` on, or as many as there are."""
@@ -70,9 +56,7 @@ def format_of(path: str | os.PathLike[str]) -> TableFormat:
 
 
 _ROWS_AT_ONCE = 1 << 16
-_ROWS_PER_GROUP = 1 << 24
 _CELLS_AT_ONCE = 1 << 21
-_DICTIONARY_BYTES = 1 << 28
 
 
 def write_table(
@@ -110,18 +94,9 @@ def write_tables(
         tables = {name: _with_safe_cells(table) for name, table in tables.items()}
     _check_format(format)
     with atomic_write_folder(folder) as temporary:
-
-        def write(name: str) -> None:
+        for name, table in tables.items():
             file = f"{name}.{format}"
-            _write(tables[name], temporary / file, format, destination=Path(folder) / file)
-
-        # Arrow writes Parquet on one thread. Tables that do not fit into memory take turns.
-        all_fit = all(
-            isinstance(table, pa.Table) or table.fits_in_memory for table in tables.values()
-        )
-        n_threads = pa.cpu_count() if format == "parquet" and all_fit else 1
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(write, tables))
+            _write(table, temporary / file, format, destination=Path(folder) / file)
         for file, text in (extra or {}).items():
             (temporary / file).write_text(text, encoding="utf-8", newline="\n")
 
@@ -146,17 +121,13 @@ def _write(
     if isinstance(table, LazyTable) and table.fits_in_memory:
         table = table.to_table()
     try:
-        if format == "csv":
-            _write_csv(table, path)
-        elif format == "json":
+        if format == "json":
             parts = _partitions(table, _ROWS_AT_ONCE)
             batches = (part.to_batches(max_chunksize=_OBJECTS_AT_ONCE) for part in parts)
             rows = (row for batch in chain.from_iterable(batches) for row in batch.to_pylist())
             write_records(rows, path)
-        elif isinstance(table, LazyTable):
-            _write_parquet_partitions(table, path)
         else:
-            _write_parquet(table, path)
+            _write_rows(table, path, format)
     except pa.ArrowException as error:
         # Disk failures are OSErrors; this is, for example, a list, which CSV cannot hold.
         raise OutputError(
@@ -165,32 +136,27 @@ def _write(
 
 
 def _partitions(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:
-    """Return the rows in partitions, with dictionaries replaced by their values."""
-    for part in slices(table.num_rows, rows):
-        yield decode_table(table.slice(part.start, rows))
+    """Return the rows in partitions, at least one, with dictionaries replaced by their values."""
+    for start in range(0, max(1, table.num_rows), rows):
+        yield decode_table(table.slice(start, rows))
 
 
-def _write_csv(table: pa.Table | LazyTable, path: Path) -> None:
-    """Write the rows in partitions, formatting some while others are written."""
+def _write_rows(table: pa.Table | LazyTable, path: Path, format: TableFormat) -> None:
+    """Write CSV or Parquet in partitions."""
     import pyarrow.csv
+    import pyarrow.parquet
 
-    def format_rows(start: int) -> pa.Buffer:
-        text = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(
-            _without_nan(decode_table(table.slice(start, _ROWS_AT_ONCE))),
-            text,
-            pyarrow.csv.WriteOptions(include_header=start == 0, batch_size=_ROWS_AT_ONCE),
-        )
-        return text.getvalue()
-
-    pending: deque[Future[pa.Buffer]] = deque()
-    with path.open("wb") as file, ThreadPoolExecutor(pa.cpu_count()) as pool:
-        for start in range(0, max(1, table.num_rows), _ROWS_AT_ONCE):
-            pending.append(pool.submit(format_rows, start))
-            if len(pending) > 2 * pa.cpu_count():
-                file.write(pending.popleft().result())
-        for text in pending:
-            file.write(text.result())
+    is_csv = format == "csv"
+    width = max(1, table.slice(0, 0).num_columns)
+    parts = _partitions(table, _ROWS_AT_ONCE if is_csv else max(1, _CELLS_AT_ONCE // width))
+    first = next(parts)
+    with (
+        pyarrow.csv.CSVWriter(path, first.schema)
+        if is_csv
+        else pyarrow.parquet.ParquetWriter(path, first.schema, compression="zstd")
+    ) as file:
+        for part in chain([first], parts):
+            file.write_table(_without_nan(part) if is_csv else part)
 
 
 def _without_nan(table: pa.Table) -> pa.Table:
@@ -202,43 +168,6 @@ def _without_nan(table: pa.Table) -> pa.Table:
                 column = pc.if_else(is_nan, pa.scalar(None, column.type), column)
                 table = table.set_column(place, table.field(place), column)
     return table
-
-
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    import pyarrow.parquet
-
-    coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    if not coded:
-        pyarrow.parquet.write_table(table, path, compression="zstd")
-        return
-    # Dictionaries are written as they are, one for many rows; readers of the file see values.
-    plain = decode_table(table.slice(0, 0)).schema
-    with pyarrow.parquet.ParquetWriter(
-        path,
-        table.schema,
-        compression="zstd",
-        use_dictionary=coded,
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
-        # For dictionaries, statistics take longer than everything else, and labels are unsorted.
-        write_statistics=False,
-        store_schema=False,
-    ) as file:
-        file.write_table(table, row_group_size=_ROWS_PER_GROUP)
-        file.add_key_value_metadata({"ARROW:schema": base64.b64encode(plain.serialize()).decode()})
-
-
-def _write_parquet_partitions(table: LazyTable, path: Path) -> None:
-    import pyarrow.parquet
-
-    width = table.slice(0, 0).num_columns
-    with ExitStack() as stack:
-        file = None
-        for part in _partitions(table, max(1, _CELLS_AT_ONCE // width)):
-            if file is None:
-                file = stack.enter_context(
-                    pyarrow.parquet.ParquetWriter(path, part.schema, compression="zstd")
-                )
-            file.write_table(part)
 
 
 _OBJECTS_AT_ONCE = 1 << 14  # rows turned into Python objects

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,22 +14,12 @@ from numpy.typing import NDArray
 
 from annotruth.errors import counted
 from annotruth.kernels import find_kernel
-from annotruth.kernels.arrays import (
-    Block,
-    concatenate,
-    map_on_all_cores,
-    map_slices,
-    slices,
-    usable_cores,
-)
+from annotruth.kernels.arrays import Block, slices
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
 from annotruth.observations.layout import RowCodes, to_row_order
 from annotruth.observations.scale import Scale
-
-_COUNTED_AT_ONCE = 1 << 20  # labels, at least
-
 
 Columns = Mapping[str, pa.Array]
 """Covariates by name."""
@@ -68,13 +57,10 @@ class Covariates:
             take_rows(self.items, items),
         )
 
-    def with_annotators(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of annotators added; equal names are replaced."""
-        return replace(self, annotators={**self.annotators, **columns})
-
-    def with_items(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of items added; equal names are replaced."""
-        return replace(self, items={**self.items, **columns})
+    def with_columns(self, of: Literal["annotators", "items"], columns: Columns) -> Covariates:
+        """Return these covariates with further ones; equal names are replaced."""
+        changed: Any = {of: {**getattr(self, of), **columns}}
+        return replace(self, **changed)
 
 
 def take_rows(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
@@ -273,26 +259,17 @@ class LabelArrays(LocalObservations, LabelSummary):
             total = self.labels_per_category.sum(axis=1)
             return total
         total = np.zeros(self.n_annotators, dtype=np.int64)
-        for at in slices(self.n_labels, _COUNTED_AT_ONCE):
+        for at in slices(self.n_labels):
             total += np.bincount(self.annotator[at], minlength=self.n_annotators)
         return total
 
     @cached_property
     def labels_per_category(self) -> NDArray[np.int64]:
         """How often each annotator chose each category, annotators x categories."""
-        shape = (self.n_annotators, self.n_categories)
-        # So many cores have counts of their own that these are no more than the labels.
-        n_counts = min(usable_cores(), self.n_labels // max(shape[0] * shape[1], _COUNTED_AT_ONCE))
-        bounds = np.linspace(0, self.n_cells, max(n_counts, 1) + 1).astype(int)
-        counts = np.zeros((len(bounds) - 1, *shape), dtype=np.int64)
-        count_labels = find_kernel("layout.count_labels")
-
-        def count(number: int) -> None:
-            cells = (self.cell_ptr, self.cell_category, *bounds[number : number + 2])
-            count_labels(*cells, self.annotator, counts[number])
-
-        map_on_all_cores(count, range(len(counts)))
-        return concatenate(map_slices(lambda at: counts[:, at].sum(axis=0), shape[0]))
+        counts = np.zeros((self.n_annotators, self.n_categories), dtype=np.int64)
+        cells = (self.cell_ptr, self.cell_category, 0, self.n_cells)
+        find_kernel("layout.count_labels")(*cells, self.annotator, counts)
+        return counts
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Return the item of each cell."""
@@ -326,8 +303,7 @@ class LabelArrays(LocalObservations, LabelSummary):
         if self.rows is not None:
             return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))
         codes = (self.item_of_label(), self.annotator, self.category_of_label())
-        with ThreadPoolExecutor(len(codes)) as pool:
-            table = self._with_ids(*pool.map(self.in_row_order, codes))
+        table = self._with_ids(*map(self.in_row_order, codes))
         start, stop, _ = rows.indices(self.n_labels)
         return table.slice(start, stop - start)
 

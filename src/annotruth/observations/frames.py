@@ -71,9 +71,6 @@ TIME_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 TRUTH_ROLES = ("item", "truth")
 
-# The packages of frames whose rows are on other machines, which must not be collected implicitly.
-_DISTRIBUTED_FRAMES = {"pyspark.sql": "spark"}
-
 
 def find_columns(
     names: Sequence[str],
@@ -302,12 +299,13 @@ def to_arrow(
 
 
 def distributed_library(data: Any) -> str | None:
-    """Return the name of the library, and engine, of a distributed frame; None for other data."""
+    """Return the library, and engine, of a frame whose rows are on other machines; else None.
+
+    Such a frame must not be collected implicitly.
+    """
     kind = type(data)
-    for package, library in _DISTRIBUTED_FRAMES.items():
-        if kind.__module__.startswith(f"{package}.") and kind.__name__ == "DataFrame":
-            return library
-    return None
+    is_spark = kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
+    return "spark" if is_spark else None
 
 
 def from_arrow(table: pa.Table, frame: str) -> Any:

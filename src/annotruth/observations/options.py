@@ -74,8 +74,8 @@ class ReadOptions:
         but at most three quarters of the machine's memory.
     drop
         Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
-        with a column ``verdict``, as in ``fit.keep()``, those to drop. A text file may also hold
-        one id per line.
+        with a column ``verdict``, as in ``fit.keep()``, those to drop. A .txt file holds one id
+        per line.
     further
         Of comparisons: further columns to keep as they are, such as a category.
 

@@ -201,10 +201,11 @@ def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[n
     return array if exact and np.isfinite(array).all() else None
 
 
-def first_not_number(values: pa.Array) -> Any:
+def first_not_number(values: pa.Array, *, leading_zeros: bool = False) -> Any:
     """Return the first value that `parse_numbers` does not take for a number, for messages."""
     each = (values.slice(k, 1) for k in range(len(values)))
-    return next((one for one in each if parse_numbers(one) is None), values)[0].as_py()
+    numbers = ((one, parse_numbers(one, leading_zeros=leading_zeros)) for one in each)
+    return next((one for one, number in numbers if number is None), values)[0].as_py()
 
 
 def to_plain(values: Any) -> Any:
@@ -396,10 +397,9 @@ def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]
     """
     numbers = parse_numbers(observed, leading_zeros=True)
     if numbers is None:
-        each = ((v, parse_numbers(pa.array([v]), leading_zeros=True)) for v in observed.to_pylist())
-        text = next(value for value, number in each if number is None)
+        text = shown(first_not_number(observed, leading_zeros=True))
         raise InputError(
-            f"label {shown(text)} is not a number, so no bin can hold it: leave out bins (`--bins`)"
+            f"label {text} is not a number, so no bin can hold it: leave out bins (`--bins`)"
         )
     edges = _edges(numbers, bins)
     outside = np.flatnonzero((numbers < edges[0]) | (numbers > edges[-1]))

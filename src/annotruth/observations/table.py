@@ -73,9 +73,8 @@ class Labels(LabelArrays):
         data
             A pandas, polars or pyarrow frame, long (item, annotator, label) or wide (one row per
             item, one column per annotator); a list of (item, annotator, label) tuples or of
-            dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
-            with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
-            they are).
+            dicts; ``{item: {annotator: label}}``; an array of items x annotators; or Labels
+            (returned as they are).
         read, **options
             Which columns to take, and what the labels mean: `ReadOptions`, or its fields as
             keywords.
@@ -155,7 +154,7 @@ class Labels(LabelArrays):
         annotator. Annotators without a row get null; those without labels are ignored.
         """
         columns = match_covariates(data, self.annotators, "annotator")
-        return replace(self, covariates=self.covariates.with_annotators(columns))
+        return replace(self, covariates=self.covariates.with_columns("annotators", columns))
 
     def with_item_covariates(self, data: Any) -> Labels:
         """Return the labels with further data about items.
@@ -164,7 +163,7 @@ class Labels(LabelArrays):
         without a row get null; those without labels are refused.
         """
         columns = match_covariates(data, self.items, "item")
-        return replace(self, covariates=self.covariates.with_items(columns))
+        return replace(self, covariates=self.covariates.with_columns("items", columns))
 
     def subset(self, kept: NDArray[np.bool_]) -> Labels:
         """Return the marked labels, one mark per label, on the same scale.

@@ -12,14 +12,9 @@ import annotruth as at
 IDS = {"ann": 11, "bob": 12, "cy": 13}
 
 
-def result(label, question="animal"):
-    return {
-        "id": "r1",
-        "type": "choices",
-        "from_name": question,
-        "to_name": "photo",
-        "value": {"choices": [label]},
-    }
+def result(label, question="animal", kind="choices"):
+    value = {kind: [label] if kind == "choices" else label}
+    return {"id": "r1", "type": kind, "from_name": question, "to_name": "photo", "value": value}
 
 
 def annotation(person, label, **more):
@@ -45,6 +40,10 @@ def tasks(by_item):
         }
         for item, given in by_item.items()
     ]
+
+
+def all_annotations(tasks):
+    return [one for task in tasks for one in task["annotations"]]
 
 
 @pytest.fixture
@@ -84,29 +83,23 @@ def test_two_truths_that_differ_are_refused(refused, tasks):
 
 
 def test_an_annotator_may_be_a_record(same, tasks, long):
-    for task in tasks:
-        for one in task["annotations"]:
-            one["completed_by"] = {"id": one["completed_by"], "email": "a@example.org"}
+    for one in all_annotations(tasks):
+        one["completed_by"] = {"id": one["completed_by"], "email": "a@example.org"}
     same(tasks, "export.json", long)
 
 
 def test_ratings(same, by_item, scores):
+    given = {item: [vote[1:] for vote in scores if vote[0] == item] for item in by_item}
     tasks = [
         {
             "id": item,
             "data": {"video": "v.mp4"},
             "annotations": [
-                {
-                    "completed_by": person,
-                    "result": [
-                        {"type": "rating", "from_name": "stars", "value": {"rating": label}}
-                    ],
-                }
-                for e, person, label in scores
-                if e == item
+                {"completed_by": person, "result": [result(label, "stars", "rating")]}
+                for person, label in ratings
             ],
         }
-        for item in by_item
+        for item, ratings in given.items()
     ]
     assert same(tasks, "export.json", scores).data.scale.is_ordinal
 
@@ -130,9 +123,8 @@ def region(kind):
 
 @pytest.mark.parametrize("kind", PLACES)
 def test_regions_are_refused_by_name(refused, tasks, kind):
-    for task in tasks:
-        for one in task["annotations"]:
-            one["result"] = [region(kind)]
+    for one in all_annotations(tasks):
+        one["result"] = [region(kind)]
     for options in ({}, {"question": "tag"}):
         text = refused(tasks, "export.json", **options)
         assert text.startswith(f"the regions of 'tag' ({kind}) are not classes: boxes, polygons")
@@ -155,9 +147,8 @@ def test_tasks_as_they_are_imported_are_numbered(same, tasks, long):
 
 
 def test_tasks_that_do_not_say_who_made_them_are_refused(refused, tasks):
-    for task in tasks:
-        for one in task["annotations"]:
-            del one["completed_by"]
+    for one in all_annotations(tasks):
+        del one["completed_by"]
     assert "no annotation says who made it (completed_by)" in refused(tasks, "import.json")
 
 
@@ -168,32 +159,21 @@ def test_predictions_alone_are_nothing_to_fit(refused, tasks):
 
 
 def test_choices_of_a_taxonomy_are_paths(write, tasks):
-    for task in tasks:
-        for one in task["annotations"]:
-            one["result"] = [
-                {
-                    "type": "taxonomy",
-                    "from_name": "kind",
-                    "value": {"taxonomy": [["Animal", "Cat"]]},
-                }
-            ]
+    for one in all_annotations(tasks):
+        one["result"] = [result([["Animal", "Cat"]], "kind", "taxonomy")]
     assert at.read_labels(write(tasks, "export.json")).scale.names == ["Animal / Cat"]
 
 
 def test_several_questions_need_the_option_question(same, refused, tasks, long):
-    for task in tasks:
-        for one in task["annotations"]:
-            one["result"].append(result("sharp", "quality"))
-    text = refused(tasks, "export.json")
-    assert (
-        text
-        == "there are several questions, animal, quality: choose one, such as question='animal' "
+    for one in all_annotations(tasks):
+        one["result"].append(result("sharp", "quality"))
+    assert refused(tasks, "export.json") == (
+        "there are several questions, animal, quality: choose one, such as question='animal' "
         "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
     )
     same(tasks, "export.json", long, question="animal")
-    assert "no question 'size' (found: animal, quality)" in refused(
-        tasks, "export.json", question="size"
-    )
+    text = refused(tasks, "export.json", question="size")
+    assert "no question 'size' (found: animal, quality)" in text
 
 
 def test_several_choices_are_a_set(write, tasks):
@@ -208,11 +188,7 @@ def test_texts_and_relations_are_ignored(same, tasks, long):
     for task in tasks:
         task["annotations"][0]["result"] += [
             {"type": "relation", "from_id": "a", "to_id": "b"},
-            {
-                "type": "textarea",
-                "from_name": "note",
-                "value": {"textarea": ["hm"], "text": ["hm"]},
-            },
+            result(["hm"], "note", "textarea"),
         ]
     same(tasks, "export.json", long)
 

@@ -68,14 +68,15 @@ def of_user(votes, user):
 def test_one_file_per_user_of_doccano(tmp_path, lines, votes, packed):
     by_person = sorted(votes, key=lambda vote: vote[1])
     path = tmp_path / ("export.zip" if packed else "export")
+    files = {f"{user}.jsonl": lines(of_user(votes, user)) for user in ("ann", "bob", "cy")}
     if packed:
         with zipfile.ZipFile(path, "w") as archive:
-            for user in ("ann", "bob", "cy"):
-                archive.writestr(f"{user}.jsonl", lines(of_user(votes, user)))
+            for name, text in files.items():
+                archive.writestr(name, text)
     else:
         path.mkdir()
-        for user in ("ann", "bob", "cy"):
-            (path / f"{user}.jsonl").write_text(lines(of_user(votes, user)))
+        for name, text in files.items():
+            (path / name).write_text(text)
     fit = at.fit(path)
     assert fit.labels().equals(at.fit(by_person).labels())
     assert fit.data.read_as == "doccano export (3 users, one file each)"
@@ -94,13 +95,8 @@ def test_lists_of_labels_with_their_user(same, lines, votes, name):
 
 
 def test_a_platform_comes_before_names_of_columns(write, lines):
-    record = {
-        "id": 1,
-        "text": "x",
-        "annotations": [{"user": 1, "label": 2}],
-        "user": "a",
-        "score": 3,
-    }
+    record = {"id": 1, "text": "x", "annotations": [{"user": 1, "label": 2}]}
+    record |= {"user": "a", "score": 3}
     labels = at.read_labels(write(lines([record]), "l.jsonl"))
     assert labels.read_as.startswith("doccano export")
     assert labels.scale.names == ["2"]

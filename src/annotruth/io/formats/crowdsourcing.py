@@ -50,8 +50,8 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     rows: list[Record] = source.table(list(source.names)).to_pylist()
     question = _question_of_report(source, rows)
     golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
-    check_further_columns("content", source.names, source.items_content, ())
-    votes = Votes(content={name: [] for name in source.items_content})
+    check_further_columns("content", source.names, source.read.content, ())
+    votes = Votes(content={name: [] for name in source.read.content})
     several, tainted = set(), 0
     for row in rows:
         if row[question] is None:
@@ -86,8 +86,8 @@ def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
         for name in source.names
         if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
     ]
-    if source.question not in (None, ALL_QUESTIONS):
-        return chosen(names, source.question, "question")
+    if source.read.question not in (None, ALL_QUESTIONS):
+        return chosen(names, source.read.question, "question")
     answers = differing(rows, itemgetter(_UNIT), names)
     with_gold = {
         n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
@@ -96,7 +96,7 @@ def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
     if not questions:
         names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
     if questions or len(names) == 1:
-        return chosen(questions or names, source.question, "question")
+        return chosen(questions or names, source.read.question, "question")
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"
@@ -128,7 +128,7 @@ def _answer_column(source: Source, prefix: str) -> str:
     """Return the column of the answers that the caller names, or those to the question."""
     if "label" in source.columns:
         return source.column("label", "")
-    return _answer_of(source.question, prefix, source.names)
+    return _answer_of(source.read.question, prefix, source.names)
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -163,7 +163,7 @@ def _read_batch(source: Source) -> ParsedLabels:
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
     review = review_columns(source.names)
-    further = [name for name in source.items_content if name in source.names]
+    further = [name for name in source.read.content if name in source.names]
     times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
     read = [item, worker, answer, *review, *further, *times.values()]
     table = source.table(list(dict.fromkeys(read)))
@@ -330,7 +330,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
-    question = _question_of_tasks([task for _, task in answers], source.question)
+    question = _question_of_tasks([task for _, task in answers], source.read.question)
     votes, wordings = Votes(), set()
     for row, task in answers:
         if task.key != question:

@@ -30,7 +30,6 @@ from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.build import ParsedComparisons
 from annotruth.observations.pairs.columns import find_pair_columns
 
-_OLD = "completions"  # the name of annotations before version 1.0
 CLASS_KINDS = ("choices", "rating", "number", "taxonomy")
 """The kinds of results that are labels of a whole item."""
 # Where a region is: in a picture, on a mask, in a text, in a recording, in a video.
@@ -39,7 +38,7 @@ _PLACES = {"x", "y", "points", "rle", "start", "end", "startOffset", "ranges", "
 
 def _recognise(source: Source) -> bool:
     """Return whether a JSON file is an export of tasks with annotations."""
-    annotations = source.first.get("annotations", source.first.get(_OLD))
+    annotations = source.first.get("annotations")
     if annotations is None and "predictions" in source.first:
         annotations = []  # of a model alone, and so nothing to fit
     if not isinstance(annotations, list) or "data" not in source.first:
@@ -62,15 +61,15 @@ def _read(source: Source) -> ParsedLabels:
                 cancelled += 1
             else:
                 kept.append((item, task, annotation, _results(annotation)))
-    question, not_read = _question([results for *_, results in kept], source.question)
+    question, not_read = _question([results for *_, results in kept], source.read.question)
     if not any("completed_by" in annotation for _, _, annotation, _ in kept):
         raise InputError(
             "no annotation says who made it (completed_by): export the tasks from Label Studio as "
             "JSON, or add completed_by to each annotation"
         )
     about = {name for _, task, _, _ in kept for name in data_of(task)}
-    check_further_columns("content", sorted(about), source.items_content, ())
-    votes, empty = Votes(content={name: [] for name in source.items_content}), 0
+    check_further_columns("content", sorted(about), source.read.content, ())
+    votes, empty = Votes(content={name: [] for name in source.read.content}), 0
     for item, task, annotation, results in kept:
         if question not in results.choices:
             empty += 1
@@ -91,8 +90,7 @@ def _read(source: Source) -> ParsedLabels:
 
 def annotations_of(task: Record) -> Iterator[Record]:
     """Return the annotations of a task."""
-    annotations = task.get("annotations", task.get(_OLD))
-    for one in sequence(annotations, "the list of annotations"):
+    for one in sequence(task.get("annotations"), "the list of annotations"):
         yield mapping(one, "an annotation")
 
 
@@ -202,7 +200,7 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
             else:
                 rows.append((data_of(task), annotation, _winners(annotation)))
     question = chosen(
-        [name for *_, winners in rows for name in winners], source.question, "question"
+        [name for *_, winners in rows for name in winners], source.read.question, "question"
     )
     names = list(dict.fromkeys(name for data, *_ in rows for name in data))
     for role in source.columns.keys() - set(_DATA_ROLES):
@@ -276,7 +274,7 @@ _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANN
 
 def _read_short(source: Source) -> ParsedLabels:
     rows = list(source.records()) if source.kind == "json" else _rows_of_table(source)
-    question = _question_of_rows(rows, source.question)
+    question = _question_of_rows(rows, source.read.question)
     votes = Votes()
     for row in rows:
         times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}

@@ -217,7 +217,7 @@ def _read_numbered(source: Source) -> ParsedLabels:
         pa.array(range(1, table.num_rows + 1)),
         list(source.names),
         from_text=source.from_text,
-        categories=source.categories,
+        categories=source.read.categories,
         notes=("columns are annotators, rows are items, numbered from 1",),
     )
 
@@ -234,7 +234,7 @@ def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
         list(source.names[1:]),
         transposed=transposed,
         from_text=source.from_text,
-        categories=source.categories,
+        categories=source.read.categories,
         notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
     )
 
@@ -312,7 +312,7 @@ def _read_unnamed(source: Source) -> ParsedLabels:
         pa.array(range(1, table.num_rows + 1)),
         range(1, table.num_columns + 1),
         from_text=True,
-        categories=source.categories,
+        categories=source.read.categories,
         notes=("no names, rows are items and columns annotators, both numbered from 1",),
     )
 

@@ -6,23 +6,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 from annotruth.observations.build import find_time_columns, is_platform_export
+from annotruth.observations.encode import encode_column
 from annotruth.observations.frames import (
     LABEL_ROLES,
-    TIME_ROLES,
     as_arrow,
-    as_numpy,
     describe_columns,
     find_columns,
     is_known_name,
@@ -39,7 +37,7 @@ def _recognise_records(source: Source) -> bool:
     if is_platform_export(source.first):
         return False
     try:
-        find_columns(list(source.first), LABEL_ROLES, source.label_columns)
+        find_columns(list(source.first), LABEL_ROLES, source.read.label_columns)
     except InputError:
         return False
     return True
@@ -48,9 +46,8 @@ def _recognise_records(source: Source) -> bool:
 def _read_records(source: Source) -> ParsedLabels:
     rows = list(source.records())
     names = list({name: None for row in rows for name in row})
-    columns = find_columns(names, LABEL_ROLES, source.label_columns)
-    given = {role: name for role, name in source.columns.items() if role in TIME_ROLES}
-    times = find_time_columns(names, given, columns.values())
+    columns = find_columns(names, LABEL_ROLES, source.read.label_columns)
+    times = find_time_columns(names, source.read.time_columns, columns.values())
     table = {
         role: make_column(name, [row.get(name) for row in rows])
         for role, name in (*columns.items(), *((name, name) for name in times.values()))
@@ -114,22 +111,6 @@ _MIN_ROWS = 6  # in fewer, values repeat by chance
 _NUMBERED = (["0", "1", "2"], ["1", "2", "3"])  # may be names that a program gave to columns
 
 
-class _Column(NamedTuple):
-    """A column as codes, and how often each of its values occurs."""
-
-    codes: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @property
-    def n_distinct(self) -> int:
-        return len(self.counts)
-
-    @property
-    def unevenness(self) -> float:
-        """How much counts vary, relative to their mean: items are labelled about equally often."""
-        return float(self.counts.std() / self.counts.mean())
-
-
 def _recognise_triples(source: Source) -> bool:
     """Return whether the first row is like the others, and pairs of ids have a label each.
 
@@ -141,11 +122,11 @@ def _recognise_triples(source: Source) -> bool:
     table = source.unnamed_table
     if table.num_rows < _MIN_ROWS or not _begins_with_data(table):
         return False
-    first, second, label = map(_encode, table.columns)
-    n_ids = max(first.n_distinct, second.n_distinct)
-    pairs = len(np.unique(first.codes * second.n_distinct + second.codes))
+    first, second, label = map(encode_column, table.columns)
+    n_ids = max(len(first.values), len(second.values))
+    pairs = len(np.unique(first.codes.astype(np.int64) * len(second.values) + second.codes))
     return (
-        2 * label.n_distinct <= n_ids
+        2 * len(label.values) <= n_ids
         and 2 * n_ids <= table.num_rows
         and 10 * pairs >= 9 * table.num_rows
     )
@@ -165,11 +146,6 @@ def _begins_with_data(table: pa.Table) -> bool:
     return occurs[2] and (occurs[0] or occurs[1])
 
 
-def _encode(column: pa.ChunkedArray) -> _Column:
-    codes = as_numpy(pc.fill_null(column, "").combine_chunks().dictionary_encode().indices)
-    return _Column(codes.astype(np.int64), np.bincount(codes))
-
-
 def _read_triples(source: Source) -> ParsedLabels:
     if source.kind != "text" or len(source.names) != 3:
         raise InputError(
@@ -178,7 +154,7 @@ def _read_triples(source: Source) -> ParsedLabels:
         )
     table = source.unnamed_table
     if source.columns:
-        columns = find_columns(table.column_names, LABEL_ROLES, source.label_columns)
+        columns = find_columns(table.column_names, LABEL_ROLES, source.read.label_columns)
     else:
         columns = _decide_columns(source, table)
     other = ",".join(
@@ -186,7 +162,7 @@ def _read_triples(source: Source) -> ParsedLabels:
         for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
     )
     table = table.select(list(columns.values())).rename_columns(list(columns))
-    unavailable = not_available(table.column("label"), source.categories)
+    unavailable = not_available(table.column("label"), source.read.categories)
     return ParsedLabels(
         table.filter(as_arrow(~unavailable)),
         from_text=True,
@@ -211,15 +187,17 @@ def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
             f"the first row, {listed(source.names)}, may be the names of the columns or a label: "
             f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
         )
-    first, second, _ = map(_encode, table.columns)
-    if first.n_distinct > second.n_distinct and first.unevenness <= second.unevenness:
+    # How many labels the values of each column have, and how much that varies, relative to the mean.
+    counts = [np.bincount(encode_column(column).codes) for column in table.columns[:2]]
+    (n_first, n_second), (first, second) = map(len, counts), (c.std() / c.mean() for c in counts)
+    if n_first > n_second and first <= second:
         order = ("1", "2", "3")
-    elif second.n_distinct >= 2 * first.n_distinct and second.unevenness < first.unevenness:
+    elif n_second >= 2 * n_first and second < first:
         order = ("2", "1", "3")
     else:
         raise InputError(
             f"these are three columns without a header, and either of the first two, with "
-            f"{first.n_distinct:,} and {second.n_distinct:,} different values, may be the item: "
+            f"{n_first:,} and {n_second:,} different values, may be the item: "
             f"pass {_options('item=1,annotator=2,label=3')} or "
             f"{_options('item=2,annotator=1,label=3')}"
         )

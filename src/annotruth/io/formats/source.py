@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.batches import column_names, find_separator, read_columns, read_first_rows
+from annotruth.io.batches import read_columns, read_first_rows, read_header
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.observations.frames import TIME_ROLES, pass_column
-from annotruth.observations.options import ParsedLabels
+from annotruth.observations.frames import pass_column
+from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ParsedComparisons
 
 Record = dict[str, Any]
@@ -27,8 +27,6 @@ Record = dict[str, Any]
 ITEM_FIELD = "annotruth_item"
 ANNOTATORS_FIELD = "annotruth_annotators"
 INPUT_PREFIX = "Input."  # of the variables of a HIT in the results of Mechanical Turk
-
-_FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file is looked for
 
 
 @dataclass(frozen=True)
@@ -48,16 +46,17 @@ class Format:
 class Source:
     """An opened file: its first rows, and methods to read the rest.
 
-    The caller's options are the column of each role, the question to take, the columns of what the
-    items are, and all categories.
+    ``read`` are the caller's options.
     """
 
     path: Path
     content: FileContent
-    columns: Mapping[str, str] = field(default_factory=dict)
-    question: str | None = None
-    items_content: Sequence[str] = ()
-    categories: Sequence[Any] | None = None
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The column of each role that the caller names."""
+        return self.read.columns or {}
 
     @property
     def kind(self) -> ContentKind:
@@ -72,7 +71,9 @@ class Source:
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns, none for JSON."""
-        return [] if self.kind == "json" else column_names(self.content)
+        if self.from_text:
+            return read_header(self.content.data)[1]
+        return [] if self.kind == "json" else list(self._table.column_names)
 
     @cached_property
     def rows(self) -> list[list[str]]:
@@ -97,7 +98,7 @@ class Source:
             try:
                 value = self.document
             except InputError:
-                if line.startswith(b"[") or line.rstrip() == b"{":
+                if line.startswith(b"[") or line == b"{":
                     raise
                 # One object per line was meant; reading it that way names the line at fault.
         if isinstance(value, list):
@@ -131,8 +132,8 @@ class Source:
     @cached_property
     def unnamed_table(self) -> pa.Table:
         """All rows of a text file without a header, in columns named 1, 2, 3, ... ."""
-        separator = find_separator(self.content.data)
-        header = separator.join(str(n) for n in range(1, len(self.names) + 1)) + "\n"
+        separator, names = read_header(self.content.data)
+        header = separator.join(str(n) for n in range(1, len(names) + 1)) + "\n"
         named = pa.py_buffer(header.encode() + self.content.data.to_pybytes())
         return read_columns(self.content._replace(data=named), lambda names: names)
 
@@ -156,14 +157,9 @@ class Source:
             )
         return name
 
-    @property
-    def label_columns(self) -> dict[str, str]:
-        """The columns of items, annotators and labels that the caller names."""
-        return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
-
     def time_columns(self, usual: Mapping[str, str]) -> dict[str, str]:
         """Return the columns of times by role: those that the caller names, and the usual ones."""
-        given = {role: self.column(role, "") for role in TIME_ROLES if role in self.columns}
+        given = {role: self.column(role, "") for role in self.read.time_columns}
         return {role: name for role, name in usual.items() if name in self.names} | given
 
     @cached_property
@@ -173,13 +169,8 @@ class Source:
     @cached_property
     def _first_line(self) -> tuple[Any, bytes]:
         """The first line as a JSON value, None where it is not complete, and as bytes."""
-        size, line, rest = _FIRST_LINE_WINDOW, b"", b""
-        while not rest and (size == _FIRST_LINE_WINDOW or size < 2 * self.content.data.size):
-            start = (
-                self.content.data.slice(0, min(size, self.content.data.size)).to_pybytes().lstrip()
-            )
-            line, rest, _ = start.partition(b"\n")
-            size *= 2
+        lines = io.BufferedReader(pa.BufferReader(self.content.data))
+        line = next((line.strip() for line in lines if line.strip()), b"")
         check_object_size(pa.py_buffer(line), self.content.limit)
         try:
             return json.loads(line), line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,7 +60,7 @@ def _read_argilla(source: Source) -> ParsedLabels:
                 left_out += 1
             else:
                 kept.append((item, response))
-    question = chosen((response.question for _, response in kept), source.question, "question")
+    question = chosen((response.question for _, response in kept), source.read.question, "question")
     votes = Votes()
     for item, response in kept:
         if response.question == question:
@@ -229,7 +228,6 @@ BETWEEN = ":::"
 _LABELS = "label_annotations"
 _SPANS = "["  # at the start of a cell that holds spans of the text
 _BEHAVIOR = "behavioral_data"
-_TIME_SPENT = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")  # as in "Time spent: 0d 0h 1m 5s"
 
 
 class _Mark(NamedTuple):
@@ -267,7 +265,7 @@ def _read_potato(source: Source) -> ParsedLabels:
     questions = [mark.question for mark in marks if mark.question not in spans]
     if spans and not questions:
         refuse_regions(min(spans), "spans")
-    question = chosen(questions, source.question, "question")
+    question = chosen(questions, source.read.question, "question")
     choices: dict[tuple[object, object], list[object]] = {}
     times: dict[tuple[object, object], Record] = {}
     for mark in marks:
@@ -306,17 +304,10 @@ def _in_lines(source: Source) -> Iterator[_Mark]:
 
 
 def _times_potato(behavior: object) -> Record:
-    """Return when an instance was left, and the seconds that it took.
-
-    Version 1 writes the time spent as text; version 2 seconds since 1970 and milliseconds.
-    """
+    """Return when an instance was left, and the seconds that it took."""
     known = behavior if isinstance(behavior, dict) else {}
-    spent, took = _TIME_SPENT.search(str(known.get("time_string"))), known.get("total_time_ms")
-    seconds: float | None = took / 1000 if isinstance(took, int | float) else None
-    if spent:
-        days, hours, minutes, rest = map(int, spent.groups())
-        seconds = ((24 * days + hours) * 60 + minutes) * 60 + rest
-    end = known.get("session_end")
+    took, end = known.get("total_time_ms"), known.get("session_end")
+    seconds = took / 1000 if isinstance(took, int | float) else None
     return {"time": known.get("session_start") if end is None else end, "seconds": seconds}
 
 
