@@ -116,7 +116,7 @@ def test_text_has_the_color_of_the_notebook(chromium, shown, background):
     page.close()
 
 
-CHARTS = """accuracy agreement annotator calibration categories confusion history item items matches
+CHARTS = """accuracy annotator calibration categories confusion history item items matches
 past_fits reliability scores true_scores workload"""
 
 PUBLIC = {

@@ -131,7 +131,5 @@ def test_gold_is_compared_with_accuracy():
     truth = {item: label for item, who, label in rows if who == "person 0"}
     gold = dict(list(truth.items())[:20])
     found = compare_with_truth(at.fit(rows, gold=gold), None)
-    assert "Accuracy is estimated from all items, gold and others." in renderer().show(
-        found.section
-    )
-    assert found.charts["gold"].title == "Right on gold items, by accuracy"
+    shown = renderer().show(found.section)
+    assert "Accuracy is estimated from all items, gold and others." in shown

@@ -71,7 +71,7 @@ def test_bars_of_a_histogram_have_the_heights_of_counts():
 
 def test_lines_go_through_their_points():
     drawing = shapes.line(
-        np.array([0.0, 1.0, 4.0]), np.array([-9.0, -3.0, -1.0]), 400.0, x_title="x", y_title="y"
+        np.array([0.0, 1.0, 4.0]), np.array([-9.0, -3.0, -1.0]), 400.0, ("x", "y")
     )
     dots = drawn(drawing, "circle", "at-mark")
     x, y = ([dot[name] for dot in dots] for name in ("cx", "cy"))

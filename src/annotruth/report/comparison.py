@@ -82,7 +82,6 @@ def write_comparison(
         sections=[
             _finding_section(fitted, compared),
             Section("models", "Models", model_parts),
-            Section("truth", "Scores against the truth", figures("correlation"), "Truth"),
             Section(
                 "agreement",
                 "Agreement between models",
@@ -167,7 +166,6 @@ def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
     charts = [
         _held_out_chart(fitted),
         _accuracy_chart(fitted),
-        _correlation_chart(fitted),
         _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
         _pair_chart(
             "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
@@ -192,7 +190,7 @@ def _held_out_chart(fitted: pa.Table) -> Chart | None:
         "are 95% intervals of the difference on the same labels: a model whose line does not reach 0 "
         "predicts worse than the best one.",
         shapes.Intervals(
-            _names_of(fitted, some), value, low, high, [False] * len(value),
+            _names_of(fitted, some), value, low, high, None,
             (float(ends.min()) - margin, float(ends.max()) + margin),
             "difference in mean log-probability", limit=0.0, digits=4,
         ),
@@ -211,7 +209,7 @@ def _accuracy_chart(fitted: pa.Table) -> Chart | None:
         "intervals; the items are the same for all models, so overlapping lines may still differ "
         "significantly.",
         shapes.Intervals(
-            _names_of(fitted, some), value[some], low[some], high[some], [False] * int(some.sum()),
+            _names_of(fitted, some), value[some], low[some], high[some], None,
             (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
             "accuracy", digits=4,
         ),
@@ -220,25 +218,8 @@ def _accuracy_chart(fitted: pa.Table) -> Chart | None:
 
 def _interval_chart(name: str, title: str, caption: str, intervals: shapes.Intervals) -> Chart:
     """Return a chart of a value with its interval per model."""
-    data = {"model": intervals.names, name.replace("-", "_"): intervals.value.tolist()}
-    for end, values in (("low", intervals.low), ("high", intervals.high)):
-        data[end] = [] if values is None else values.tolist()
-    return Chart(name, title, caption, data, partial(shapes.interval_rows, intervals))
-
-
-def _correlation_chart(fitted: pa.Table) -> Chart | None:
-    """Return a chart of both correlations per model on one line, the first in grey."""
-    measures = {name.upper(): _numbers(fitted[name]) for name in ("srocc", "plcc")}
-    some = ~np.isnan(np.array(list(measures.values()))).all(axis=0)
-    if not some.any():
-        return None
-    series = {label: values[some] for label, values in measures.items()}
-    lowest = min(float(np.nanmin(v)) for v in series.values() if not np.isnan(v).all())
-    title = "Correlation of scores with the truth"
-    return shapes.dumbbell_chart(
-        "correlation", title, "1 is best.", {"model": _names_of(fitted, some)}, series,
-        (min(0.0, lowest), 1.0), title.lower(),
-    )  # fmt: skip
+    draw = partial(shapes.interval_rows, intervals)
+    return Chart(name, title, caption, intervals.columns("model"), draw)
 
 
 def _pair_chart(

@@ -17,14 +17,19 @@ from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, category_colors, color_indices, drawable
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.consensus import AgreementRow, Consensus, ItemVotes, category_bins
+from annotruth.report.consensus import (
+    AgreementRow,
+    Consensus,
+    ItemVotes,
+    agreement_rows,
+    category_bins,
+)
 from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
 from annotruth.report.page import Page, charts_and_tables, pack, plain_json
 from annotruth.report.render import (
-    Beside,
     Chips,
     DataTable,
     Fact,
@@ -90,12 +95,10 @@ def content(
     against = compare_with_truth(fit, truth) if has_truth else None
     consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
     bins = category_bins(fit.data, _MAX_CELLS)
-    fit_charts = FitCharts(fit)
-    charts = charts_of(fit_charts, fit)
+    charts, agreement = charts_of(fit), agreement_rows(fit)
     trust = trust_of(fit, advice, against.measured if against else None)
-    agreement = fit_charts.agreement_rows[0]
     before = [
-        verdict_section(fit, advice, trust, agreement, arguments or "LABELS"),
+        verdict_section(fit, advice, trust, agreement[0], arguments or "LABELS"),
         *([] if fit.earlier_fits is None else [since_last_fit(fit, changes)]),
         *([against.section] if against else []),
         _annotators(fit, charts, annotator_table(fit, consensus, advice, bins)),
@@ -103,7 +106,7 @@ def content(
     after = [
         _label_section(fit, doubtful_labels(fit, consensus, advice)),
         *(make_sections(fit) if fit.further else []),
-        _agreement_section(charts, fit_charts.agreement_rows),
+        _agreement_section(agreement),
         _appendix(fit, charts),
     ]
     data: dict[str, Any] = {
@@ -127,14 +130,13 @@ def content(
     )
 
 
-def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
+def charts_of(fit: Fit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
+    plot = FitCharts(fit)
     annotators = getattr(plot, leading_estimate(fit))
-    wanted = (
-        *(plot.categories, plot.workload, plot.history, annotators),
-        *(plot.items, plot.scores, plot.agreement),
+    return drawable(
+        (plot.categories, plot.workload, plot.history, annotators, plot.items, plot.scores)
     )
-    return drawable(wanted)
 
 
 class _PackedTables(NamedTuple):
@@ -282,7 +284,7 @@ def _label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> Section:
     return Section("labels", "Doubtful labels", parts, long=True)
 
 
-def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]) -> Section:
+def _agreement_section(rows: Sequence[AgreementRow]) -> Section:
     """Return how far annotators agree, with and without doubtful labels."""
     lines = [
         ["labels", *(f"{row.n_labels:,}" for row in rows)],
@@ -301,8 +303,6 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
             "increase comes by construction."
         )
         parts.append(Text(after, "quiet"))
-    if "agreement" in charts:
-        parts = [SideBySide([Beside(parts), charts["agreement"]])]
     return Section("agreement", "Agreement", [Text(meaning), *parts])
 
 

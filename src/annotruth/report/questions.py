@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 from annotruth.questions.fitting import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
-from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.labels import LOWEST, charts_of
+from annotruth.report.labels import LOWEST
 from annotruth.report.page import Page
 from annotruth.report.render import (
     DASH,
@@ -30,13 +28,12 @@ from annotruth.report.render import (
     Link,
     Part,
     Section,
-    SideBySide,
     SmallTable,
     Text,
     as_sentence,
     figure,
 )
-from annotruth.report.sections import Trust, convergence_notice, rows_left_out, short_id
+from annotruth.report.sections import Trust, convergence_notice, rows_left_out
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     STYLE,
@@ -49,8 +46,6 @@ from annotruth.report.truth import compare_with_truth
 from annotruth.report.verdict import trust_of
 
 _MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
-_N_ITEMS = 5  # the most difficult items of each question
-_CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
 def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = None) -> Page:
@@ -234,34 +229,6 @@ def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: T
     needed = f"{items['needs labels']:,} of {fit.data.n_items:,}"
     to_add = f"{counted(advice.n_add, 'label')} to add in this round"
     rows.append(("Items that need labels", needed, to_add))
-    drawn = charts_of(FitCharts(fit), fit)
-    # Names of charts are unique on the page.
-    charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
-    parts: list[Part] = [
-        Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
-        trust,
-        Facts(rows),
-        SideBySide(charts) if charts else "",
-        *_difficult_items(fit, advice),
-    ]
+    about = Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet")
+    parts: list[Part] = [about, trust, Facts(rows)]
     return Section(f"q{number}", shorten(name), parts, link=shorten(name, 24))
-
-
-def _difficult_items(fit: Fit, advice: Advice) -> list[SmallTable]:
-    """Return the most difficult items as a small table."""
-    if fit.distribution is None or fit.label is None:
-        return []
-    entropy, confidence = fit.distribution.entropy(), fit.distribution.confidence()
-    names = fit.data.scale.names
-    rows = [
-        [
-            short_id(fit.data.items, item),
-            shorten(names[fit.label[item]], 24),
-            f"{confidence[item]:.0%}",
-            f"{fit.data.labels_per_item[item]:,}",
-            str(advice.of_items.status[item]),
-        ]
-        for item in np.argsort(-entropy, kind="stable")[:_N_ITEMS].tolist()
-    ]
-    header = ["Most difficult items", "Label", "Confidence", "Labels", "Status"]
-    return [SmallTable(header, rows)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.errors import counted
+from annotruth.errors import counted, shorten
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -66,22 +66,22 @@ MAX_VOTES = 400_000
 """With more comparisons, the dialogs of items and annotators do not list them."""
 
 _MAX_PARTS = 30
+_MAX_DIFFERENT = 20  # items on which taste groups differ
 
 
 def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) -> Page:
     """Return what is in the report of a ranking; the arguments are as for labels."""
     on_page = rows_on_page(fit)
     plot = RankCharts(fit)
-    wanted = (plot.ranking, plot.ranks, plot.wins, plot.reliability, plot.side_bias, plot.history)
-    charts = drawable((*wanted, plot.groups))
+    charts = drawable((plot.ranking, plot.ranks, plot.wins, plot.reliability, plot.history))
     shown = [
         rank_verdict_section(fit, arguments or "VOTES"),
         *([] if truth is None else [_against_grades(fit, truth)]),
         _ranking(fit, charts, rank_item_table(fit, on_page.items)),
         Section("wins", "Win matrix", [charts["wins"]]),
         _annotators(fit, charts, rank_annotator_table(fit, on_page.annotators)),
-        _sides(fit, charts),
-        _groups(fit, charts),
+        _sides(fit),
+        _groups(fit),
         _votes(fit, doubtful_votes(fit, on_page.annotators), disputed_pairs(fit, on_page.items)),
         *make_sections(fit),
         _parts(fit),
@@ -151,9 +151,9 @@ def _annotators(fit: RankFit, charts: Mapping[str, Chart], table: PageTable) -> 
     return annotator_section(lead, charts["reliability"], fit, shown, "least reliable", "rank")
 
 
-def _sides(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
-    """Return the crowd's and the annotators' side bias; nothing where sides are not known."""
-    if not fit.data.sides_known or (fit.side_bias is None and "side-bias" not in charts):
+def _sides(fit: RankFit) -> Section:
+    """Return the crowd's side bias; nothing where it is not known."""
+    if not fit.data.sides_known or fit.side_bias is None:
         return Section("sides", "Side bias", [])
     data = fit.data
     rows: list[Fact] = [
@@ -161,19 +161,15 @@ def _sides(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
         for k, name in enumerate(OUTCOMES)
         if k == LEFT or (data.outcome == k).any()
     ]
-    if fit.side_bias is not None:
-        bias, low, high = fit.side_bias
-        note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
-        rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
+    bias, low, high = fit.side_bias
+    note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
+    rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
     line = side_line(fit)
     lead = Text(as_sentence(line), "lead") if line else ""
-    shown: Part = Facts(rows)
-    if "side-bias" in charts:
-        shown = SideBySide([charts["side-bias"], Beside([shown])])
-    return Section("sides", "Side bias", [lead, shown])
+    return Section("sides", "Side bias", [lead, Facts(rows)])
 
 
-def _groups(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
+def _groups(fit: RankFit) -> Section:
     """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
     if fit.n_groups == 1 or fit.verdict == "chance":
         return Section("groups", "Taste groups", [])
@@ -181,7 +177,8 @@ def _groups(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
         (f"Group {k}", f"{share:.0%}", f"of annotators; {best}")
         for k, (share, best) in enumerate(group_leaders(fit), start=1)
     ]
-    n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z_95))
+    items, distance = group_differences(fit)
+    n_apart = int(np.count_nonzero(distance > Z_95))
     lead = (
         f"{fit.n_groups} groups of annotators have scores of their own. They differ on "
         f"{n_apart:,} of {fit.data.n_items:,} items by more than 1.96 standard errors. The groups were "
@@ -189,8 +186,18 @@ def _groups(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
     )
     if fit.chosen is not None:
         lead += f" {as_sentence(fit.chosen['why'])}"
-    shown = SideBySide([charts["groups"], Beside([Facts(rows)])])
-    return Section("groups", "Taste groups", [Text(lead, "lead"), shown])
+    scores, names = fit.group_scores()[0], as_text(fit.data.items)
+    header = [
+        "Scores where they differ most",
+        *(name.lower() for name, *_ in rows),
+        "standard errors",
+    ]
+    apart = [
+        [shorten(names[k], 40), *(f"{score:.2f}" for score in scores[:, k]), f"{errors:.1f}"]
+        for k, errors in zip(items[:_MAX_DIFFERENT], distance, strict=False)
+    ]
+    shown = [Text(lead, "lead"), Facts(rows), SmallTable(header, apart)]
+    return Section("groups", "Taste groups", shown)
 
 
 def _votes(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> Section:

@@ -16,7 +16,6 @@ from annotruth.observations import Scale
 from annotruth.report.charts.drawing import Drawing, escaped
 
 NORMAL_WIDTH, NARROW_WIDTH = 560.0, 340.0
-_PNG_SCALE = 2.0
 
 THEMES = {
     "light": {
@@ -58,7 +57,7 @@ _MAX_SHADES = 64
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A chart that a notebook shows and `save` writes as SVG, PNG or HTML."""
+    """A chart that a notebook shows and `save` writes as SVG or HTML."""
 
     # a name for files; a heading; what is drawn, and what was left out
     name: str
@@ -90,19 +89,16 @@ class Chart:
         return f'<figure style="{style}">{self.svg()}{caption}</figure>'
 
     def save(self, path: str | Path) -> None:
-        """Write the chart in the format of the file's name: .svg, .png or .html."""
+        """Write the chart in the format of the file's name: .svg or .html."""
         suffix = Path(path).suffix.lower()
-        if suffix == ".png":
-            content = _to_png(self.svg(), path)
-        elif suffix == ".svg":
-            content = self.svg().encode()
-        elif suffix == ".html":
+        if suffix not in (".svg", ".html"):
+            raise InputError(f"cannot save a chart as {path}: end the name in .svg or .html")
+        content = self.svg()
+        if suffix == ".html":
             head = f'<!doctype html><meta charset="utf-8"><title>{escaped(self.title)}</title>'
-            content = f"{head}\n{self.html()}\n".encode()
-        else:
-            raise InputError(f"cannot save a chart as {path}: end the name in .svg, .png or .html")
+            content = f"{head}\n{self.html()}\n"
         with atomic_write(path) as temporary:
-            temporary.write_bytes(content)
+            temporary.write_bytes(content.encode())
 
     def __repr__(self) -> str:
         return f"Chart({self.title!r})"
@@ -129,19 +125,6 @@ def drawable(charts: Iterable[Callable[[], Chart]]) -> dict[str, Chart]:
             continue
         drawn[chart.name] = chart
     return drawn
-
-
-def _to_png(svg: str, path: str | Path) -> bytes:
-    """Draw SVG as PNG, at twice its size so that it is sharp on dense screens."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise InputError(
-            f"cannot save {path}: PNG needs one more package, run `pip install annotruth[png]`; "
-            "or end the name in .svg or .html"
-        ) from None
-    content: bytes = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-    return content
 
 
 def chart_style() -> str:
