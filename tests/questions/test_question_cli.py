@@ -58,7 +58,6 @@ def test_json_is_one_object(run, tmp_path, votes, simulation):
         (("--memory", "1GB"), "leave out memory"),
         (("--predictions", "p.json"), "--predictions is for one question"),
         (("--soft", "s.npz"), "are a long table"),
-        (("--embed",), "--embed is for the report of one question"),
         (("--scale", "ordinal"), "question 'q1': "),
     ],
 )

@@ -193,8 +193,6 @@ compare.report FILE: Write a page with charts here, and the report of each model
     FILE-reports beside it, without .html: models-reports for models.html.
 demo.report FILE: Write a report here: one HTML file.
 page --report FILE: Write the report here: one HTML file.
-embed: Put the items' images, audio and video into the report, where --content names paths; paths
-    are relative to the report.
 no_model_reports: Write the page of --report only.
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
 keep FILE: Write which annotators to keep, to drop and to ask, with the reason, here: .csv,
@@ -344,7 +342,6 @@ _EXPANDED: Mapping[str, Flags] = {
     ),
     "outputs": {
         **_SHARED_OUTPUT_FLAGS,
-        "embed": _FLAG,
         "soft": _FILE,
         "soft_readout": (Literal["right", "opinion"] | None, None),
         "predictions": _FILE,

@@ -57,9 +57,7 @@ class Outputs:
     format_: TableFormat = "csv"
     safe_cells: bool = False
     save: Path | None = None  # the folder of the saved fit
-    # the report, and whether files of the items are put into it
     report: Path | None = None
-    embed: bool = False
     # the soft labels, and what they are
     soft: Path | None = None
     soft_readout: Readout | None = None
@@ -75,8 +73,7 @@ class Outputs:
 
     def of_labels_only(self) -> dict[str, object]:
         """Return the outputs that comparisons do not have, by flag."""
-        embed = self.embed or None
-        return {"--soft": self.soft, "--predictions": self.predictions, "--embed": embed}
+        return {"--soft": self.soft, "--predictions": self.predictions}
 
     @property
     def task_format(self) -> TaskFormat | None:
@@ -131,8 +128,6 @@ class Outputs:
         _ = self.task_format
         if self.soft_readout is not None and self.soft is None:
             raise InputError("--soft-readout needs --soft FILE")
-        if self.embed and self.report is None:
-            raise InputError("--embed needs --report FILE")
         one_file = named_files.is_table_file(self.out)
         if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(
@@ -175,9 +170,7 @@ class Outputs:
         written = Written([], [])
         further: dict[str, Any] = {"arguments": arguments}
         if fit.kind == "labels":
-            further |= {"changes": changes, "embed": self.embed}
-        else:
-            refuse_embedding(self.embed)
+            further["changes"] = changes
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
@@ -317,14 +310,6 @@ def _typed_options(context: typer.Context) -> Iterator[str]:
 def is_questions(fit: AnyFit) -> TypeIs[QuestionFits]:
     """Return whether these are the fits of several questions."""
     return fit.kind == "questions"
-
-
-def refuse_embedding(embed: bool) -> None:
-    """Refuse ``--embed`` for a report that shows no content of items."""
-    if embed:
-        raise InputError(
-            "--embed is for reports of labels, one per item and annotator: leave it out"
-        )
 
 
 def _of_labels(fit: AnyFit) -> Fit:

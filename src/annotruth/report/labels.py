@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
-from annotruth.report.page import Page, charts_and_tables, pack, plain_json
+from annotruth.report.page import Page, charts_and_tables, pack
 from annotruth.report.render import (
     Chips,
     DataTable,
@@ -80,7 +79,6 @@ def content(
     truth: Any = None,
     arguments: str | None = None,
     changes: Changes | None = None,
-    embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Page:
     """Return what is in the report of a fit of labels.
@@ -88,7 +86,6 @@ def content(
     ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
       screen.
     ``changes``: what is different from the fit before.
-    ``embed``: the folder of files to put into the page: items' images, audio and video by path.
     ``max_bytes``: how much of the file tables may take.
     """
     has_truth = truth is not None or bool((fit.data.known >= 0).any())
@@ -115,7 +112,7 @@ def content(
         "bins": bins.names,
     }
     data |= charts_and_tables([*before, *after], charts.values())
-    packed = _pack(fit, consensus, advice, data, max_bytes, embed)
+    packed = _pack(fit, consensus, advice, data, max_bytes)
     items = _item_section(fit, charts, packed.items, advice, packed.n_opened)
     return Page(
         kind="Annotation report",
@@ -142,7 +139,7 @@ def charts_of(fit: Fit) -> dict[str, Chart]:
 class _PackedTables(NamedTuple):
     """The rows of the tables and the labels, packed."""
 
-    data: str  # the tables, the labels and embedded files, one per line
+    data: str  # the tables and the labels, one per line
     items: PageTable  # the table of items
     n_opened: int  # of how many items the page has the labels
     # what the page may load, by directive of its Content-Security-Policy
@@ -155,7 +152,6 @@ def _pack(
     advice: Advice,
     data: Mapping[str, Any],
     max_bytes: int,
-    embed: Path | None,
 ) -> _PackedTables:
     """Return the data of the page.
 
@@ -180,10 +176,8 @@ def _pack(
             break
         max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
         n_opened = min(n_opened, max_rows)
-    files = {} if content is None or embed is None else content.embedded(rows, embed)
-    sources = {} if content is None else content.sources(rows, files)
-    parts = [packed, labels, *([plain_json(files)] if files else [])]
-    return _PackedTables("\n".join(parts), items, n_opened, sources)
+    sources = {} if content is None else content.sources(rows)
+    return _PackedTables(f"{packed}\n{labels}", items, n_opened, sources)
 
 
 def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable) -> Section:

@@ -96,10 +96,8 @@ class Page:
             temporary.write_text(self.html(), encoding="utf-8", newline="\n")
 
 
-def write_report(fit: Any, path: str | Path, *, embed: bool = False, **options: Any) -> None:
-    """Write the report of a fit, as `make_report` makes it; ``embed`` puts files into it."""
-    if embed:
-        options["embed"] = Path(path).parent
+def write_report(fit: Any, path: str | Path, **options: Any) -> None:
+    """Write the report of a fit, as `make_report` makes it."""
     make_report(fit, **options).write(path)
 
 
@@ -159,11 +157,6 @@ def pack(data: Any) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
     return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
-
-
-def plain_json(data: Any) -> str:
-    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def page_style(colors: Sequence[str]) -> str:

@@ -14,12 +14,6 @@ function bytesOf(text) {
   return bytes;
 }
 
-// Files that are in the page itself, as data URLs by path.
-function readFiles() {
-  const text = document.getElementById("data").textContent.trim().split("\n")[2];
-  return text ? JSON.parse(text) : {};
-}
-
 // Entries of a sparse column start where those of the rows before it end.
 function withStarts(column) {
   if (column.kind !== "bars") return column;
