@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.distribution import Z_95
-from annotruth.report.charts import matrices, shapes
+from annotruth.report.charts import matrices
 from annotruth.report.charts.chart import Chart
 from annotruth.report.page import Page
 from annotruth.report.render import (
@@ -67,13 +64,14 @@ def write_comparison(
     models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     refused = models.filter(models["refused"].is_valid()).to_pylist()
-    charts = comparison_charts(fitted, compared.agreement_table())
-
-    def figures(*wanted: str) -> list[Part]:
-        found = [charts[name] for name in wanted if name in charts]
-        return [SideBySide(found)] if found else []
-
-    model_parts = [*figures("held-out", "accuracy"), _model_table(fitted, reports), _MEANING]
+    pairs = compared.agreement_table()
+    figures = [
+        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
+        _pair_chart(
+            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
+        ),
+    ]
+    found = [chart for chart in figures if chart is not None]
     reasons = Settings({row["model"]: row["refused"] for row in refused})
     Page(
         kind="Comparison of models",
@@ -81,11 +79,11 @@ def write_comparison(
         described=compared.data.describe(),
         sections=[
             _finding_section(fitted, compared),
-            Section("models", "Models", model_parts),
+            Section("models", "Models", [_model_table(fitted, reports), _MEANING]),
             Section(
                 "agreement",
                 "Agreement between models",
-                figures("same-label", "score-correlation"),
+                [SideBySide(found)] if found else [],
                 "Agreement",
             ),
             Section(
@@ -161,67 +159,6 @@ def _cell(name: str, row: Mapping[str, Any]) -> Part:
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
 
 
-def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
-    """Return the charts that the tables have data for, by name."""
-    charts = [
-        _held_out_chart(fitted),
-        _accuracy_chart(fitted),
-        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
-        _pair_chart(
-            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
-        ),
-    ]
-    return {chart.name: chart for chart in charts if chart is not None}
-
-
-def _held_out_chart(fitted: pa.Table) -> Chart | None:
-    behind, error = (_numbers(fitted[name]) for name in ("behind", "behind_error"))
-    some = ~np.isnan(behind)
-    if some.sum() < 2:
-        return None
-    value, half = 0.0 - behind[some], Z_95 * error[some]
-    low, high = value - half, value + half
-    ends = np.concatenate([value, low[~np.isnan(low)], high[~np.isnan(high)]])
-    margin = 0.04 * (float(np.ptp(ends)) or 1.0)
-    return _interval_chart(
-        "held-out",
-        "Prediction of held-out labels",
-        "Mean log-probability per label, minus that of the best model: further right is better. Lines "
-        "are 95% intervals of the difference on the same labels: a model whose line does not reach 0 "
-        "predicts worse than the best one.",
-        shapes.Intervals(
-            _names_of(fitted, some), value, low, high, None,
-            (float(ends.min()) - margin, float(ends.max()) + margin),
-            "difference in mean log-probability", limit=0.0, digits=4,
-        ),
-    )  # fmt: skip
-
-
-def _accuracy_chart(fitted: pa.Table) -> Chart | None:
-    value, low, high = (_numbers(fitted[f"accuracy{end}"]) for end in ("", "_low", "_high"))
-    some = ~np.isnan(value)
-    if not some.any():
-        return None
-    return _interval_chart(
-        "accuracy",
-        "Accuracy",
-        "Share of items with the right label, of those whose truth is known. Lines are 95% "
-        "intervals; the items are the same for all models, so overlapping lines may still differ "
-        "significantly.",
-        shapes.Intervals(
-            _names_of(fitted, some), value[some], low[some], high[some], None,
-            (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
-            "accuracy", digits=4,
-        ),
-    )  # fmt: skip
-
-
-def _interval_chart(name: str, title: str, caption: str, intervals: shapes.Intervals) -> Chart:
-    """Return a chart of a value with its interval per model."""
-    draw = partial(shapes.interval_rows, intervals)
-    return Chart(name, title, caption, intervals.columns("model"), draw)
-
-
 def _pair_chart(
     name: str, column: str, title: str, fitted: pa.Table, pairs: pa.Table
 ) -> Chart | None:
@@ -247,10 +184,6 @@ def _pair_chart(
         data={**columns, column: _numbers(pairs[column]).tolist()},
         draw=lambda width: matrices.pair_triangle(names, share, width, tips),
     )
-
-
-def _names_of(fitted: pa.Table, some: NDArray[np.bool_]) -> list[str]:
-    return [name for name, kept in zip(fitted["model"].to_pylist(), some, strict=True) if kept]
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:

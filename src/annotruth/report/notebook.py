@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
 
@@ -17,14 +16,8 @@ from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.changes import Changes
 from annotruth.analyses.advice.plan import Plan
 from annotruth.errors import AnnotruthError, counted, shorten
-from annotruth.kernels.arrays import Floats
 from annotruth.models.pairs.summary import annotator_lines, leader_line, notices
 from annotruth.models.result import Fit, RankFit
-from annotruth.report.charts import shapes
-from annotruth.report.charts.chart import Chart, chart_style
-from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.charts.rank_charts import RankCharts
-from annotruth.report.comparison import comparison_charts
 from annotruth.report.labels import LOWEST
 from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.render import renderer
@@ -46,15 +39,10 @@ _COLUMNS = (
 )
 _RANK_COLUMNS = ("item", "n_comparisons", "score", "low", "high", "rank", "rank_low", "rank_high")
 _VOTER_COLUMNS = ("annotator", "n_comparisons", "reliability", "behavior")
-_CHART_WIDTH = 300.0
 
-# Colors that have contrast on white and on black; the others are shades of the text's color.
-_COLORS = """
---ink: currentColor; --quiet: color-mix(in srgb, currentColor 70%, transparent);
---line: color-mix(in srgb, currentColor 22%, transparent); --card: transparent;
---accent: #3f83bd; --warn: #c9622f; --good: #35895f;
-"""
-_RULES = """
+# Shades of the text's color have contrast on white and on black.
+_STYLE = """
+& { --quiet: color-mix(in srgb, currentColor 70%, transparent); --line: color-mix(in srgb, currentColor 22%, transparent); }
 & { font: 13px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; max-width: 72rem; }
 & .at-lead { margin: 0 0 0.3em; font-size: 15px; }
 & .at-quiet { color: var(--quiet); margin: 0 0 0.6em; }
@@ -64,7 +52,6 @@ _RULES = """
 & th, & td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border: 0; border-bottom: 1px solid var(--line); background: none; color: inherit; }
 & th { color: var(--quiet); font-weight: 500; }
 & .at-number { text-align: right; font-variant-numeric: tabular-nums; }
-& svg { display: block; max-width: 100%; height: auto; }
 """
 
 
@@ -81,10 +68,6 @@ def fit_block(fit: Fit) -> str:
         return block(title, lead, [], _sorted("Annotators", people, *order))
     trust = trust_of(fit, advice)
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
-    chart = FitCharts(fit).items()
-    if estimate != "matches":
-        of = f"{estimate.capitalize()} of annotators"
-        chart = _histogram(of, getattr(fit, estimate), 1.0, estimate, "annotators")
     counts = [line for line in advice.lines() if line.startswith(("items:", "annotators:"))]
     return block(
         title,
@@ -94,7 +77,6 @@ def fit_block(fit: Fit) -> str:
             **_sorted("Annotators", people, *order),
             **_sorted("Items", fit.item_table(), "confidence", "least certain first"),
         },
-        chart,
     )
 
 
@@ -116,10 +98,8 @@ def rank_block(fit: RankFit) -> str:
     if fit.reliability is not None:
         known = [name for name in _VOTER_COLUMNS if name in people.column_names]
         tables["Annotators, least reliable first"] = people.sort_by("reliability").select(known)
-    chart = RankCharts(fit).ranking() if fit.data.n_items <= 20 else None
-    title = f"{fit.model} on {fit.data.describe()}"
     lead = f"Can this ranking be trusted? {trust.word}. {trust.sentence}"
-    return block(title, lead, lines, tables, chart)
+    return block(f"{fit.model} on {fit.data.describe()}", lead, lines, tables)
 
 
 def comparison_block(compared: Comparison) -> str:
@@ -131,9 +111,8 @@ def comparison_block(compared: Comparison) -> str:
     table = fitted.select([name for name in columns if name in shown])
     n_refused = len(models) - len(fitted)
     counts = [f"{counted(n_refused, 'model')} did not suit the labels"] if n_refused else []
-    chart = comparison_charts(fitted, compared.agreement_table()).get("held-out")
     title, lead = f"{counted(len(fitted), 'model')} on {compared.data.describe()}", compared.finding
-    return block(title, f"{lead}.", counts, {"Models, best first": table}, chart, max_rows=15)
+    return block(title, f"{lead}.", counts, {"Models, best first": table}, max_rows=15)
 
 
 def advice_block(advice: Advice) -> str:
@@ -142,15 +121,13 @@ def advice_block(advice: Advice) -> str:
     lead, *counts = [*warning, *advice.lines()]
     items = advice.item_table().sort_by([("gain", "descending")])
     people = advice.annotator_table().sort_by("information")
-    gain = np.maximum(advice.of_items.gain, 0.0)
-    chart = _histogram("Gain of one more label", gain, float(gain.max()), "gain", "items")
     tables = {
         "Items, highest gain first": items.select(["item", "n_labels", "add", "status", "gain"]),
         "Annotators, least informative first": people.select(
             ["annotator", "n_labels", "verdict", "information"]
         ),
     }
-    return block(title, lead, counts, tables, chart)
+    return block(title, lead, counts, tables)
 
 
 def changes_block(changes: Changes) -> str:
@@ -166,12 +143,6 @@ def plan_block(plan: Plan) -> str:
     return block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
 
 
-def _histogram(title: str, values: Floats, most: float, axis: str, unit: str) -> Chart:
-    """Return a histogram of values from 0, small for any number of them."""
-    counts, edges = np.histogram(np.clip(values, 0.0, most), 10, (0.0, most or 1.0))
-    return shapes.histogram_chart(unit, title, "", edges, counts, axis, unit)
-
-
 def _sorted(title: str, table: pa.Table, key: str, order: str) -> dict[str, pa.Table]:
     """Return the main columns of a table by its title, sorted by one that the table may not have."""
     has_key = key in table.column_names
@@ -184,30 +155,20 @@ def block(
     lead: str,
     lines: Iterable[str],
     tables: Mapping[str, pa.Table],
-    chart: Chart | None = None,
     max_rows: int = MAX_ROWS,
 ) -> str:
-    """Return a block: a lead, lines, the first rows of tables, and a chart without colors."""
+    """Return a block: a lead, lines, and the first rows of tables."""
     return renderer().page(
         "notebook.html",
         title=title,
         lead=lead,
         lines=lines,
         tables=tables,
-        chart=chart,
-        chart_width=_CHART_WIDTH,
         max_rows=max_rows,
-        style=_style(),
+        style=_STYLE.replace("&", ".annotruth"),
         heads=_heads,
         cell=_cell,
     )
-
-
-def _style() -> str:
-    """Return the styles of blocks and their charts, which reach nothing else of a notebook."""
-    charts = "".join(f".annotruth {rule}" for rule in chart_style().strip().splitlines())
-    rules = "".join(line.replace("&", ".annotruth") for line in _RULES.strip().splitlines())
-    return f".annotruth {{ {' '.join(_COLORS.split())} }}{rules}{charts}"
 
 
 def _heads(table: pa.Table) -> list[tuple[str, Markup]]:

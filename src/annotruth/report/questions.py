@@ -37,15 +37,12 @@ from annotruth.report.sections import Trust, convergence_notice, rows_left_out
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     STYLE,
-    PageColumn,
     PageTable,
     amend,
     number_cells,
 )
 from annotruth.report.truth import compare_with_truth
 from annotruth.report.verdict import trust_of
-
-_MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
 
 
 def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = None) -> Page:
@@ -173,46 +170,17 @@ def estimate_table(fits: QuestionFits) -> PageTable:
     columns = STYLE.columns(table, rows)
     amend(columns, "annotator", help="")
     amend(columns, "mean", help=f"mean {estimate} over questions")
-    prefix = "accuracy_" if estimate == "accuracy" else ""
-    low, high = (estimates(fits, f"{prefix}{end}")[rows] for end in ("low", "high"))
     for k, (name, fit) in enumerate(fits.questions.items()):
         place = match_ids(fit.data.annotators, fits.annotator_ids)
         n_labels[place] += fit.data.labels_per_annotator
-        tip = f"{estimate} in the question {shorten(name)}"
-        ends = {} if len(fits) > _MAX_RANGES else {"from": low[:, k], "to": high[:, k]}
-        made = _question_columns(k, name, tip, values[rows, k], ends)
-        if not has_flags(fit):
-            made[0]["limit"] = SPAMMER_BELOW
-        columns += made
+        shown = {
+            "title": shorten(name, 24),
+            "help": f"{estimate} in the question {shorten(name)}",
+            "rank": 2 + k,
+        }
+        columns.append(STYLE.heading(f"q{k + 1}") | number_cells(values[rows, k]) | shown)
     columns += STYLE.columns({"n_labels": n_labels}, rows)
     return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
-
-
-def _question_columns(
-    k: int, name: str, tip: str, values: Floats, interval: Mapping[str, Floats]
-) -> list[PageColumn]:
-    """Return the column of a question's estimates, and hidden ones of their intervals."""
-    key, title = f"q{k + 1}", shorten(name, 24)
-    column = {
-        **STYLE.heading(key),
-        **number_cells(values),
-        "title": title,
-        "help": tip,
-        "rank": 2 + k,
-    }
-    if not interval or not np.isfinite(interval["from"]).any():
-        return [column]
-    ends = [
-        {
-            **STYLE.heading(f"{key}_{end}"),
-            **number_cells(each),
-            "title": f"{title} {word}",
-            "hidden": True,
-        }
-        for end, (word, each) in zip(("low", "high"), interval.items(), strict=True)
-    ]
-    keys = tuple(end["key"] for end in ends)
-    return [column | {"kind": "range", "ends": keys, "domain": [0, 1]}, *ends]
 
 
 def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: Trust) -> Section:

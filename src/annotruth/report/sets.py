@@ -11,8 +11,6 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.sets import Members
-from annotruth.report.charts import shapes
-from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.fit_charts import history_chart, reliability_chart
 from annotruth.report.page import Page
 from annotruth.report.render import DataTable, Fact, Facts, Section, Text, as_sentence
@@ -41,7 +39,6 @@ MAX_ANSWERS = 5_000
 """How many doubtful answers the page has."""
 
 _MAX_SHOWN = 8  # labels with a column of their own; the file that --out writes has all
-_MAX_BARS = 24
 _METRICS = {
     "f1_micro": ("Micro-F1", "over all items and labels at once"),
     "f1_macro": ("Macro-F1", "the mean over labels: rare ones count as much"),
@@ -149,9 +146,7 @@ def _labels(fit: Fit) -> Section:
     )
     n = len(label_names(fit.data))
     shown = PageTable(_STYLE.columns(fit.label_table()), n, n, "prevalence", descending=True)
-    return Section(
-        "labels", "Labels", [Text(text), _label_chart(fit), DataTable("labels", "Labels", shown)]
-    )
+    return Section("labels", "Labels", [Text(text), DataTable("labels", "Labels", shown)])
 
 
 def _items(fit: Fit) -> Section:
@@ -237,28 +232,3 @@ def _appendix(fit: Fit) -> Section:
     if known := int((data.known >= 0).sum()):
         rows.append(("Known truths", f"{known:,}", "items whose set was given"))
     return appendix(rows, fit, {"history": history_chart(fit)}, "answer")
-
-
-def _label_chart(fit: Fit) -> Chart:
-    """Chart the share of items that have each label, and of answers that give it."""
-    prevalence, given = fit.probability.mean(axis=0), given_sets(fit.data).mean(axis=0)
-    order = np.argsort(-prevalence, kind="stable")[:_MAX_BARS]
-    names = [label_names(fit.data)[n] for n in order]
-    tips = [
-        f"{name}: {prevalence[n]:.1%} of items have it, {given[n]:.1%} of answers give it"
-        for name, n in zip(names, order, strict=True)
-    ]
-    more = ""
-    if len(order) < len(label_names(fit.data)):
-        more = f" The {len(order)} most frequent of {len(label_names(fit.data)):,}."
-    recovered, given = prevalence[order], given[order]
-    return Chart(
-        name="labels",
-        title="Share of items with each label",
-        caption=f"Recovered, and as given in answers.{more}",
-        data={"label": names, "recovered": recovered.tolist(), "given": given.tolist()},
-        draw=lambda width: shapes.paired_bars(
-            names, given, recovered, ["at-k0"] * len(names), width, tips
-        ),
-        colors=CLASS_COLORS,
-    )
