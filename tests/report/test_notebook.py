@@ -52,7 +52,7 @@ def test_repr_is_one_short_line(shown, name):
 def test_the_block_of_a_fit_begins_with_the_verdict(crowd):
     block = crowd._repr_html_()
     assert block.index("Can these labels be trusted?") < block.index("gpm on ")
-    for text in ("Annotators, least reliable first", "Items, least certain first", "<svg"):
+    for text in ("Annotators, least reliable first", "Items, least certain first"):
         assert text in block
     lowest = crowd.annotator_table().sort_by("reliability")["annotator"][0].as_py()
     assert f"<tbody><tr><td>{lowest}</td>" in re.sub(' class="[^"]*"', "", block)
@@ -85,7 +85,6 @@ def test_fits_that_have_no_advice_are_shown(crowd, monkeypatch):
 def test_the_block_of_a_comparison_begins_with_the_finding(compared):
     block = compared._repr_html_()
     assert f'<p class="at-lead">{compared.finding}.</p>' in block
-    assert "Prediction of held-out labels" in block
 
 
 def test_blocks_escape_names(hostile, hostile_ids):
@@ -108,10 +107,6 @@ def test_text_has_the_color_of_the_notebook(chromium, shown, background):
     for selector in (".annotruth .at-lead", ".annotruth td"):
         used = page.locator(selector).first.evaluate("one => getComputedStyle(one).color")
         assert used == color
-    fill = page.locator(".annotruth svg .at-text").first.evaluate(
-        "one => getComputedStyle(one).fill"
-    )
-    assert fill == color
     assert messages == []
     page.close()
 

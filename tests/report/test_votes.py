@@ -161,17 +161,6 @@ def test_labels_that_do_not_fit_are_left_out_with_a_note(crowd):
     assert f"Who said what is in this page for the {kept} most difficult of these items" in text
 
 
-def test_a_hundred_thousand_items_stay_below_six_megabytes():
-    made = at.simulate.crowd(
-        n_items=100_000, n_annotators=2_000, labels_per_item=5, n_categories=5, seed=2
-    )
-    labels = at.Labels.of(made.labels.to_arrow(), scale="nominal")
-    # Few iterations: how good the fit is does not matter here.
-    text = make_report(at.fit(labels, at.OneCoin(tol=1e12))).html()
-    assert len(text.encode()) < 6_000_000
-    assert len(unpacked(text, part=1)["annotator"]) > 400_000
-
-
 @pytest.mark.parametrize("scale", ["nominal", "ordinal"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_column_has_a_help_text(model, scale):

@@ -197,14 +197,12 @@ def test_the_page_escapes_names_and_works_offline(tmp_path):
     assert " style=" not in text
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     assert "mean needs an ordinal scale" in text
-    assert 'id="truth"' not in text
 
 
 def test_the_page_shows_the_tables_and_charts(compared, tmp_path):
     compared.report(tmp_path / "page.html", model_reports=False)
     text = (tmp_path / "page.html").read_text()
-    names = re.findall(r'data-name="([^"]*)"', text)
-    assert names == ["held-out", "accuracy", "correlation", "same-label", "score-correlation"]
+    assert re.findall(r'data-name="([^"]*)"', text) == ["same-label", "score-correlation"]
     score = by_model(compared)["robust-gpm"]["held_out"]
     assert f"{score:.4f}</td>" in text
     assert 'id="refused"' not in text

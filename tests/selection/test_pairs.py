@@ -15,7 +15,7 @@ from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
 from annotruth.selection import choose as choosing
-from annotruth.selection.choose import choose_n_groups, choose_pair_model
+from annotruth.selection.choose import choose_among, choose_n_groups
 from annotruth.selection.heldout import assign_folds, held_out, score_folds
 
 
@@ -147,20 +147,19 @@ def test_pairs_are_one_cluster_whichever_item_is_on_the_left():
 
 def test_a_model_is_chosen_by_held_out_and_refusals_are_listed():
     votes = crowd([0.1, 0.2, 0.9] * 5)
-    choice = choose_pair_model(
+    choice = choose_among(
         votes,
-        [ShareOfLeft(), AlsoShareOfLeft(n_groups=2)],
-        default_model="share-of-left",
+        {"share-of-left": ShareOfLeft, "other": lambda: AlsoShareOfLeft(n_groups=2)},
+        "share-of-left",
     )
     assert choice.model == "other"
     assert "predicts held-out comparisons best" in choice.why
     assert "per comparison" in choice.why
-    refused = choose_pair_model(
-        votes, [ShareOfLeft(), AlsoShareOfLeft(p_left=2.0)], default_model="share-of-left"
-    )
+    impossible = {"other": lambda: AlsoShareOfLeft(p_left=2.0)}
+    refused = choose_among(votes, {"share-of-left": ShareOfLeft, **impossible}, "share-of-left")
     assert refused.refused == {"other": "p_left is no probability"}
     with pytest.raises(at.InputError, match="no model can be fitted; p_left"):
-        choose_pair_model(votes, [ShareOfLeft(p_left=2.0)], default_model="share-of-left")
+        choose_among(votes, impossible, "share-of-left")
 
 
 def test_taste_groups_are_chosen_only_if_they_predict_clearly_better():

@@ -27,7 +27,7 @@ from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
-from annotruth.report.page import Page, charts_and_tables, pack
+from annotruth.report.page import Page, pack, tables_of
 from annotruth.report.render import (
     Chips,
     DataTable,
@@ -110,8 +110,8 @@ def content(
         "categories": scale.names,
         "colors": color_indices(scale),
         "bins": bins.names,
+        "tables": tables_of([*before, *after]),
     }
-    data |= charts_and_tables([*before, *after], charts.values())
     packed = _pack(fit, consensus, advice, data, max_bytes)
     items = _item_section(fit, charts, packed.items, advice, packed.n_opened)
     return Page(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from annotruth.analyses.advice.annotators import describe_time, has_flags
 from annotruth.analyses.advice.changes import Changes
-from annotruth.errors import AnnotruthError, counted
+from annotruth.errors import AnnotruthError
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.fits.further import FurtherResults
 from annotruth.models.fits.past_fits import last_fit
@@ -30,8 +30,7 @@ from annotruth.report.render import (
     Section,
     SmallTable,
     Text,
-    number,
-    records_table,
+    rows_table,
 )
 
 _MAX_PANELS, _PANEL_HEIGHT = 12, 132.0
@@ -63,18 +62,16 @@ def _change_table(changes: pa.Table) -> list[Part]:
     rows = sorted(changes.to_pylist(), key=lambda row: row["after"] - row["before"])
     if not rows:
         return []
-    table = records_table(
-        rows[:_MAX_CHANGES],
-        {
-            "Annotator": lambda row: str(row["annotator"]),
-            "Changed at": lambda row: describe_time(row["at"]),
-            "Labels before": number("n_before", "{:,}"),
-            "Reliability before": number("before", "{:.2f}"),
-            "After": number("after", "{:.2f}"),
-        },
-    )
-    note = f"and {counted(len(rows) - _MAX_CHANGES, 'more change')}: see changes_over_time"
-    return [table, Text(note, "quiet")] if len(rows) > _MAX_CHANGES else [table]
+    columns = {
+        "Annotator": "{annotator}",
+        "Changed at": "{at}",
+        "Labels before": "{n_before:,}",
+        "Reliability before": "{before:.2f}",
+        "After": "{after:.2f}",
+    }
+    described = [row | {"at": describe_time(row["at"])} for row in rows]
+    see = ": see changes_over_time"
+    return rows_table(described, columns, _MAX_CHANGES, "more change", see)
 
 
 def _annotator_chart(rows: pa.Table, changes: pa.Table) -> Chart:

@@ -27,7 +27,7 @@ from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.further import make_sections
-from annotruth.report.page import Page, charts_and_tables, pack
+from annotruth.report.page import Page, pack, tables_of
 from annotruth.report.rank_tables import (
     disputed_pairs,
     doubtful_votes,
@@ -87,7 +87,7 @@ def content(fit: RankFit, *, truth: Any = None, arguments: str | None = None) ->
         _parts(fit),
         _appendix(fit, charts),
     ]
-    data = {"ranking": True, "categories": [], "colors": []} | charts_and_tables(shown)
+    data = {"ranking": True, "categories": [], "colors": [], "tables": tables_of(shown)}
     return Page(
         kind="Ranking report",
         heading="Comparisons",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeAlias
@@ -18,9 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from annotruth.errors import counted, shorten
-from annotruth.report.charts.chart import (
-    NARROW_WIDTH,
-)
+from annotruth.report.charts.chart import NARROW_WIDTH
 from annotruth.report.charts.drawing import without_control
 from annotruth.report.tables import PageTable
 
@@ -29,9 +27,6 @@ Part: TypeAlias = Any
 
 Fact: TypeAlias = tuple[str, object, str]
 """A name, a large value, and a note on it."""
-
-Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
-"""What a small table shows of a row."""
 
 DASH = "\N{EN DASH}"
 
@@ -315,30 +310,39 @@ def figure(value: float | None, digits: int = 2) -> str:
     return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def number(key: str, template: str, missing: str = "-") -> Cell:
-    """Return a cell of a row's number; ``missing`` where there is none."""
-
-    def cell(row: Mapping[str, Any]) -> str:
-        value = row[key]
-        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
-        return missing if unknown else template.format(value)
-
-    return cell
-
-
-def records_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Cell]) -> SmallTable:
-    """Return rows as a small table; ``columns``: the cell of a row by heading."""
-    return SmallTable(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
-
-
-def first_rows(
+def rows_table(
     rows: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Cell],
-    most: int,
-    unit: str,
+    columns: Mapping[str, str],
+    most: int = 10**6,
+    unit: str = "further row",
     see: str = "",
-    style: str = "quiet",
 ) -> list[Part]:
-    """Return the first rows as a small table, and how many more there are."""
-    table, more = records_table(rows[:most], columns), len(rows) - most
-    return [table, Text(f"And {counted(more, unit)}{see}.", style)] if more > 0 else [table]
+    """Return the first rows as a small table, and how many more there are.
+
+    ``columns``: templates of a row's values by heading, such as "{share:.0%} ({low:.0%} to {high:.0%})".
+    """
+    cells = [[fill(template, row) for template in columns.values()] for row in rows[:most]]
+    table, more = SmallTable(list(columns), cells), len(rows) - most
+    return [table, Text(f"And {counted(more, unit)}{see}.", "quiet")] if more > 0 else [table]
+
+
+def fill(template: str, row: Mapping[str, Any]) -> str:
+    """Return a template filled with a row; a dash where its value is missing.
+
+    Where the ends of an interval are missing, what stands in brackets is left out.
+    """
+    shown = {key: _as_shown(value) for key, value in row.items()}
+    for some in (template, template.partition(" (")[0]):
+        try:
+            return some.format(**shown)
+        except (KeyError, TypeError):  # None has no format
+            continue
+    return DASH
+
+
+def _as_shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return shorten(value, 60) if isinstance(value, str) else value

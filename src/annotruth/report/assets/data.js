@@ -95,7 +95,7 @@ function standalone(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-function saveButtons(data) {
+function saveButtons() {
   for (const figure of document.querySelectorAll("figure[data-name]")) {
     const name = figure.dataset.name;
     const drawn = () => [...figure.querySelectorAll("svg")].find((svg) => svg.checkVisibility?.() ?? svg.clientWidth);
@@ -110,11 +110,6 @@ function saveButtons(data) {
         image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
       },
       SVG: () => download(`${name}.svg`, standalone(drawn()), "image/svg+xml"),
-      CSV: () => {
-        const columns = Object.entries(data.charts[name]);
-        const rows = columns[0][1].map((_, row) => columns.map(([, values]) => values[row]));
-        download(`${name}.csv`, csvOf(columns.map(([key]) => key), rows), "text/csv");
-      },
     };
     const save = figure.querySelector(".save");
     for (const [word, act] of Object.entries(actions)) {
