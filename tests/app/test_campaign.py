@@ -129,7 +129,7 @@ def test_a_week_of_a_campaign(campaign, monkeypatch):
     assert items.exists()
     set_day(6)
     campaign.run("report", "fit", "--report", "report.html")
-    assert "Accuracy over past fits" in campaign.page()[0]
+    assert "Accuracy over past fits" in campaign.page()
     assert "nothing new: fit stays as it is" in campaign.run(
         "update", "fit", "export.csv", "--drop", "dropped.csv"
     )

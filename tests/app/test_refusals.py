@@ -170,7 +170,6 @@ compare good.csv --models , --report page.html -> no model to compare
 compare good.csv --models mean --truth nowhere.csv --report page.html -> nowhere.csv
 compare good.csv --models majority --report / -> --report /: this is a folder: name a file in it
 compare good.csv --models pair-gpm -> pair-gpm ranks comparisons, and these are labels: leave
-compare in.csv --no-model-reports -> --no-model-reports needs --report FILE
 compare votes.csv --separator | -> separator is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report

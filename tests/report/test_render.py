@@ -26,7 +26,6 @@ PARTS = (
     render.DataTable(BAD, BAD),
     render.CountLine(BAD, 3, BAD),
     render.NamedRows([(BAD, BAD)]),
-    render.NameList(BAD),
     render.Answer(BAD, [BAD]),
     Trust(BAD, BAD, BAD, BAD),
     Section(BAD, BAD, [BAD]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,6 @@ from annotruth.report.page import Page
 from annotruth.report.render import (
     Fact,
     Facts,
-    Link,
     Part,
     Section,
     Settings,
@@ -52,15 +50,8 @@ _COLUMNS = {  # the title, and whether it is for large screens only
 }
 
 
-def write_comparison(
-    compared: Comparison, path: str | Path, *, source: str | None = None, reports: str | None = None
-) -> None:
-    """Write the page of a comparison of models.
-
-    ``source``: the name of the labels, such as their file.
-    ``reports``: the name of the folder beside the page that holds the report of each model, if
-      there is one.
-    """
+def write_comparison(compared: Comparison, path: str | Path, *, source: str | None = None) -> None:
+    """Write the page of a comparison of models; ``source`` names the labels, such as their file."""
     models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     refused = models.filter(models["refused"].is_valid()).to_pylist()
@@ -79,7 +70,7 @@ def write_comparison(
         described=compared.data.describe(),
         sections=[
             _finding_section(fitted, compared),
-            Section("models", "Models", [_model_table(fitted, reports), _MEANING]),
+            Section("models", "Models", [_model_table(fitted), _MEANING]),
             Section(
                 "agreement",
                 "Agreement between models",
@@ -119,23 +110,18 @@ def _finding_section(fitted: pa.Table, compared: Comparison) -> Section:
     return Section("finding", "Finding", parts)
 
 
-def _model_table(fitted: pa.Table, reports: str | None) -> SmallTable:
+def _model_table(fitted: pa.Table) -> SmallTable:
     """Return the table of models; a phone shows only the columns that matter most."""
     has_accuracy = fitted["accuracy"].null_count < len(fitted)
     shown = [name for name in _COLUMNS if fitted[name].null_count < len(fitted)]
     header = ["Model", *(_COLUMNS[name][0] for name in shown)]
     rows = [[row["model"], *(_cell(name, row) for name in shown)] for row in fitted.to_pylist()]
-    if reports is not None:
-        header.append("Report")
-        for row in rows:
-            address = f"{quote(reports, safe='')}/{quote(row[0], safe='')}.html"
-            row.append(Link("open", address=address))
     minor = [
         k
         for k, name in enumerate(shown, start=1)
         if _COLUMNS[name][1] or (name == "srocc" and has_accuracy)
     ]
-    return SmallTable(header, rows, "models", minor, left=[len(shown) + 1])
+    return SmallTable(header, rows, "models", minor)
 
 
 def _cell(name: str, row: Mapping[str, Any]) -> Part:

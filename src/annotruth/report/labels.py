@@ -323,7 +323,7 @@ def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
         rows.append(("Classifier", f"{finding.n_items:,} items", finding.describe()))
     read = [
         Chips(scale.names, color_indices(scale)),
-        Text(as_sentence(scale.reason), "quiet") if scale.reason else "",
+        Text(as_sentence(scale.reason), "quiet"),
         SideBySide([charts["categories"], charts["workload"]]),
     ]
     return appendix(rows, fit, charts, "label", read)

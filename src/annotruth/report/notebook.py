@@ -165,7 +165,7 @@ def block(
         lines=lines,
         tables=tables,
         max_rows=max_rows,
-        style=_STYLE.replace("&", ".annotruth"),
+        style=" ".join(_STYLE.replace("&", ".annotruth").split()),
         heads=_heads,
         cell=_cell,
     )

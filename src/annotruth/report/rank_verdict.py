@@ -22,6 +22,8 @@ from annotruth.report.render import (
     Answer,
     CodeText,
     Fact,
+    Facts,
+    FirstScreen,
     NamedRows,
     Part,
     Section,
@@ -34,7 +36,6 @@ from annotruth.report.sections import (
     above_chance,
     chance_rule,
     chance_trust,
-    first_screen,
     next_command,
     ranked_trust,
     short_id,
@@ -167,7 +168,9 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
         ),
     ]
     blocks = (_leaders(fit), _people(fit), _next(fit, len(p_order) - n_separated, arguments))
-    return first_screen("Can this ranking be trusted?", rank_trust(fit), facts, blocks, listed)
+    question = "Can this ranking be trusted?"
+    screen = FirstScreen(question, rank_trust(fit), Facts(facts), blocks, listed)
+    return Section("verdict", "", [screen], link="Verdict")
 
 
 def _leaders(fit: RankFit) -> Answer:

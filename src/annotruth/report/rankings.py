@@ -165,7 +165,7 @@ def _sides(fit: RankFit) -> Section:
     note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
     rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
     line = side_line(fit)
-    lead = Text(as_sentence(line), "lead") if line else ""
+    lead = Text(as_sentence(line or ""), "lead")
     return Section("sides", "Side bias", [lead, Facts(rows)])
 
 

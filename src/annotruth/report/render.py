@@ -58,11 +58,10 @@ Heading = partial(Tag, "h3")
 
 @dataclass(frozen=True)
 class Link:
-    """A link to a section of the page, or to an address."""
+    """A link to a section of the page."""
 
     text: str
-    section: str = ""
-    address: str = ""
+    section: str
 
 
 @dataclass(frozen=True)
@@ -143,16 +142,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A small table whole, whose first column names the rows.
-
-    Columns of ``minor`` need a large screen; those of ``left`` are texts.
-    """
+    """A small table whole, whose first column names the rows; those of ``minor`` need a large screen."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Part]]
     style: str = ""
     minor: Sequence[int] = ()
-    left: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -181,27 +176,11 @@ class NamedRows:
 
 
 @dataclass(frozen=True)
-class NameList:
-    """Names on one line."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Answer:
     """A question of the first screen with its answer in lines; empty lines are left out."""
 
     question: str
     lines: Sequence[Part]
-
-
-@dataclass(frozen=True)
-class Status:
-    """A note with a word in its tone first."""
-
-    tone: str
-    word: str
-    rest: str
 
 
 @dataclass(frozen=True)

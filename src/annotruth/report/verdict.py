@@ -29,6 +29,8 @@ from annotruth.report.render import (
     DASH,
     Answer,
     Fact,
+    Facts,
+    FirstScreen,
     Link,
     NamedRows,
     Part,
@@ -44,7 +46,6 @@ from annotruth.report.sections import (
     chance_rule,
     chance_trust,
     count_line,
-    first_screen,
     name_list,
     next_command,
     percent,
@@ -208,7 +209,9 @@ def verdict_section(
         ),
     ]
     blocks = (_people(fit, advice), _items(fit, advice), _cost(fit, advice, arguments))
-    return first_screen("Can these labels be trusted?", trust, facts, blocks, _rules(fit))
+    question = "Can these labels be trusted?"
+    screen = FirstScreen(question, trust, Facts(facts), blocks, _rules(fit))
+    return Section("verdict", "", [screen], link="Verdict")
 
 
 def _people(fit: Fit, advice: Advice) -> Answer:
