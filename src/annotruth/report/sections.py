@@ -64,17 +64,22 @@ class Trust:
     rule: str  # which numbers give which answers
 
 
-def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
-    """Return an answer by its place among `WORDS`."""
+def graded_trust(
+    value: float, limits: Sequence[float], limit_text: str, sentence: str, what: str
+) -> Trust:
+    """Return the answer that a value reaches among `WORDS`.
+
+    ``limits``: the values of all answers but the last: rising ones are to stay below.
+    ``limit_text``: a template of how the rule names a limit; ``what``: what the value is.
+    """
+    is_most = limits[0] < limits[-1]
+    rank = sum(value > limit if is_most else value < limit for limit in limits)
+    steps = [
+        f"{answer.lower()} {limit_text.format(limit)}"
+        for (answer, _), limit in zip(WORDS, limits, strict=False)
+    ]
     word, tone = WORDS[rank]
-    return Trust(word, tone, sentence, rule)
-
-
-def steps_text(limits: Iterable[str]) -> str:
-    """Write which limits give which answers."""
-    words = [word.lower() for word, _ in WORDS]
-    steps = [f"{word} {limit}" for word, limit in zip(words, limits, strict=False)]
-    return f"{', '.join(steps)}, else {words[-1]}"
+    return Trust(word, tone, sentence, f"{what}: {', '.join(steps)}, else {WORDS[-1][0].lower()}.")
 
 
 def chance_trust(units: str, results: str, rule: str) -> Trust:
