@@ -396,7 +396,7 @@ def test_a_phone_shows_the_columns_that_matter(name, report, read):
     assert view.evaluate("view => view.scrollWidth - view.clientWidth") == 0
 
 
-def test_paper_shows_no_cut_columns(crowd, report, read):
+def test_paper_shows_the_first_rows_and_no_cut_columns(crowd, report, read):
     reader = read(report(crowd), width=718)  # A4 within its margins
     reader.page.emulate_media(media="print")
     reader.page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -404,9 +404,12 @@ def test_paper_shows_no_cut_columns(crowd, report, read):
         grid = reader.table(name).locator("table")
         assert grid.evaluate("grid => grid.getBoundingClientRect().right") <= 718
         assert reader.table(name).locator("thead button").evaluate_all(CUT) == []
-    assert {"Item", "Label", "Score", "Status"} <= set(
-        reader.table("items").locator("thead button").all_inner_texts()
-    )
+    heads = reader.table("items").locator("thead button").all_inner_texts()
+    assert {"Item", "Label", "Score", "Status"} <= set(heads)
+    assert reader.rows("items").count() == 30
+    assert "The first 30 of 60 rows" in reader.table("items").inner_text()
+    reader.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert reader.rows("items").count() < 30
 
 
 def test_an_open_item_is_printed_alone(crowd, report, read):
@@ -416,15 +419,6 @@ def test_an_open_item_is_printed_alone(crowd, report, read):
     reader.page.emulate_media(media="print")
     assert reader.page.locator("dialog .votes").is_visible()
     assert not reader.page.locator("main").is_visible()
-
-
-def test_print_shows_the_first_rows_and_says_how_many_there_are(crowd, report, read):
-    reader = read(report(crowd))
-    reader.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert reader.rows("items").count() == 30
-    assert "The first 30 of 60 rows" in reader.table("items").inner_text()
-    reader.page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert reader.rows("items").count() < 30
 
 
 def test_items_that_do_not_fit_are_left_out_with_a_note(tmp_path, crowd, read):

@@ -59,16 +59,6 @@ def test_models_are_sorted_by_score_and_the_choice_is_that_of_choose(made, compa
     assert compared.why == compared.choice.why
 
 
-def test_how_far_a_model_is_behind_is_the_paired_difference(compared):
-    best, *others = compared.choice.scores.values()
-    rows = by_model(compared)
-    assert (rows[best.model]["behind"], rows[best.model]["behind_error"]) == (0.0, 0.0)
-    for other in others:
-        expected = (best.log_p - other.log_p).mean()
-        assert rows[other.model]["behind"] == pytest.approx(expected)
-        assert rows[other.model]["behind_error"] == best.ahead_of(other)[1]
-
-
 def test_the_accuracy_has_its_interval(compared):
     row = by_model(compared)["majority"]
     n_right = round(row["accuracy"] * 30)

@@ -142,17 +142,6 @@ def draw_x_ticks(
         drawing.text(x, bottom + 16, text, "at-tick", "middle")
 
 
-def draw_x_axis(
-    drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str, integers: bool = False
-) -> None:
-    """Draw an axis along the bottom, with faint vertical lines."""
-    ticks = axis.ticks(5, integers=integers)
-    for tick in ticks:
-        drawing.line(axis(tick), top, axis(tick), bottom, "at-grid")
-    draw_x_ticks(drawing, axis, ticks, bottom)
-    drawing.text((axis.start + axis.end) / 2, bottom + 34, title, "at-tick", "middle")
-
-
 def draw_axes(
     drawing: Drawing, x_ends: tuple[float, float], y_ends: tuple[float, float],
     titles: tuple[str, str], *, inset: float = 0.0, integers: str = "",
