@@ -279,18 +279,24 @@ def _bias_table(rows: Sequence[Row]) -> list[Part]:
     """Return what sways machines that compare pairs, if they do."""
     if "consistency" not in rows[0]:
         return []
-    columns = {"Machine": "{machine}"}
+    # Effects have the names of columns, which may be anything.
+    names = {key: f"c{k}" for k, key in enumerate(rows[0])}
+    named = [{names[key]: value for key, value in row.items()} for row in rows]
+    columns = {"Machine": f"{{{names['machine']}}}"}
     for key in rows[0]:
         effect = key.removesuffix("_effect")
         if key.startswith("people_") or (key != "side_bias" and effect == key):
             continue
         heading = "Side bias" if key == "side_bias" else f"Effect of {effect}"
-        columns[heading] = f"{{{key}:+.2f}} ({{{key}_low:+.2f}} to {{{key}_high:+.2f}})"
-        columns[f"{heading} of people"] = f"{{people_{key}:+.2f}}"
-    columns["Same in both orders"] = "{consistency:.0%}"
-    columns["Pairs in both orders"] = "{n_both_orders:,}"
+        value, low, high, people = (
+            f"{{{names[each]}:+.2f}}"
+            for each in (key, f"{key}_low", f"{key}_high", f"people_{key}")
+        )
+        columns |= {heading: f"{value} ({low} to {high})", f"{heading} of people": people}
+    columns["Same in both orders"] = f"{{{names['consistency']}:.0%}}"
+    columns["Pairs in both orders"] = f"{{{names['n_both_orders']}:,}}"
     note = "Biases are log-odds of left over right for items of equal score; above 0 is left."
-    return [*rows_table(rows, columns), Text(note, "quiet")]
+    return [*rows_table(named, columns), Text(note, "quiet")]
 
 
 def _machine_pairs(rows: Sequence[Row]) -> list[Part]:
