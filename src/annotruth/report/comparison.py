@@ -1,4 +1,4 @@
-"""The page of a comparison of models: the finding, models, pairs of models, and charts of both."""
+"""The page of a comparison of models: the finding, the models, and how far pairs of them agree."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from annotruth.report.charts import matrices
 from annotruth.report.charts.chart import Chart
 from annotruth.report.page import Page
 from annotruth.report.render import (
-    Fact,
-    Facts,
     Part,
     Section,
     Settings,
@@ -63,13 +61,14 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
         ),
     ]
     found = [chart for chart in figures if chart is not None]
+    why = Text("" if compared.why == compared.finding else f"{compared.why}.", "quiet")
     reasons = Settings({row["model"]: row["refused"] for row in refused})
     Page(
         kind="Comparison of models",
         heading=source or "Labels",
         described=compared.data.describe(),
         sections=[
-            _finding_section(fitted, compared),
+            Section("finding", "Finding", [Text(f"{compared.finding}.", "lead"), why]),
             Section("models", "Models", [_model_table(fitted), _MEANING]),
             Section(
                 "agreement",
@@ -86,28 +85,6 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
         ],
         footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full.",
     ).write(path)
-
-
-def _finding_section(fitted: pa.Table, compared: Comparison) -> Section:
-    rows = fitted.to_pylist()
-    listed: list[Fact] = []
-    if compared.recommended is not None and compared.choice is not None:
-        best, simplest = rows[0], "the simplest within one standard error of the best"
-        listed = [
-            ("Recommended", compared.recommended, simplest),
-            ("Best prediction", best["model"], f"{best['held_out']:.4f} per held-out label"),
-            ("--model auto takes", compared.choice.model, "the default unless another is better"),
-        ]
-    measured = [row for row in rows if row["accuracy"] is not None]
-    if measured:
-        top = max(measured, key=lambda row: row["accuracy"])
-        value, low, high = (top[f"accuracy{end}"] for end in ("", "_low", "_high"))
-        note = f"{value:.3f} (95% interval {low:.3f} to {high:.3f})"
-        listed.append(("Highest accuracy", top["model"], note))
-    parts: list[Part] = [Text(f"{compared.finding}.", "lead"), Facts(listed) if listed else ""]
-    if compared.why != compared.finding:
-        parts.append(Text(f"{compared.why}.", "quiet"))
-    return Section("finding", "Finding", parts)
 
 
 def _model_table(fitted: pa.Table) -> SmallTable:
