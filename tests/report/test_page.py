@@ -29,6 +29,11 @@ def columns(table):
     return {column["key"]: column for column in table["columns"]}
 
 
+def shown(fit, table):
+    """The columns of a table in the report of a fit."""
+    return columns(unpacked(make_report(fit).html())["tables"][table])
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_has_a_report(model):
     fit = at.fit(ROWS, model)
@@ -44,8 +49,7 @@ def test_every_model_has_a_report(model):
 
 
 def test_the_tables_hold_the_fits_results(crowd):
-    tables = unpacked(make_report(crowd).html())["tables"]
-    people, items = columns(tables["annotators"]), columns(tables["items"])
+    people, items = shown(crowd, "annotators"), shown(crowd, "items")
     assert people["reliability"]["values"] == pytest.approx(crowd.reliability.tolist(), abs=6e-4)
     assert people["low"]["values"] == pytest.approx(crowd.low.tolist(), abs=6e-4)
     assert items["item"]["values"] == crowd.data.items.to_pylist()
@@ -68,18 +72,13 @@ def test_the_tables_hold_the_fits_results(crowd):
 
 def test_numbers_that_are_not_finite_are_null():
     fit = at.fit([("a", "x", 1), ("b", "x", 2), ("b", "y", 4)], "mean")
-    items = columns(unpacked(make_report(fit).html())["tables"]["items"])
+    items = shown(fit, "items")
     assert items["std"]["values"] == [None, 1.414]
     assert items["score_low"]["values"][0] is None
 
 
 def test_ids_that_scripts_cannot_hold_as_numbers_are_texts():
-    small, large = (
-        columns(
-            unpacked(make_report(at.fit([(e, "x", 1), (e + 1, "x", 2)])).html())["tables"]["items"]
-        )
-        for e in (7, 2**53)
-    )
+    small, large = (shown(at.fit([(e, "x", 1), (e + 1, "x", 2)]), "items") for e in (7, 2**53))
     assert small["item"]["values"] == [7, 8]
     assert large["item"]["values"] == [str(2**53), str(2**53 + 1)]
 

@@ -5,7 +5,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from tests.report.test_page import columns, unpacked
+from tests.report.test_page import columns, shown, unpacked
 
 import annotruth as at
 from annotruth.analyses.advice.advice import advise
@@ -46,8 +46,8 @@ def text_of(page):
 
 def test_accuracy_comes_before_reliability(flagging):
     table = unpacked(make_report(flagging).html())["tables"]["annotators"]
-    shown = [c["key"] for c in table["columns"] if not c["hidden"]]
-    assert shown.index("accuracy") < shown.index("reliability")
+    keys = [c["key"] for c in table["columns"] if not c["hidden"]]
+    assert keys.index("accuracy") < keys.index("reliability")
     assert table["sort_by"] == "accuracy"
     people = columns(table)
     assert people["accuracy"]["ends"] == ["accuracy_low", "accuracy_high"]
@@ -59,11 +59,11 @@ def test_accuracy_comes_before_reliability(flagging):
 def test_colors_follow_the_verdict_and_not_a_limit(flagging):
     dropped = (advise(flagging).of_annotators.verdict == "drop").astype(int).tolist()
     assert sum(dropped) == 3
-    people = columns(unpacked(make_report(flagging).html())["tables"]["annotators"])
+    people = shown(flagging, "annotators")
     for name in ("accuracy", "reliability"):
         assert people[name]["warn"] == dropped
         assert "limit" not in people[name]
-    gpm = columns(unpacked(make_report(at.fit(labels(9, 3), "gpm")).html())["tables"]["annotators"])
+    gpm = shown(at.fit(labels(9, 3), "gpm"), "annotators")
     assert gpm["reliability"]["limit"] == 0.5
     assert "warn" not in gpm["reliability"]
 

@@ -91,14 +91,6 @@ def test_with_subtypes_the_identity_is_approximate(classes):
     assert np.corrcoef(log_odds(fit) - left, log_odds(fit))[0, 1] > 0.9
 
 
-def test_labels_of_unreliable_annotators_count_less(classes):
-    fit = at.fit(classes, "one-coin")
-    size = np.abs(ItemVotes(fit).log_odds)
-    unreliable = (fit.reliability < 0.5)[fit.data.annotator]
-    assert unreliable.any()
-    assert size[unreliable].mean() < 0.5 * size[~unreliable].mean()
-
-
 def test_the_runner_up_is_one_that_somebody_gave():
     fit = at.fit([("x", 0, "a"), ("x", 1, "c"), ("y", 0, "b")], "majority")
     likely = Distribution.of_dense(np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]]))

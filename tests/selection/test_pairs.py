@@ -95,15 +95,6 @@ def test_comparisons_that_stand_alone_cannot_be_held_out():
         assign_folds(votes_of([(0, 1, 0, 0), (2, 3, 1, 0)]), 2, seed=0)
 
 
-def test_comparisons_of_an_annotator_are_spread_evenly_over_the_folds():
-    votes = crowd([0.5] * 4)
-    fold = assign_folds(votes, 5, seed=0)
-    counts = np.zeros((4, 5), dtype=int)
-    np.add.at(counts, (votes.annotator_of_comparison(), fold), 1)
-    assert (counts == 8).all()
-    assert (fold != assign_folds(votes, 5, seed=1)).any()
-
-
 def test_folds_do_not_depend_on_the_order_of_rows():
     votes = crowd([0.3, 0.7])
     annotator = votes.annotator_of_comparison()

@@ -131,9 +131,7 @@ def charts_of(fit: Fit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
     plot = FitCharts(fit)
     annotators = getattr(plot, leading_estimate(fit))
-    return drawable(
-        (plot.categories, plot.workload, plot.history, annotators, plot.items, plot.scores)
-    )
+    return drawable((plot.categories, plot.history, annotators, plot.items, plot.scores))
 
 
 class _PackedTables(NamedTuple):
@@ -324,6 +322,6 @@ def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
     read = [
         Chips(scale.names, color_indices(scale)),
         Text(as_sentence(scale.reason), "quiet"),
-        SideBySide([charts["categories"], charts["workload"]]),
+        charts["categories"],
     ]
     return appendix(rows, fit, charts, "label", read)

@@ -103,9 +103,6 @@ class Chart:
     def __repr__(self) -> str:
         return f"Chart({self.title!r})"
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
     def _repr_html_(self) -> str:
         return self.html()
 

@@ -76,18 +76,6 @@ class FitCharts(PlotMethods[Fit]):
             )
         return self._bars("categories", "Labels by category", caption, bins, given, recovered)
 
-    def workload(self) -> Chart:
-        """Chart how many labels annotators gave."""
-        n = self._fit.data.labels_per_annotator
-        step = max(math.ceil((int(n.max()) + 1) / _N_BINS), 1)
-        edges = np.arange(0, int(n.max()) + step + 1, step)
-        counts, _ = np.histogram(n, edges)
-        caption = f"How many annotators gave how many labels; the most is {n.max():,}."
-        return shapes.histogram_chart(
-            "workload", "Labels by annotator", caption, edges, counts, "labels", "annotators",
-            integers=True,
-        )  # fmt: skip
-
     def accuracy(self) -> Chart:
         """Chart each annotator's accuracy with its interval, lowest first."""
         fit = self._fit
@@ -124,8 +112,17 @@ class FitCharts(PlotMethods[Fit]):
             f"Entropy of each item's {of}: 0 when one category has it all, {largest:.2f} when all "
             "are equally likely."
         )
-        return shapes.histogram_chart(
-            "items", "Difficulty of items", caption, edges, counts, "difficulty (entropy)", "items"
+        tips = [
+            f"difficulty (entropy) {low:.2f} to {high:.2f}: {n:,} items ({n / len(entropy):.1%})"
+            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+        titles = "difficulty (entropy)", "items"
+        return Chart(
+            "items",
+            "Difficulty of items",
+            caption,
+            {"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
+            lambda width: shapes.bars(edges, counts, width, titles, tips, integers="y"),
         )
 
     def scores(self) -> Chart:

@@ -125,30 +125,6 @@ def thinned(n: int, width: float) -> Codes:
     return np.arange(n) if n <= room else np.unique(np.linspace(0, n - 1, room).round().astype(int))
 
 
-def histogram_chart(
-    name: str, title: str, caption: str, edges: Any, counts: Codes, axis: str, unit: str,
-    *, integers: bool = False,
-) -> Chart:  # fmt: skip
-    """Chart how many units there are between each two edges; of integers, bins end before the next."""
-    to, template = edges[1:], "{axis} {low:.2f} to {high:.2f}"
-    if integers:
-        to, template = edges[1:] - 1, "{low:,.0f} to {high:,.0f} {axis}"
-    spans = [template.format(axis=axis, low=a, high=b) for a, b in zip(edges[:-1], to, strict=True)]
-    tips = [
-        f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
-        for span, count in zip(spans, counts, strict=True)
-    ]
-    return Chart(
-        name,
-        title,
-        caption,
-        {"from": edges[:-1].tolist(), "to": to.tolist(), unit: counts.tolist()},
-        lambda width: bars(
-            edges, counts, width, (axis, unit), tips, integers="xy" if integers else "y"
-        ),
-    )
-
-
 def bars(
     edges: Any, counts: Any, width: float, titles: tuple[str, str], tips: Sequence[str],
     **options: Any,
