@@ -14,7 +14,6 @@ SAFE = "&lt;script&gt;&#39;&#34;&amp;"
 PARTS = (
     render.Strong(BAD),
     render.CodeText(BAD),
-    render.Small(BAD),
     render.Link(BAD, BAD),
     render.Text([BAD, render.Strong(BAD)], BAD),
     render.Heading(BAD),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +13,12 @@ from annotruth.report.charts import matrices
 from annotruth.report.charts.chart import Chart
 from annotruth.report.page import Page
 from annotruth.report.render import (
-    Part,
     Section,
     Settings,
     SideBySide,
-    Small,
     SmallTable,
     Text,
+    fill,
 )
 
 if TYPE_CHECKING:
@@ -28,23 +26,24 @@ if TYPE_CHECKING:
 
 _MEANING = Text(
     "Held-out is the mean log-probability that a model, fitted without a label, gave to it: higher is "
-    "better. Behind is how far a model is behind the best one on the same labels, in standard errors "
-    "of the difference. Accuracy has its 95% interval. Spammers are annotators with a reliability "
+    "better. Behind is how far a model is behind the best one on the same labels, with the standard "
+    "error of the difference. Accuracy has its 95% interval. Spammers are annotators with a reliability "
     "below 0.5; robust-gpm counts those whom it flags as careless or consistently wrong. Seconds are "
     "those of one fit to all labels.",
     "quiet",
 )
-_COLUMNS = {  # the title, and whether it is for large screens only
-    "held_out": ("Held-out", True),
-    "behind": ("Behind", False),
-    "accuracy": ("Accuracy", False),
-    "f1_macro": ("F1", True),
-    "plcc": ("PLCC", True),
-    "srocc": ("SROCC", False),
-    "rmse": ("RMSE", True),
-    "spammers": ("Spammers", True),
-    "iterations": ("Iterations", True),
-    "seconds": ("Seconds", True),
+_COLUMNS = {  # by heading: the column of the table, the cell, and whether it needs a large screen
+    "Held-out": ("held_out", "{held_out:.4f}", True),
+    "Behind": ("behind", "{behind:.4f} (± {behind_error:.4f})", False),
+    "Accuracy": ("accuracy", "{accuracy:.3f} ({accuracy_low:.3f} to {accuracy_high:.3f})", False),
+    "F1": ("f1_macro", "{f1_macro:.4f}", True),
+    "PLCC": ("plcc", "{plcc:.4f}", True),
+    "SROCC": ("srocc", "{srocc:.4f}", False),
+    "RMSE": ("rmse", "{rmse:.4f}", True),
+    "Spammers": ("spammers", "{spammers:,}", True),
+    "Iterations": ("iterations", "{iterations:,}", True),
+    "Converged": ("converged", "{converged}", True),
+    "Seconds": ("seconds", "{seconds:.2f}", True),
 }
 
 
@@ -89,37 +88,18 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
 
 def _model_table(fitted: pa.Table) -> SmallTable:
     """Return the table of models; a phone shows only the columns that matter most."""
-    has_accuracy = fitted["accuracy"].null_count < len(fitted)
-    shown = [name for name in _COLUMNS if fitted[name].null_count < len(fitted)]
-    header = ["Model", *(_COLUMNS[name][0] for name in shown)]
-    rows = [[row["model"], *(_cell(name, row) for name in shown)] for row in fitted.to_pylist()]
+    known = [name for name in fitted.column_names if fitted[name].null_count < len(fitted)]
+    shown = {heading: rest for heading, rest in _COLUMNS.items() if rest[0] in known}
+    rows = [
+        [row["model"], *(fill(template, row) for _, template, _ in shown.values())]
+        for row in fitted.to_pylist()
+    ]
     minor = [
         k
-        for k, name in enumerate(shown, start=1)
-        if _COLUMNS[name][1] or (name == "srocc" and has_accuracy)
+        for k, (name, _, needs_room) in enumerate(shown.values(), start=1)
+        if needs_room or (name == "srocc" and "accuracy" in known)
     ]
-    return SmallTable(header, rows, "models", minor)
-
-
-def _cell(name: str, row: Mapping[str, Any]) -> Part:
-    """Return a cell of the table of models."""
-    value = row[name]
-    if value is None:
-        return ""
-    if name == "behind":
-        error = row["behind_error"]
-        exact = f"{value:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
-        if value == 0.0:
-            return "best"
-        return [f"{value / error:.1f} ", Small(exact)] if error else Small(exact)
-    if name == "accuracy":
-        ends = f"{row['accuracy_low']:.3f} to {row['accuracy_high']:.3f}"
-        return [f"{value:.3f} ", Small(ends)]
-    if name == "iterations":
-        return [f"{value:,}", *([] if row["converged"] else [" ", Small("not converged")])]
-    if name == "seconds":
-        return f"{value:.2f}"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+    return SmallTable(["Model", *shown], rows, "models", minor)
 
 
 def _pair_chart(

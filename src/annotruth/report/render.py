@@ -49,9 +49,6 @@ Strong = partial(Tag, "b")
 CodeText = partial(Tag, "code")
 """Text as one types it."""
 
-Small = partial(Tag, "small")
-"""A note in small letters behind a value."""
-
 Heading = partial(Tag, "h3")
 """A heading within a section."""
 
