@@ -14,18 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from annotruth.errors import counted, shorten
-from annotruth.kernels.arrays import Floats
 from annotruth.models.fits.further import FurtherResults, further_kinds
-from annotruth.report.charts.chart import Chart, color_indices
-from annotruth.report.charts.drawing import Drawing
+from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.matrices import matrix_chart
 from annotruth.report.over_time import time_section
 from annotruth.report.render import (
     DASH,
-    Chips,
     Heading,
     Opener,
     Part,
@@ -43,9 +39,9 @@ Row: TypeAlias = Mapping[str, Any]
 _MAX_PAIRS, _MAX_ROWS = 20, 30
 _MAX_BOARDS = 12
 _MAX_ITEMS = 25  # on which groups differ
-_MAX_GROUPS = 4  # of more groups, an item shows the two that differ most
+_MAX_SHARES = 3  # of an opinion
 _MAX_MATRICES, _MAX_CATEGORIES = 6, 12
-_BAR_WIDTH, _BAR_HEIGHT = 120.0, 12.0  # of a distribution
+_TWO = ("group", "other")
 
 
 def make_sections(fit: Any) -> list[Section]:
@@ -186,51 +182,41 @@ def _p(value: float | None) -> str:
 
 
 def _group_items(fit: Any, tables: Mapping[str, pa.Table]) -> list[Part]:
-    """Return the table of items with the groups' distributions side by side, under its heading."""
+    """Return the items on which groups differ, with the opinions of the two that differ most."""
     found, opinions = tables["group_differences"], tables["groups"]
-    shares = [f"p_{name}" for name in fit.data.scale.names]
+    shares = {f"p_{name}": name for name in fit.data.scale.names}
     types = {name: opinions.schema.field(name).type for name in opinions.column_names}
     if not len(found) or not all(
         name in types and pa.types.is_floating(types[name]) for name in shares
     ):
         return []
     found = found.take(pc.sort_indices(found, [("p_value", "ascending")])[:_MAX_ITEMS])
-    groups = tables["group_summary"]["group"].to_pylist()
-    side_by_side = groups if len(groups) <= _MAX_GROUPS else []
     rows = []
     for row in found.to_pylist():
         of_item = opinions.filter(pc.equal(opinions["item"], pa.scalar(row["item"])))
-        of_group = {
-            each.pop("group"): np.array(list(each.values()))
+        said = {
+            each.pop("group"): _opinion({shares[key]: value for key, value in each.items()})
             for each in of_item.select(["group", *shares]).to_pylist()
         }
-        bars = [
-            _bar(fit, name, of_group.get(name), named=not side_by_side)
-            for name in side_by_side or (row["group"], row["other"])
-        ]
-        item = Opener(shorten(str(row["item"]), 40), "items", str(row["item"]))
-        rows.append([item, *bars, _p(row["p_value"]), _p(row["q_value"]), fill("{differs}", row)])
-    header = [shorten(name) for name in side_by_side] or ["Group", "Other group"]
+        rows.append(
+            [
+                Opener(shorten(str(row["item"]), 40), "items", str(row["item"])),
+                *(f"{shorten(row[key], 24)}: {said.get(row[key], DASH)}" for key in _TWO),
+                *(_p(row[key]) for key in ("p_value", "q_value")),
+                fill("{differs}", row),
+            ]
+        )
     is_any = found["differs"][0].as_py()
     title = "Items on which groups differ most" if is_any else "Items with the smallest p-values"
-    names = Chips(fit.data.scale.names, color_indices(fit.data.scale))
-    table = SmallTable(["Item", *header, "P-value", "Q-value", "Differs"], rows)
-    return [Heading(title), names, table]
+    header = ["Item", "Group", "Other group", "P-value", "Q-value", "Differs"]
+    return [Heading(title), SmallTable(header, rows)]
 
 
-def _bar(fit: Any, name: str, shares: Floats | None, *, named: bool) -> Part:
-    """Return a distribution as a bar with one part per category."""
-    if shares is None or not np.isfinite(shares).all():
-        return DASH
-    drawing = Drawing(_BAR_WIDTH, _BAR_HEIGHT)
-    colors, left = color_indices(fit.data.scale), 0.0
-    for category, color, share in zip(fit.data.scale.names, colors, shares.tolist(), strict=True):
-        width = _BAR_WIDTH * min(max(share, 0.0), 1.0)
-        tip = f"{shorten(name)}: {shorten(category)} {share:.0%}"
-        drawing.rect(left, 0.0, width, _BAR_HEIGHT, f"at-k{color}", tip=tip)
-        left += width
-    svg = Markup(drawing.svg(f"Opinion of {shorten(name)}"))
-    return [f"{shorten(name, 24)} ", svg] if named else svg
+def _opinion(shares: Mapping[str, float | None]) -> str:
+    """Return the largest shares of an opinion, such as "cat 70%, dog 25%"."""
+    known = {name: share for name, share in shares.items() if share and math.isfinite(share)}
+    largest = sorted(known, key=lambda name: -known[name])[:_MAX_SHARES]
+    return ", ".join(f"{shorten(name, 24)} {known[name]:.0%}" for name in largest) or DASH
 
 
 _MACHINES = (

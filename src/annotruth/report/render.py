@@ -101,7 +101,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Chips:
-    """Categories with their colors; of too many, some evenly from the list."""
+    """The first categories with their colors, and how many more there are."""
 
     names: Sequence[str]
     colors: Sequence[int]
@@ -109,18 +109,8 @@ class Chips:
     @property
     def shown(self) -> list[tuple[str, int]]:
         """The names, shortened, and the colors that are shown."""
-        n, places = len(self.names), range(len(self.names))
-        chosen = sorted({k * (n - 1) // (_MAX_CHIPS - 1) for k in range(_MAX_CHIPS)})
-        return [
-            (shorten(self.names[k]), self.colors[k])
-            for k in (places if n <= _MAX_CHIPS else chosen)
-        ]
-
-    @property
-    def note(self) -> str:
-        """How many of the categories are shown; empty if all are."""
-        n = len(self.names)
-        return f"({_MAX_CHIPS} of {n:,})" if n > _MAX_CHIPS else ""
+        names = map(shorten, self.names[:_MAX_CHIPS])
+        return list(zip(names, self.colors, strict=False))
 
 
 @dataclass(frozen=True)
