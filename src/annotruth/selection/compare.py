@@ -236,17 +236,19 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return values, or null where they are None or NaN, without `pa.array`, which loads pandas."""
-    is_null = np.array([value is None or _is_nan(value) for value in values], dtype=bool)
+    is_null = np.array(
+        [
+            value is None or (isinstance(value, float) and not math.isfinite(value))
+            for value in values
+        ],
+        dtype=bool,
+    )
     if pa.types.is_string(kind):
         filled = as_arrow([value or "" for value in values])
     else:
         numbers = [0.0 if null else value for value, null in zip(values, is_null, strict=True)]
         filled = as_arrow(np.array(numbers, dtype=np.float64)).cast(kind)
     return pc.if_else(as_arrow(is_null), pa.nulls(len(values), kind), filled)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def compare(
