@@ -103,12 +103,6 @@ def test_two_camps_are_said_first_and_nobody_is_assessed(camps):
     assert "Nobody to drop: it is open which of two sides is right." in text
     for judging in ("to ask for more", "The median accuracy", "top label above 90%"):
         assert judging not in text
-
-
-def test_two_camps_have_no_figures_in_the_summary_and_nobody_is_asked(camps):
-    summary = camps.summary()
-    assert summary.startswith("WARNING: about half of the annotators contradict")
-    assert "probably not serious" not in summary
     assert not advise(camps).of_annotators.ask.any()
 
 
