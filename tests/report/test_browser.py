@@ -408,6 +408,7 @@ def test_paper_shows_the_first_rows_and_no_cut_columns(crowd, report, read):
     assert {"Item", "Label", "Score", "Status"} <= set(heads)
     assert reader.rows("items").count() == 30
     assert "The first 30 of 60 rows" in reader.table("items").inner_text()
+    reader.page.emulate_media(media="screen")
     reader.page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert reader.rows("items").count() < 30
 
