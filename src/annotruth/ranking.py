@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from annotruth.observations.append import append_comparisons
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
-from annotruth.selection.choose import Choice, choose_pair_model
+from annotruth.selection.choose import Choice, choose_among
 from annotruth.updating import UpdatedFit, refuse_machines
 
 _LOGGER = logging.getLogger(__name__)
@@ -233,13 +234,11 @@ def compare_rankings(
     """
     read = ReadOptions.of(read, options)
     names = names_to_compare(models, PAIR_MODELS)
-    estimators = [make_pair_estimator(name, {}) for name in names]
+    makers = {name: partial(make_pair_estimator, name, {}) for name in names}
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
     default = DEFAULT_PAIR_MODEL if DEFAULT_PAIR_MODEL in names else names[0]
-    return choose_pair_model(
-        comparisons, estimators, default_model=default, folds=folds, seed=seed, progress=progress
-    )
+    return choose_among(comparisons, makers, default, folds, seed, progress)
 
 
 def _load(data: Any, read: ReadOptions) -> Comparisons:

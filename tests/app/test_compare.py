@@ -57,22 +57,6 @@ def test_json_is_one_object_and_nothing_else(run, tmp_path):
     assert table.read_text().startswith('"model","held_out","held_out_error"')
 
 
-def test_the_reports_of_models_are_written_beside_the_page(run, tmp_path):
-    page = tmp_path / "page.html"
-    _, out, _ = run(GOOD, "--models", "majority,mean", "--report", page)
-    folder = tmp_path / "page-reports"
-    assert {path.name for path in folder.iterdir()} == {"majority.html", "mean.html"}
-    assert f"reports of models written to {folder}" in out
-
-
-def test_the_reports_of_models_can_be_left_out(run, tmp_path):
-    page = tmp_path / "page.html"
-    _, out, _ = run(GOOD, "--models", "majority", "--report", page, "--no-model-reports")
-    assert page.exists()
-    assert not (tmp_path / "page-reports").exists()
-    assert "reports of models" not in out
-
-
 def test_a_saved_fit_is_compared(run, tmp_path):
     rows = [(e, s, 1 + (e * s) % 3) for e in range(8) for s in range(4)]
     at.fit(rows, "majority").save(tmp_path / "fit")
@@ -91,10 +75,9 @@ def test_models_of_scores_are_not_compared_on_nominal_scales(run):
 
 
 def test_files_that_annotruth_did_not_write_are_kept(run, refused, tmp_path):
-    other = tmp_path / "page-reports" / "majority.html"
-    other.parent.mkdir()
+    other = tmp_path / "page.html"
     other.write_text("mine")
-    options = ("--models", "majority", "--report", tmp_path / "page.html")
+    options = ("--models", "majority", "--report", other)
     assert f"--report {other}: the file exists" in refused(GOOD, *options)
     assert other.read_text() == "mine"
     assert run(GOOD, *options, "--force")[0] == 0

@@ -93,8 +93,6 @@ fit in.csv --safe-cells -> --safe-cells is for CSV files of --out and --soft
 fit in.csv --out o --format json --safe-cells -> --safe-cells is for CSV files
 fit in.csv --soft s.parquet --safe-cells -> --safe-cells is for CSV files
 fit in.csv --soft-readout right -> --soft-readout needs --soft FILE
-fit in.csv --embed -> --embed needs --report FILE
-fit tags.csv --separator | --out o --report r.html --embed -> --embed is for reports of
 fit fit --duplicates last -> duplicates: only for labels, and this is a fit
 fit fit --scale nominal -> scale: only for labels, and this is a fit
 fit fit --question x -> question: only for labels, and this is a fit
@@ -107,14 +105,12 @@ update fit tags.csv --separator | -> sets of labels (`--sets`, `--separator`) ar
 update ranking votes.csv --sets -> sets is for labels, not for comparisons
 update ranking votes.csv --gold gold.csv -> --gold is for labels, and these are comparisons
 update ranking votes.csv --soft s.csv -> --soft is for labels, and these are comparisons
-update ranking votes.csv --report r.html --embed -> --embed is for labels, and these are
 update ranking votes.csv --predictions p.json -> --predictions is for labels, and these
 report nothing -> this is a folder with no saved fit in it
 report fit --model gpm -> model: only for labels, and this is a fit
 report ranking --model gpm -> model: only for labels, and this is a fit
 report ranking --gold gold.csv -> gold: only for labels, and this is a fit
 report ranking --scale nominal -> scale: only for labels, and this is a fit
-report ranking --embed -> --embed is for reports of labels
 report sets --set tol=0.1 -> tol: only for labels, and this is a fit
 rank absent.csv -> absent.csv
 rank  -> the name of a file is empty: name a file
@@ -172,7 +168,6 @@ compare good.csv --models , --report page.html -> no model to compare
 compare good.csv --models mean --truth nowhere.csv --report page.html -> nowhere.csv
 compare good.csv --models majority --report / -> --report /: this is a folder: name a file in it
 compare good.csv --models pair-gpm -> pair-gpm ranks comparisons, and these are labels: leave
-compare in.csv --no-model-reports -> --no-model-reports needs --report FILE
 compare votes.csv --separator | -> separator is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report
@@ -255,7 +250,6 @@ def test_a_list_that_is_too_long_is_refused(refused, inputs):
         "--out items.csv --safe-cells",
         "--soft s.csv --safe-cells",
         "--soft s.csv --out p --format parquet --safe-cells",
-        "--report r.html --embed",
     ],
 )
 def test_an_option_with_what_it_needs_is_taken(run, inputs, tmp_path, monkeypatch, words):

@@ -36,17 +36,6 @@ def test_modules_have_the_names_of_crowd_kit(name):
         assert getattr(prefixed, member) is getattr(module, member)
 
 
-def test_the_readme_example_of_crowd_kit_runs(frame, tmp_path):
-    frame.to_csv(tmp_path / "results.csv", index=False)
-    from annotruth.crowdkit import DawidSkene
-
-    df = pd.read_csv(tmp_path / "results.csv")
-    aggregated_labels = DawidSkene(n_iter=100).fit_predict(df)
-    assert aggregated_labels.name == "agg_label"
-    assert set(aggregated_labels) == set(LABELS)
-    assert DawidSkene(100).fit_predict(df).equals(aggregated_labels)
-
-
 @pytest.mark.parametrize("name", [*MODELS, *VOTES])
 def test_results_have_the_names_and_shapes_of_crowd_kit(name, frame):
     model = getattr(crowdkit, name)()

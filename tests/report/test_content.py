@@ -1,7 +1,6 @@
 """The content of items on the page: kinds, hostile values, and what the page loads when."""
 
 import base64
-import json
 import re
 import struct
 import zlib
@@ -11,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.report import content as content_module
 from annotruth.report.content import MAX_TEXT, content_type
 from annotruth.report.page import make_report
 
@@ -103,23 +101,6 @@ def test_the_policy_is_widened_only_by_what_is_there():
         assert "script-src 'sha256-" in widened
 
 
-def test_files_are_embedded_on_request(tmp_path, monkeypatch):
-    (tmp_path / "a.png").write_bytes(png())
-    (tmp_path / "large.png").write_bytes(bytes(2000))
-    monkeypatch.setattr(content_module, "MAX_FILE_BYTES", 1000)
-    fit = at.fit(
-        labels_with(["a.png", "large.png", "none.png", "https://example.com/b.png"]), "majority"
-    )
-    with pytest.warns(at.AnnotruthWarning) as caught:
-        fit.report(tmp_path / "report.html", embed=True)
-    assert len(caught) == 1
-    assert "1 file is missing" in str(caught[0].message)
-    assert "none.png; 1 file is too large" in str(caught[0].message)
-    text = (tmp_path / "report.html").read_text()
-    (packed,) = re.findall(r'id="data">([^<]*)<', text)
-    assert json.loads(packed.split("\n")[2]) == {"a.png": PICTURE}
-
-
 def test_long_texts_are_cut():
     text = make_report(at.fit(labels_with(["x" * (MAX_TEXT + 5), "short"]), "majority")).html()
     assert len(text) < 300_000
@@ -194,16 +175,6 @@ def test_nothing_is_loaded_before_an_item_is_opened(opened, tmp_path):
     assert [url for url in reader.requests if url.startswith("http")] == [
         "https://example.com/a.png"
     ]
-    assert reader.messages == []
-
-
-def test_an_embedded_file_needs_no_request(opened, tmp_path):
-    (tmp_path / "a.png").write_bytes(png())
-    reader, path = opened(["a.png", "b"], embed=True)
-    (tmp_path / "a.png").unlink()
-    image = open_item(reader, 0).locator(".content img")
-    assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 4
-    assert [url for url in reader.requests if not url.startswith("data:")] == [path.as_uri()]
     assert reader.messages == []
 
 

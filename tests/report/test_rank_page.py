@@ -113,12 +113,6 @@ def test_tables_are_sorted_and_rows_open_with_keyboard(fit, page, read):
     assert reader.messages == []
 
 
-def test_the_button_shows_whom_to_drop(fit, page, read):
-    reader = read(page(fit))
-    reader.page.locator("[data-show='annotators|verdict|drop']").click()
-    assert set(reader.column("annotators", "Verdict")) == {"drop"}
-
-
 def test_hostile_ids_do_not_run(hostile_ids, page, read):
     rows = [
         (a, b, s, "left") for a in hostile_ids for b in hostile_ids if a != b for s in hostile_ids

@@ -14,7 +14,6 @@ SAFE = "&lt;script&gt;&#39;&#34;&amp;"
 PARTS = (
     render.Strong(BAD),
     render.CodeText(BAD),
-    render.Small(BAD),
     render.Link(BAD, BAD),
     render.Text([BAD, render.Strong(BAD)], BAD),
     render.Heading(BAD),
@@ -26,7 +25,6 @@ PARTS = (
     render.DataTable(BAD, BAD),
     render.CountLine(BAD, 3, BAD),
     render.NamedRows([(BAD, BAD)]),
-    render.NameList(BAD),
     render.Answer(BAD, [BAD]),
     Trust(BAD, BAD, BAD, BAD),
     Section(BAD, BAD, [BAD]),

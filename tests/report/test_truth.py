@@ -157,14 +157,3 @@ def test_the_section_works_in_a_browser(hostile, tmp_path, read):
     assert reader.page.locator("dialog h2").inner_text() == " ".join(first.inner_text().split())
     assert reader.messages == []
     assert [url for url in reader.requests if not url.startswith("data:")] == [path.as_uri()]
-
-
-def test_the_calibration_chart_opens_without_errors(tmp_path, read):
-    path = tmp_path / "report.html"
-    at.fit(ROWS, "dawid-skene").report(path, truth=TRUTH)
-    reader = read(path)
-    chart = reader.page.locator("figure[data-name=calibration] .wide")
-    assert chart.is_visible()
-    chart.locator("circle").first.hover()
-    assert "right (95% interval" in reader.page.locator("#tip").inner_text()
-    assert reader.messages == []

@@ -91,14 +91,6 @@ def test_with_subtypes_the_identity_is_approximate(classes):
     assert np.corrcoef(log_odds(fit) - left, log_odds(fit))[0, 1] > 0.9
 
 
-def test_labels_of_unreliable_annotators_count_less(classes):
-    fit = at.fit(classes, "one-coin")
-    size = np.abs(ItemVotes(fit).log_odds)
-    unreliable = (fit.reliability < 0.5)[fit.data.annotator]
-    assert unreliable.any()
-    assert size[unreliable].mean() < 0.5 * size[~unreliable].mean()
-
-
 def test_the_runner_up_is_one_that_somebody_gave():
     fit = at.fit([("x", 0, "a"), ("x", 1, "c"), ("y", 0, "b")], "majority")
     likely = Distribution.of_dense(np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]]))
@@ -159,17 +151,6 @@ def test_labels_that_do_not_fit_are_left_out_with_a_note(crowd):
     assert 1 <= kept < 60
     assert len(columns(unpacked(text)["tables"]["items"])["item"]["values"]) == 60
     assert f"Who said what is in this page for the {kept} most difficult of these items" in text
-
-
-def test_a_hundred_thousand_items_stay_below_six_megabytes():
-    made = at.simulate.crowd(
-        n_items=100_000, n_annotators=2_000, labels_per_item=5, n_categories=5, seed=2
-    )
-    labels = at.Labels.of(made.labels.to_arrow(), scale="nominal")
-    # Few iterations: how good the fit is does not matter here.
-    text = make_report(at.fit(labels, at.OneCoin(tol=1e12))).html()
-    assert len(text.encode()) < 6_000_000
-    assert len(unpacked(text, part=1)["annotator"]) > 400_000
 
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal"])

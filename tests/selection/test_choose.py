@@ -101,18 +101,6 @@ def test_all_models_are_scored_on_the_same_labels(made, choice):
     assert choice.model in choice.why
 
 
-def test_on_nominal_scales_the_scores_are_those_of_held_out():
-    rng = np.random.default_rng(0)
-    rows = [
-        (item, person, "xyz"[item % 3] if rng.random() < 0.7 else "z")
-        for item in range(30)
-        for person in "abcd"
-    ]
-    choice = at.choose(rows, ["majority", "dawid-skene"], folds=2)
-    for name, result in choice.scores.items():
-        np.testing.assert_array_equal(result.log_p, at.held_out(name, rows, folds=2).log_p)
-
-
 def test_labels_of_chance_keep_the_default():
     """Annotators' favorite labels are predicted by the default as well as by other models."""
     rng = np.random.default_rng(3)

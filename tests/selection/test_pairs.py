@@ -14,7 +14,7 @@ from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.result import Fit
 from annotruth.observations import Comparisons
-from annotruth.selection.choose import choose_pair_model
+from annotruth.selection.choose import choose_among
 from annotruth.selection.heldout import assign_folds, held_out, score_folds
 
 
@@ -94,15 +94,6 @@ def test_comparisons_that_stand_alone_cannot_be_held_out():
         assign_folds(votes_of([(0, 1, 0, 0), (2, 3, 1, 0)]), 2, seed=0)
 
 
-def test_comparisons_of_an_annotator_are_spread_evenly_over_the_folds():
-    votes = crowd([0.5] * 4)
-    fold = assign_folds(votes, 5, seed=0)
-    counts = np.zeros((4, 5), dtype=int)
-    np.add.at(counts, (votes.annotator_of_comparison(), fold), 1)
-    assert (counts == 8).all()
-    assert (fold != assign_folds(votes, 5, seed=1)).any()
-
-
 def test_folds_do_not_depend_on_the_order_of_rows():
     votes = crowd([0.3, 0.7])
     annotator = votes.annotator_of_comparison()
@@ -146,17 +137,16 @@ def test_pairs_are_one_cluster_whichever_item_is_on_the_left():
 
 def test_a_model_is_chosen_by_held_out_and_refusals_are_listed():
     votes = crowd([0.1, 0.2, 0.9] * 5)
-    choice = choose_pair_model(
+    choice = choose_among(
         votes,
-        [ShareOfLeft(), AlsoShareOfLeft(by_annotator=True)],
-        default_model="share-of-left",
+        {"share-of-left": ShareOfLeft, "other": lambda: AlsoShareOfLeft(by_annotator=True)},
+        "share-of-left",
     )
     assert choice.model == "other"
     assert "predicts held-out comparisons best" in choice.why
     assert "per comparison" in choice.why
-    refused = choose_pair_model(
-        votes, [ShareOfLeft(), AlsoShareOfLeft(p_left=2.0)], default_model="share-of-left"
-    )
+    impossible = {"other": lambda: AlsoShareOfLeft(p_left=2.0)}
+    refused = choose_among(votes, {"share-of-left": ShareOfLeft, **impossible}, "share-of-left")
     assert refused.refused == {"other": "p_left is no probability"}
     with pytest.raises(at.InputError, match="no model can be fitted; p_left"):
-        choose_pair_model(votes, [ShareOfLeft(p_left=2.0)], default_model="share-of-left")
+        choose_among(votes, impossible, "share-of-left")

@@ -183,13 +183,9 @@ safe_cells: Put ' before text in the CSV of --out and --soft that a spreadsheet 
 save DIR: Save the fit to this folder, for `annotruth update` and annotruth.load.
 update.save DIR: Save the new fit to this folder, and leave FIT as it is. | FIT itself
 report FILE: Write a report with tables and charts: one HTML file.
-compare.report FILE: Write a page with charts here, and the report of each model to the folder
-    FILE-reports beside it, without .html: models-reports for models.html.
+compare.report FILE: Write a page with the tables here: one HTML file.
 demo.report FILE: Write a report here: one HTML file.
 page --report FILE: Write the report here: one HTML file.
-embed: Put the items' images, audio and video into the report, where --content names paths; paths
-    are relative to the report.
-no_model_reports: Write the page of --report only.
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
 keep FILE: Write which annotators to keep, to drop and to ask, with the reason, here: .csv,
     .parquet or .json.
@@ -337,7 +333,6 @@ _EXPANDED: Mapping[str, Flags] = {
     ),
     "outputs": {
         **_SHARED_OUTPUT_FLAGS,
-        "embed": _FLAG,
         "soft": _FILE,
         "soft_readout": (Literal["right", "opinion"] | None, None),
         "predictions": _FILE,

@@ -66,9 +66,7 @@ class Outputs:
     format_: TableFormat = "csv"
     safe_cells: bool = False
     save: Path | None = None  # the folder of the saved fit
-    # the report, and whether files of the items are put into it
     report: Path | None = None
-    embed: bool = False
     # the soft labels, and what they are
     soft: Path | None = None
     soft_readout: Readout | None = None
@@ -84,8 +82,7 @@ class Outputs:
 
     def of_labels_only(self) -> dict[str, object]:
         """Return the outputs that comparisons do not have, by flag."""
-        embed = self.embed or None
-        return {"--soft": self.soft, "--predictions": self.predictions, "--embed": embed}
+        return {"--soft": self.soft, "--predictions": self.predictions}
 
     @property
     def task_format(self) -> TaskFormat | None:
@@ -136,10 +133,8 @@ class Outputs:
     def _check_flags(self) -> None:
         """Refuse flags that change nothing, or names that a platform does not have."""
         _ = self.task_format
-        for flag, needed in _NEEDED.items():
-            if getattr(self, flag) and getattr(self, needed) is None:
-                flag = flag.replace("_", "-")
-                raise InputError(f"--{flag} needs --{needed} FILE")
+        if self.soft_readout is not None and self.soft is None:
+            raise InputError("--soft-readout needs --soft FILE")
         one_file = named_files.is_table_file(self.out)
         if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(
@@ -178,9 +173,7 @@ class Outputs:
         written = Written([], [])
         further: dict[str, Any] = {"arguments": arguments}
         if fit.kind == "labels":
-            further |= {"changes": changes, "embed": self.embed}
-        else:
-            refuse_embedding(self.embed)
+            further["changes"] = changes
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
@@ -327,14 +320,6 @@ def _typed_options(context: typer.Context) -> Iterator[str]:
 def is_questions(fit: AnyFit) -> TypeIs[QuestionFits]:
     """Return whether these are the fits of several questions."""
     return fit.kind == "questions"
-
-
-def refuse_embedding(embed: bool) -> None:
-    """Refuse ``--embed`` for a report that shows no content of items."""
-    if embed:
-        raise InputError(
-            "--embed is for reports of labels, one per item and annotator: leave it out"
-        )
 
 
 def _of_labels(fit: AnyFit) -> Fit:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from annotruth.errors import InputError, NotFittedError, one_line
 
@@ -28,11 +26,9 @@ class MissingSkillError(InputError, AssertionError):
 class Aggregator:
     """Base of all classes, whose options are the fields of a dataclass.
 
-    ``fit`` stores results in attributes that end with an underscore. Every method of ``predictions``
-    takes the arguments of ``fit``, and returns the attribute beside its name.
+    ``fit`` stores results in attributes that end with an underscore. The methods that begin with
+    ``fit_predict`` take the arguments of ``fit``, and return one of these attributes.
     """
-
-    predictions: ClassVar[Mapping[str, str]] = {}
 
     labels_: pd.Series[Any]
     probas_: pd.DataFrame
@@ -40,16 +36,13 @@ class Aggregator:
     skills_: pd.Series[Any]
     loss_history_: list[float]
 
-    def __init_subclass__(cls) -> None:
-        for name, attribute in cls.predictions.items():
-            setattr(cls, name, _fit_and_return(cls.fit, name, attribute))
-
     def fit(self, data: pd.DataFrame) -> Any:
         """Fit to a frame; return the aggregator."""
         raise NotImplementedError
 
-    def _predict(self, data: pd.DataFrame) -> None:
-        """Predict after a fit, where that is a step of its own."""
+    def _predict(self, data: pd.DataFrame) -> Any:
+        """Predict after a fit, where that is a step of its own; return the aggregator."""
+        return self
 
     if not TYPE_CHECKING:
 
@@ -61,36 +54,28 @@ class Aggregator:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-def _fit_and_return(fit: Callable[..., Any], name: str, attribute: str) -> Callable[..., Any]:
-    """Return a method with the signature of ``fit`` that fits and returns an attribute."""
-    signature = inspect.signature(fit)
-
-    def method(self: Any, *given: Any, **named: Any) -> Any:
-        arguments = signature.bind(self, *given, **named).arguments
-        self.fit(*given, **named)._predict(arguments["data"])
-        return getattr(self, attribute)
-
-    method.__name__ = name
-    method.__doc__ = f"Fit as ``fit`` does, and return ``{attribute}``."
-    method.__signature__ = signature.replace(return_annotation=Any)  # type: ignore[attr-defined]
-    return method
-
-
 class BaseClassificationAggregator(Aggregator):
-    """Base of the classes that aggregate a frame of task, worker, label.
+    """Base of the classes that aggregate a frame of task, worker, label."""
 
-    ``labels_`` is the label of each task: a Series named agg_label, by task.
-    """
+    def fit_predict(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.Series[Any]:
+        """Fit as ``fit`` does; return the label of each task, a Series named agg_label."""
+        labels: pd.Series[Any] = self.fit(data, *given, **named)._predict(data).labels_
+        return labels
 
-    predictions: ClassVar[Mapping[str, str]] = {"fit_predict": "labels_"}
 
-    fit_predict: Callable[..., pd.Series[Any]]
+class ProbabilityAggregator(BaseClassificationAggregator):
+    """Base of the classes that have the probability of each label."""
+
+    def fit_predict_proba(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.DataFrame:
+        """Fit as ``fit`` does; return the probability of each label, one row per task."""
+        probas: pd.DataFrame = self.fit(data, *given, **named)._predict(data).probas_
+        return probas
 
 
 class BasePairwiseAggregator(Aggregator):
-    """Base of the classes that aggregate a frame of worker, left, right, label.
+    """Base of the classes that aggregate a frame of worker, left, right, label."""
 
-    ``scores_`` is the score of each item: a Series named agg_score, by item.
-    """
-
-    predictions: ClassVar[Mapping[str, str]] = {"fit_predict": "scores_"}
+    def fit_predict(self, data: pd.DataFrame) -> pd.Series[Any]:
+        """Fit as ``fit`` does; return the score of each item, a Series named agg_score."""
+        scores: pd.Series[Any] = self.fit(data).scores_
+        return scores

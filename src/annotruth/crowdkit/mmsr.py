@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -39,12 +38,16 @@ class MMSR(SkillVote):
     tol: float = 1e-10
     random_state: int | None = 0
 
-    predictions: ClassVar[Mapping[str, str]] = {
-        "fit_predict": "labels_",
-        "fit_predict_score": "scores_",
-    }
     shares: ClassVar[str] = "scores_"
-    predict_score = SkillVote._predict_shares
+
+    def predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Return the share of each label, one row per task, by the skills of the fit."""
+        scores: pd.DataFrame = self._predict(data).scores_
+        return scores
+
+    def fit_predict_score(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Fit as ``fit`` does; return the share of each label, one row per task."""
+        return self.fit(data).predict_score(data)
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Estimate the skills from a frame of task, worker, label."""

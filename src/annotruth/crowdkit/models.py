@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -11,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotruth.crowdkit.base import BaseClassificationAggregator
-from annotruth.crowdkit.votes import COLUMNS, PROBABILITIES, label_series, select, winners
+from annotruth.crowdkit.base import ProbabilityAggregator
+from annotruth.crowdkit.votes import COLUMNS, label_series, select, winners
 from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models import gpm, robust_gpm
@@ -63,7 +62,7 @@ def read_labels(data: Any) -> TaskLabels:
     return TaskLabels(frame, labels, tasks, workers, classes)
 
 
-class ModelAggregator(BaseClassificationAggregator):
+class ModelAggregator(ProbabilityAggregator):
     """Base of the aggregators that are models of annotruth.
 
     ``model_`` is the fitted estimator (``model_.result_`` has its tables, report and advice),
@@ -71,7 +70,6 @@ class ModelAggregator(BaseClassificationAggregator):
     worker, ``loss_history_`` the mean log-likelihood per label after every iteration.
     """
 
-    predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
     estimator: ClassVar[type[EMEstimator]]
     n_iter: int
     tol: float

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
-from annotruth.crowdkit.base import BaseClassificationAggregator, MissingColumnError
+from annotruth.crowdkit.base import (
+    BaseClassificationAggregator,
+    MissingColumnError,
+    ProbabilityAggregator,
+)
 from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
 
 COLUMNS = ("task", "worker", "label")
-PROBABILITIES = {"fit_predict": "labels_", "fit_predict_proba": "probas_"}
 _MAX_MESSAGE = 1e300  # larger ones would overflow in the next iteration of KOS
 
 
@@ -145,7 +148,7 @@ def add_skills_to_data(
 
 
 @dataclass(eq=False)
-class MajorityVote(BaseClassificationAggregator):
+class MajorityVote(ProbabilityAggregator):
     """The label with the most votes, or with the largest sum of the workers' skills.
 
     Of tied labels, the first in sorted order is returned. Labels of workers without a skill are an
@@ -155,8 +158,6 @@ class MajorityVote(BaseClassificationAggregator):
 
     default_skill: float | None = None
     on_missing_skill: str = "error"
-
-    predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
 
     def fit(self, data: pd.DataFrame, skills: pd.Series[Any] | None = None) -> Self:
         """Count the votes of a frame of task, worker, label; ``skills`` are a Series by worker."""
@@ -183,28 +184,23 @@ class SkillVote(BaseClassificationAggregator):
 
     shares: ClassVar[str] = "probas_"
 
-    def _predict(self, data: pd.DataFrame) -> None:
+    def _predict(self, data: pd.DataFrame) -> Self:
         vote = MajorityVote().fit(data, self.skills_)
         self.labels_ = vote.labels_
         setattr(self, self.shares, vote.probas_)
+        return self
 
     def predict(self, data: pd.DataFrame) -> pd.Series[Any]:
         """Return the label of each task, by the skills of the fit; every worker must have one."""
-        self._predict(data)
-        return self.labels_
-
-    def _predict_shares(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Return the share of each label, one row per task, by the skills of the fit."""
-        self._predict(data)
-        shares: pd.DataFrame = getattr(self, self.shares)
-        return shares
+        return self._predict(data).labels_
 
 
-class ProbabilityVote(SkillVote):
+class ProbabilityVote(SkillVote, ProbabilityAggregator):
     """Base of the weighted votes whose shares are probabilities."""
 
-    predictions: ClassVar[Mapping[str, str]] = PROBABILITIES
-    predict_proba = SkillVote._predict_shares
+    def predict_proba(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Return the probability of each label, one row per task, by the skills of the fit."""
+        return self._predict(data).probas_
 
 
 @dataclass(eq=False)

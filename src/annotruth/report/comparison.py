@@ -1,33 +1,24 @@
-"""The page of a comparison of models: the finding, models, pairs of models, and charts of both."""
+"""The page of a comparison of models: the finding, the models, and how far pairs of them agree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.distribution import Z_95
-from annotruth.report.charts import matrices, shapes
+from annotruth.report.charts import matrices
 from annotruth.report.charts.chart import Chart
 from annotruth.report.page import Page
 from annotruth.report.render import (
-    Fact,
-    Facts,
-    Link,
-    Part,
     Section,
     Settings,
     SideBySide,
-    Small,
     SmallTable,
     Text,
+    fill,
 )
 
 if TYPE_CHECKING:
@@ -35,58 +26,53 @@ if TYPE_CHECKING:
 
 _MEANING = Text(
     "Held-out is the mean log-probability that a model, fitted without a label, gave to it: higher is "
-    "better. Behind is how far a model is behind the best one on the same labels, in standard errors "
-    "of the difference. Accuracy has its 95% interval. Spammers are annotators with a reliability "
+    "better. Behind is how far a model is behind the best one on the same labels, with the standard "
+    "error of the difference. Accuracy has its 95% interval. Spammers are annotators with a reliability "
     "below 0.5; robust-gpm counts those whom it flags as careless or consistently wrong. Seconds are "
     "those of one fit to all labels.",
     "quiet",
 )
-_COLUMNS = {  # the title, and whether it is for large screens only
-    "held_out": ("Held-out", True),
-    "behind": ("Behind", False),
-    "accuracy": ("Accuracy", False),
-    "f1_macro": ("F1", True),
-    "plcc": ("PLCC", True),
-    "srocc": ("SROCC", False),
-    "rmse": ("RMSE", True),
-    "spammers": ("Spammers", True),
-    "iterations": ("Iterations", True),
-    "seconds": ("Seconds", True),
+_COLUMNS = {  # by heading: the column of the table, the cell, and whether it needs a large screen
+    "Held-out": ("held_out", "{held_out:.4f}", True),
+    "Behind": ("behind", "{behind:.4f} (± {behind_error:.4f})", False),
+    "Accuracy": ("accuracy", "{accuracy:.3f} ({accuracy_low:.3f} to {accuracy_high:.3f})", False),
+    "F1": ("f1_macro", "{f1_macro:.4f}", True),
+    "PLCC": ("plcc", "{plcc:.4f}", True),
+    "SROCC": ("srocc", "{srocc:.4f}", False),
+    "RMSE": ("rmse", "{rmse:.4f}", True),
+    "Spammers": ("spammers", "{spammers:,}", True),
+    "Iterations": ("iterations", "{iterations:,}", True),
+    "Converged": ("converged", "{converged}", True),
+    "Seconds": ("seconds", "{seconds:.2f}", True),
 }
 
 
-def write_comparison(
-    compared: Comparison, path: str | Path, *, source: str | None = None, reports: str | None = None
-) -> None:
-    """Write the page of a comparison of models.
-
-    ``source``: the name of the labels, such as their file.
-    ``reports``: the name of the folder beside the page that holds the report of each model, if
-      there is one.
-    """
+def write_comparison(compared: Comparison, path: str | Path, *, source: str | None = None) -> None:
+    """Write the page of a comparison of models; ``source`` names the labels, such as their file."""
     models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     refused = models.filter(models["refused"].is_valid()).to_pylist()
-    charts = comparison_charts(fitted, compared.agreement_table())
-
-    def figures(*wanted: str) -> list[Part]:
-        found = [charts[name] for name in wanted if name in charts]
-        return [SideBySide(found)] if found else []
-
-    model_parts = [*figures("held-out", "accuracy"), _model_table(fitted, reports), _MEANING]
+    pairs = compared.agreement_table()
+    figures = [
+        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
+        _pair_chart(
+            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
+        ),
+    ]
+    found = [chart for chart in figures if chart is not None]
+    why = Text("" if compared.why == compared.finding else f"{compared.why}.", "quiet")
     reasons = Settings({row["model"]: row["refused"] for row in refused})
     Page(
         kind="Comparison of models",
         heading=source or "Labels",
         described=compared.data.describe(),
         sections=[
-            _finding_section(fitted, compared),
-            Section("models", "Models", model_parts),
-            Section("truth", "Scores against the truth", figures("correlation"), "Truth"),
+            Section("finding", "Finding", [Text(f"{compared.finding}.", "lead"), why]),
+            Section("models", "Models", [_model_table(fitted), _MEANING]),
             Section(
                 "agreement",
                 "Agreement between models",
-                figures("same-label", "score-correlation"),
+                [SideBySide(found)] if found else [],
                 "Agreement",
             ),
             Section(
@@ -100,145 +86,20 @@ def write_comparison(
     ).write(path)
 
 
-def _finding_section(fitted: pa.Table, compared: Comparison) -> Section:
-    rows = fitted.to_pylist()
-    listed: list[Fact] = []
-    if compared.recommended is not None and compared.choice is not None:
-        best, simplest = rows[0], "the simplest within one standard error of the best"
-        listed = [
-            ("Recommended", compared.recommended, simplest),
-            ("Best prediction", best["model"], f"{best['held_out']:.4f} per held-out label"),
-            ("--model auto takes", compared.choice.model, "the default unless another is better"),
-        ]
-    measured = [row for row in rows if row["accuracy"] is not None]
-    if measured:
-        top = max(measured, key=lambda row: row["accuracy"])
-        value, low, high = (top[f"accuracy{end}"] for end in ("", "_low", "_high"))
-        note = f"{value:.3f} (95% interval {low:.3f} to {high:.3f})"
-        listed.append(("Highest accuracy", top["model"], note))
-    parts: list[Part] = [Text(f"{compared.finding}.", "lead"), Facts(listed) if listed else ""]
-    if compared.why != compared.finding:
-        parts.append(Text(f"{compared.why}.", "quiet"))
-    return Section("finding", "Finding", parts)
-
-
-def _model_table(fitted: pa.Table, reports: str | None) -> SmallTable:
+def _model_table(fitted: pa.Table) -> SmallTable:
     """Return the table of models; a phone shows only the columns that matter most."""
-    has_accuracy = fitted["accuracy"].null_count < len(fitted)
-    shown = [name for name in _COLUMNS if fitted[name].null_count < len(fitted)]
-    header = ["Model", *(_COLUMNS[name][0] for name in shown)]
-    rows = [[row["model"], *(_cell(name, row) for name in shown)] for row in fitted.to_pylist()]
-    if reports is not None:
-        header.append("Report")
-        for row in rows:
-            address = f"{quote(reports, safe='')}/{quote(row[0], safe='')}.html"
-            row.append(Link("open", address=address))
+    known = [name for name in fitted.column_names if fitted[name].null_count < len(fitted)]
+    shown = {heading: rest for heading, rest in _COLUMNS.items() if rest[0] in known}
+    rows = [
+        [row["model"], *(fill(template, row) for _, template, _ in shown.values())]
+        for row in fitted.to_pylist()
+    ]
     minor = [
         k
-        for k, name in enumerate(shown, start=1)
-        if _COLUMNS[name][1] or (name == "srocc" and has_accuracy)
+        for k, (name, _, needs_room) in enumerate(shown.values(), start=1)
+        if needs_room or (name == "srocc" and "accuracy" in known)
     ]
-    return SmallTable(header, rows, "models", minor, left=[len(shown) + 1])
-
-
-def _cell(name: str, row: Mapping[str, Any]) -> Part:
-    """Return a cell of the table of models."""
-    value = row[name]
-    if value is None:
-        return ""
-    if name == "behind":
-        error = row["behind_error"]
-        exact = f"{value:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
-        if value == 0.0:
-            return "best"
-        return [f"{value / error:.1f} ", Small(exact)] if error else Small(exact)
-    if name == "accuracy":
-        ends = f"{row['accuracy_low']:.3f} to {row['accuracy_high']:.3f}"
-        return [f"{value:.3f} ", Small(ends)]
-    if name == "iterations":
-        return [f"{value:,}", *([] if row["converged"] else [" ", Small("not converged")])]
-    if name == "seconds":
-        return f"{value:.2f}"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
-
-
-def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
-    """Return the charts that the tables have data for, by name."""
-    charts = [
-        _held_out_chart(fitted),
-        _accuracy_chart(fitted),
-        _correlation_chart(fitted),
-        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
-        _pair_chart(
-            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
-        ),
-    ]
-    return {chart.name: chart for chart in charts if chart is not None}
-
-
-def _held_out_chart(fitted: pa.Table) -> Chart | None:
-    behind, error = (_numbers(fitted[name]) for name in ("behind", "behind_error"))
-    some = ~np.isnan(behind)
-    if some.sum() < 2:
-        return None
-    value, half = 0.0 - behind[some], Z_95 * error[some]
-    low, high = value - half, value + half
-    ends = np.concatenate([value, low[~np.isnan(low)], high[~np.isnan(high)]])
-    margin = 0.04 * (float(np.ptp(ends)) or 1.0)
-    return _interval_chart(
-        "held-out",
-        "Prediction of held-out labels",
-        "Mean log-probability per label, minus that of the best model: further right is better. Lines "
-        "are 95% intervals of the difference on the same labels: a model whose line does not reach 0 "
-        "predicts worse than the best one.",
-        shapes.Intervals(
-            _names_of(fitted, some), value, low, high, [False] * len(value),
-            (float(ends.min()) - margin, float(ends.max()) + margin),
-            "difference in mean log-probability", limit=0.0, digits=4,
-        ),
-    )  # fmt: skip
-
-
-def _accuracy_chart(fitted: pa.Table) -> Chart | None:
-    value, low, high = (_numbers(fitted[f"accuracy{end}"]) for end in ("", "_low", "_high"))
-    some = ~np.isnan(value)
-    if not some.any():
-        return None
-    return _interval_chart(
-        "accuracy",
-        "Accuracy",
-        "Share of items with the right label, of those whose truth is known. Lines are 95% "
-        "intervals; the items are the same for all models, so overlapping lines may still differ "
-        "significantly.",
-        shapes.Intervals(
-            _names_of(fitted, some), value[some], low[some], high[some], [False] * int(some.sum()),
-            (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
-            "accuracy", digits=4,
-        ),
-    )  # fmt: skip
-
-
-def _interval_chart(name: str, title: str, caption: str, intervals: shapes.Intervals) -> Chart:
-    """Return a chart of a value with its interval per model."""
-    data = {"model": intervals.names, name.replace("-", "_"): intervals.value.tolist()}
-    for end, values in (("low", intervals.low), ("high", intervals.high)):
-        data[end] = [] if values is None else values.tolist()
-    return Chart(name, title, caption, data, partial(shapes.interval_rows, intervals))
-
-
-def _correlation_chart(fitted: pa.Table) -> Chart | None:
-    """Return a chart of both correlations per model on one line, the first in grey."""
-    measures = {name.upper(): _numbers(fitted[name]) for name in ("srocc", "plcc")}
-    some = ~np.isnan(np.array(list(measures.values()))).all(axis=0)
-    if not some.any():
-        return None
-    series = {label: values[some] for label, values in measures.items()}
-    lowest = min(float(np.nanmin(v)) for v in series.values() if not np.isnan(v).all())
-    title = "Correlation of scores with the truth"
-    return shapes.dumbbell_chart(
-        "correlation", title, "1 is best.", {"model": _names_of(fitted, some)}, series,
-        (min(0.0, lowest), 1.0), title.lower(),
-    )  # fmt: skip
+    return SmallTable(["Model", *shown], rows, "models", minor)
 
 
 def _pair_chart(
@@ -266,10 +127,6 @@ def _pair_chart(
         data={**columns, column: _numbers(pairs[column]).tolist()},
         draw=lambda width: matrices.pair_triangle(names, share, width, tips),
     )
-
-
-def _names_of(fitted: pa.Table, some: NDArray[np.bool_]) -> list[str]:
-    return [name for name, kept in zip(fitted["model"].to_pylist(), some, strict=True) if kept]
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:

@@ -2,23 +2,19 @@
 
 A value is shown as what it looks like. Only http and https URLs, paths, and images in data URLs are
 ever used as addresses; everything else, such as ``javascript:``, is text. Images, audio and video are
-loaded when their item is opened, unless they are embedded in the page.
+loaded when their item is opened.
 """
 
 from __future__ import annotations
 
-import mimetypes
 import re
-import warnings
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from annotruth.errors import AnnotruthWarning, counted, shorten
+from annotruth.errors import shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.observations.encode import to_text
 
@@ -29,12 +25,6 @@ TYPES: tuple[ContentType, ...] = ("text", "link", "image", "audio", "video")
 
 MAX_TEXT = 5_000
 """How many characters of a text the page holds."""
-
-MAX_FILE_BYTES = 5_000_000
-"""Larger files are not embedded."""
-
-MAX_EMBEDDED_BYTES = 100_000_000
-"""How many bytes of files are embedded at most."""
 
 _SUFFIXES: Mapping[ContentType, tuple[str, ...]] = {
     "image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp"),
@@ -88,18 +78,11 @@ class ItemContent:
             for name, values in self._values.items()
         ]
 
-    def embedded(self, rows: Codes, folder: Path) -> dict[str, str]:
-        """Return the files of some items as data URLs, by path; paths are relative to a folder."""
-        return _embedded(sorted({value for value, _ in self._addresses(rows)}), folder)
-
-    def sources(self, rows: Codes, files: Mapping[str, str]) -> dict[str, str]:
-        """Return what the page may load, by directive of its Content-Security-Policy.
-
-        ``files`` are embedded.
-        """
+    def sources(self, rows: Codes) -> dict[str, str]:
+        """Return what the page may load, by directive of its Content-Security-Policy."""
         allowed: dict[str, set[str]] = {}
         for value, kind in self._addresses(rows):
-            allowed.setdefault(_POLICY[kind], set()).add(_source(value, files))
+            allowed.setdefault(_POLICY[kind], set()).add(_source(value))
         return {name: " ".join(sorted(sources)) for name, sources in sorted(allowed.items())}
 
     def _addresses(self, rows: Codes) -> set[tuple[str, ContentType]]:
@@ -132,49 +115,9 @@ def _shown(text: str | None, kind: ContentType) -> str | None:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
-def _embedded(paths: Iterable[str], folder: Path) -> dict[str, str]:
-    """Return files as data URLs; those that are missing or too large are one warning."""
-    files: dict[str, str] = {}
-    missing, large, total = [], [], 0
-    for value in paths:
-        if _URL.fullmatch(value) or _DATA_IMAGE.fullmatch(value):
-            continue
-        path = folder / value
-        try:
-            size = path.stat().st_size
-            if size > MAX_FILE_BYTES or total + size > MAX_EMBEDDED_BYTES:
-                large.append(value)
-                continue
-            content = path.read_bytes()
-        except OSError:
-            missing.append(value)
-            continue
-        total += size
-        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        files[value] = f"data:{kind};base64,{b64encode(content).decode()}"
-    _warn_not_embedded(missing, large, folder)
-    return files
-
-
-def _warn_not_embedded(missing: list[str], large: list[str], folder: Path) -> None:
-    texts = []
-    if missing:
-        found = counted(len(missing), "file is", "files are")
-        texts.append(f"{found} missing in {folder}, such as {shorten(missing[0])}")
-    if large:
-        found = counted(len(large), "file is", "files are")
-        texts.append(
-            f"{found} too large (above {MAX_FILE_BYTES // 10**6} MB, or "
-            f"{MAX_EMBEDDED_BYTES // 10**6} MB in all), such as {shorten(large[0])}"
-        )
-    if texts:
-        text = f"{'; '.join(texts)}: the page refers to them"
-        warnings.warn(text, AnnotruthWarning, stacklevel=2)
-
-
-def _source(value: str, files: Mapping[str, str]) -> str:
+def _source(value: str) -> str:
     """Return what must be allowed to load a value."""
-    if value in files or _DATA_IMAGE.fullmatch(value):
+    if _DATA_IMAGE.fullmatch(value):
         return "data:"
     if _URL.fullmatch(value):
         return f"{urlsplit(value).scheme.lower()}:"

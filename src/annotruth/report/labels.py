@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,14 +16,19 @@ from annotruth.models.fits.notes import DISPUTED_RULE
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, category_colors, color_indices, drawable
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.consensus import AgreementRow, Consensus, ItemVotes, category_bins
+from annotruth.report.consensus import (
+    AgreementRow,
+    Consensus,
+    ItemVotes,
+    agreement_rows,
+    category_bins,
+)
 from annotruth.report.content import ItemContent
 from annotruth.report.further import make_sections
 from annotruth.report.headings import ACCURACY_TIPS
 from annotruth.report.over_time import since_last_fit
-from annotruth.report.page import Page, charts_and_tables, pack, plain_json
+from annotruth.report.page import Page, pack, tables_of
 from annotruth.report.render import (
-    Beside,
     Chips,
     DataTable,
     Fact,
@@ -75,7 +79,6 @@ def content(
     truth: Any = None,
     arguments: str | None = None,
     changes: Changes | None = None,
-    embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Page:
     """Return what is in the report of a fit of labels.
@@ -83,19 +86,16 @@ def content(
     ``arguments``: what to type after ``annotruth next`` for advice on this fit, for the first
       screen.
     ``changes``: what is different from the fit before.
-    ``embed``: the folder of files to put into the page: items' images, audio and video by path.
     ``max_bytes``: how much of the file tables may take.
     """
     has_truth = truth is not None or bool((fit.data.known >= 0).any())
     against = compare_with_truth(fit, truth) if has_truth else None
     consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
     bins = category_bins(fit.data, _MAX_CELLS)
-    fit_charts = FitCharts(fit)
-    charts = charts_of(fit_charts, fit)
+    charts, agreement = charts_of(fit), agreement_rows(fit)
     trust = trust_of(fit, advice, against.measured if against else None)
-    agreement = fit_charts.agreement_rows[0]
     before = [
-        verdict_section(fit, advice, trust, agreement, arguments or "LABELS"),
+        verdict_section(fit, advice, trust, agreement[0], arguments or "LABELS"),
         *([] if fit.earlier_fits is None else [since_last_fit(fit, changes)]),
         *([against.section] if against else []),
         _annotators(fit, charts, annotator_table(fit, consensus, advice, bins)),
@@ -103,16 +103,16 @@ def content(
     after = [
         _label_section(fit, doubtful_labels(fit, consensus, advice)),
         *(make_sections(fit) if fit.further else []),
-        _agreement_section(charts, fit_charts.agreement_rows),
+        _agreement_section(agreement),
         _appendix(fit, charts),
     ]
     data: dict[str, Any] = {
         "categories": scale.names,
         "colors": color_indices(scale),
         "bins": bins.names,
+        "tables": tables_of([*before, *after]),
     }
-    data |= charts_and_tables([*before, *after], charts.values())
-    packed = _pack(fit, consensus, advice, data, max_bytes, embed)
+    packed = _pack(fit, consensus, advice, data, max_bytes)
     items = _item_section(fit, charts, packed.items, advice, packed.n_opened)
     return Page(
         kind="Annotation report",
@@ -127,20 +127,17 @@ def content(
     )
 
 
-def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
+def charts_of(fit: Fit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
+    plot = FitCharts(fit)
     annotators = getattr(plot, leading_estimate(fit))
-    wanted = (
-        *(plot.categories, plot.workload, plot.history, annotators),
-        *(plot.items, plot.scores, plot.agreement),
-    )
-    return drawable(wanted)
+    return drawable((plot.categories, plot.history, annotators, plot.items, plot.scores))
 
 
 class _PackedTables(NamedTuple):
     """The rows of the tables and the labels, packed."""
 
-    data: str  # the tables, the labels and embedded files, one per line
+    data: str  # the tables and the labels, one per line
     items: PageTable  # the table of items
     n_opened: int  # of how many items the page has the labels
     # what the page may load, by directive of its Content-Security-Policy
@@ -153,7 +150,6 @@ def _pack(
     advice: Advice,
     data: Mapping[str, Any],
     max_bytes: int,
-    embed: Path | None,
 ) -> _PackedTables:
     """Return the data of the page.
 
@@ -178,10 +174,8 @@ def _pack(
             break
         max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
         n_opened = min(n_opened, max_rows)
-    files = {} if content is None or embed is None else content.embedded(rows, embed)
-    sources = {} if content is None else content.sources(rows, files)
-    parts = [packed, labels, *([plain_json(files)] if files else [])]
-    return _PackedTables("\n".join(parts), items, n_opened, sources)
+    sources = {} if content is None else content.sources(rows)
+    return _PackedTables(f"{packed}\n{labels}", items, n_opened, sources)
 
 
 def _annotators(fit: Fit, charts: Mapping[str, Chart], table: PageTable) -> Section:
@@ -282,7 +276,7 @@ def _label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> Section:
     return Section("labels", "Doubtful labels", parts, long=True)
 
 
-def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]) -> Section:
+def _agreement_section(rows: Sequence[AgreementRow]) -> Section:
     """Return how far annotators agree, with and without doubtful labels."""
     lines = [
         ["labels", *(f"{row.n_labels:,}" for row in rows)],
@@ -301,8 +295,6 @@ def _agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]
             "increase comes by construction."
         )
         parts.append(Text(after, "quiet"))
-    if "agreement" in charts:
-        parts = [SideBySide([Beside(parts), charts["agreement"]])]
     return Section("agreement", "Agreement", [Text(meaning), *parts])
 
 
@@ -329,7 +321,7 @@ def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
         rows.append(("Classifier", f"{finding.n_items:,} items", finding.describe()))
     read = [
         Chips(scale.names, color_indices(scale)),
-        Text(as_sentence(scale.reason), "quiet") if scale.reason else "",
-        SideBySide([charts["categories"], charts["workload"]]),
+        Text(as_sentence(scale.reason), "quiet"),
+        charts["categories"],
     ]
     return appendix(rows, fit, charts, "label", read)

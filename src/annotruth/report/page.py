@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
-import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from typing import Any
 
 from annotruth.io.atomic import atomic_write
 from annotruth.models import base_fit
-from annotruth.report.charts.chart import CLASS_COLORS, THEMES, Chart, chart_style, color_rules
+from annotruth.report.charts.chart import CLASS_COLORS, THEMES, chart_style, color_rules
 from annotruth.report.render import DataTable, Section, renderer
 
 _SCRIPTS = ("data.js", "table.js", "detail.js", "theme.js", "main.js")
@@ -42,7 +41,7 @@ class Page:
     notice: str = ""  # a warning under the heading; what stands between backticks is code
     sections: Sequence[Section]  # those without parts are left out
     footer: str  # the text at the end; what stands between backticks is code
-    data: str = ""  # the numbers behind the page, by `pack`; those of the sections if not given
+    data: str = ""  # the rows of tables, by `pack`; those of the sections if not given
     colors: Sequence[str] = CLASS_COLORS  # those of the categories
     # what the page may load, by directive of its Content-Security-Policy
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -78,8 +77,8 @@ class Page:
 
     @property
     def packed(self) -> str:
-        """The numbers behind the page."""
-        return self.data or pack({"categories": [], "colors": [], **charts_and_tables(self.shown)})
+        """The rows of the page's tables."""
+        return self.data or pack({"categories": [], "colors": [], "tables": tables_of(self.shown)})
 
     @property
     def version(self) -> str:
@@ -96,10 +95,8 @@ class Page:
             temporary.write_text(self.html(), encoding="utf-8", newline="\n")
 
 
-def write_report(fit: Any, path: str | Path, *, embed: bool = False, **options: Any) -> None:
-    """Write the report of a fit, as `make_report` makes it; ``embed`` puts files into it."""
-    if embed:
-        options["embed"] = Path(path).parent
+def write_report(fit: Any, path: str | Path, **options: Any) -> None:
+    """Write the report of a fit, as `make_report` makes it."""
     make_report(fit, **options).write(path)
 
 
@@ -130,28 +127,10 @@ def make_report(
     )
 
 
-def charts_and_tables(
-    sections: Iterable[Section], charts: Iterable[Chart] = ()
-) -> dict[str, dict[str, Any]]:
-    """Return the numbers behind the charts and the tables of sections, and behind further charts."""
-    sections = list(sections)
-    drawn = [*charts, *(chart for each in sections for chart in each.find(Chart))]
+def tables_of(sections: Iterable[Section]) -> dict[str, dict[str, Any]]:
+    """Return the rows of the tables of sections, by name."""
     tables = [table for each in sections for table in each.find(DataTable)]
-    return {
-        "charts": {chart.name: rounded(chart) for chart in drawn},
-        "tables": {each.name: vars(each.table) for each in tables if each.table is not None},
-    }
-
-
-def rounded(chart: Chart) -> dict[str, Any]:
-    """Return the numbers behind a chart in six digits; nan is null."""
-    return {
-        key: [
-            (float(f"{v:.6g}") if math.isfinite(v) else None) if isinstance(v, float) else v
-            for v in column
-        ]
-        for key, column in chart.data.items()
-    }
+    return {each.name: vars(each.table) for each in tables if each.table is not None}
 
 
 def pack(data: Any) -> str:
@@ -159,11 +138,6 @@ def pack(data: Any) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
     return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
-
-
-def plain_json(data: Any) -> str:
-    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def page_style(colors: Sequence[str]) -> str:

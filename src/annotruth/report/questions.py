@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids
 from annotruth.questions.fitting import split_by_question
 from annotruth.questions.result import QuestionFits, agreement_of
-from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.labels import LOWEST, charts_of
+from annotruth.report.labels import LOWEST
 from annotruth.report.page import Page
 from annotruth.report.render import (
     DASH,
@@ -30,27 +28,21 @@ from annotruth.report.render import (
     Link,
     Part,
     Section,
-    SideBySide,
     SmallTable,
     Text,
     as_sentence,
     figure,
 )
-from annotruth.report.sections import Trust, convergence_notice, rows_left_out, short_id
+from annotruth.report.sections import Trust, convergence_notice, rows_left_out
 from annotruth.report.tables import (
     MAX_ANNOTATORS,
     STYLE,
-    PageColumn,
     PageTable,
     amend,
     number_cells,
 )
 from annotruth.report.truth import compare_with_truth
 from annotruth.report.verdict import trust_of
-
-_MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
-_N_ITEMS = 5  # the most difficult items of each question
-_CHARTS = ("accuracy", "reliability", "matches", "items", "scores")
 
 
 def content(fits: QuestionFits, *, truth: Any = None, arguments: str | None = None) -> Page:
@@ -178,46 +170,17 @@ def estimate_table(fits: QuestionFits) -> PageTable:
     columns = STYLE.columns(table, rows)
     amend(columns, "annotator", help="")
     amend(columns, "mean", help=f"mean {estimate} over questions")
-    prefix = "accuracy_" if estimate == "accuracy" else ""
-    low, high = (estimates(fits, f"{prefix}{end}")[rows] for end in ("low", "high"))
     for k, (name, fit) in enumerate(fits.questions.items()):
         place = match_ids(fit.data.annotators, fits.annotator_ids)
         n_labels[place] += fit.data.labels_per_annotator
-        tip = f"{estimate} in the question {shorten(name)}"
-        ends = {} if len(fits) > _MAX_RANGES else {"from": low[:, k], "to": high[:, k]}
-        made = _question_columns(k, name, tip, values[rows, k], ends)
-        if not has_flags(fit):
-            made[0]["limit"] = SPAMMER_BELOW
-        columns += made
+        shown = {
+            "title": shorten(name, 24),
+            "help": f"{estimate} in the question {shorten(name)}",
+            "rank": 2 + k,
+        }
+        columns.append(STYLE.heading(f"q{k + 1}") | number_cells(values[rows, k]) | shown)
     columns += STYLE.columns({"n_labels": n_labels}, rows)
     return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
-
-
-def _question_columns(
-    k: int, name: str, tip: str, values: Floats, interval: Mapping[str, Floats]
-) -> list[PageColumn]:
-    """Return the column of a question's estimates, and hidden ones of their intervals."""
-    key, title = f"q{k + 1}", shorten(name, 24)
-    column = {
-        **STYLE.heading(key),
-        **number_cells(values),
-        "title": title,
-        "help": tip,
-        "rank": 2 + k,
-    }
-    if not interval or not np.isfinite(interval["from"]).any():
-        return [column]
-    ends = [
-        {
-            **STYLE.heading(f"{key}_{end}"),
-            **number_cells(each),
-            "title": f"{title} {word}",
-            "hidden": True,
-        }
-        for end, (word, each) in zip(("low", "high"), interval.items(), strict=True)
-    ]
-    keys = tuple(end["key"] for end in ends)
-    return [column | {"kind": "range", "ends": keys, "domain": [0, 1]}, *ends]
 
 
 def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: Trust) -> Section:
@@ -234,34 +197,6 @@ def _question_section(number: int, name: str, fit: Fit, advice: Advice, trust: T
     needed = f"{items['needs labels']:,} of {fit.data.n_items:,}"
     to_add = f"{counted(advice.n_add, 'label')} to add in this round"
     rows.append(("Items that need labels", needed, to_add))
-    drawn = charts_of(FitCharts(fit), fit)
-    # Names of charts are unique on the page.
-    charts = [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
-    parts: list[Part] = [
-        Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet"),
-        trust,
-        Facts(rows),
-        SideBySide(charts) if charts else "",
-        *_difficult_items(fit, advice),
-    ]
+    about = Text(f"{fit.data.describe()}; {readout_line(fit)}.", "quiet")
+    parts: list[Part] = [about, trust, Facts(rows)]
     return Section(f"q{number}", shorten(name), parts, link=shorten(name, 24))
-
-
-def _difficult_items(fit: Fit, advice: Advice) -> list[SmallTable]:
-    """Return the most difficult items as a small table."""
-    if fit.distribution is None or fit.label is None:
-        return []
-    entropy, confidence = fit.distribution.entropy(), fit.distribution.confidence()
-    names = fit.data.scale.names
-    rows = [
-        [
-            short_id(fit.data.items, item),
-            shorten(names[fit.label[item]], 24),
-            f"{confidence[item]:.0%}",
-            f"{fit.data.labels_per_item[item]:,}",
-            str(advice.of_items.status[item]),
-        ]
-        for item in np.argsort(-entropy, kind="stable")[:_N_ITEMS].tolist()
-    ]
-    header = ["Most difficult items", "Label", "Confidence", "Labels", "Status"]
-    return [SmallTable(header, rows)]

@@ -22,6 +22,8 @@ from annotruth.report.render import (
     Answer,
     CodeText,
     Fact,
+    Facts,
+    FirstScreen,
     NamedRows,
     Part,
     Section,
@@ -34,11 +36,9 @@ from annotruth.report.sections import (
     above_chance,
     chance_rule,
     chance_trust,
-    first_screen,
+    graded_trust,
     next_command,
-    ranked_trust,
     short_id,
-    steps_text,
     verdicts_besides_keep,
     whom_to_act_on,
 )
@@ -120,12 +120,13 @@ def rank_trust(fit: RankFit) -> Trust:
     within = " within the parts of the graph" if fit.n_parts > 1 else ""
     if against := contradictions(fit):
         return Trust("Not as it is", "bad", " ".join(map(as_sentence, against)), "")
-    return ranked_trust(
-        sum(right_order < limit for limit in ORDER_FROM),
+    return graded_trust(
+        right_order,
+        ORDER_FROM,
+        "from {:.0%}",
         f"About {right_order:.0%} of all pairs of items{within} are expected to be in the right "
         "order.",
-        "The expected share of pairs in the right order, the mean of their probabilities: "
-        f"{steps_text(f'from {limit:.0%}' for limit in ORDER_FROM)}.",
+        "The expected share of pairs in the right order, the mean of their probabilities",
     )
 
 
@@ -167,7 +168,9 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
         ),
     ]
     blocks = (_leaders(fit), _people(fit), _next(fit, len(p_order) - n_separated, arguments))
-    return first_screen("Can this ranking be trusted?", rank_trust(fit), facts, blocks, listed)
+    question = "Can this ranking be trusted?"
+    screen = FirstScreen(question, rank_trust(fit), Facts(facts), blocks, listed)
+    return Section("verdict", "", [screen], link="Verdict")
 
 
 def _leaders(fit: RankFit) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeAlias
@@ -18,9 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from annotruth.errors import counted, shorten
-from annotruth.report.charts.chart import (
-    NARROW_WIDTH,
-)
+from annotruth.report.charts.chart import NARROW_WIDTH
 from annotruth.report.charts.drawing import without_control
 from annotruth.report.tables import PageTable
 
@@ -29,9 +27,6 @@ Part: TypeAlias = Any
 
 Fact: TypeAlias = tuple[str, object, str]
 """A name, a large value, and a note on it."""
-
-Cell: TypeAlias = Callable[[Mapping[str, Any]], Part]
-"""What a small table shows of a row."""
 
 DASH = "\N{EN DASH}"
 
@@ -54,20 +49,16 @@ Strong = partial(Tag, "b")
 CodeText = partial(Tag, "code")
 """Text as one types it."""
 
-Small = partial(Tag, "small")
-"""A note in small letters behind a value."""
-
 Heading = partial(Tag, "h3")
 """A heading within a section."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link to a section of the page, or to an address."""
+    """A link to a section of the page."""
 
     text: str
-    section: str = ""
-    address: str = ""
+    section: str
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Chips:
-    """Categories with their colors; of too many, some evenly from the list."""
+    """The first categories with their colors, and how many more there are."""
 
     names: Sequence[str]
     colors: Sequence[int]
@@ -118,18 +109,8 @@ class Chips:
     @property
     def shown(self) -> list[tuple[str, int]]:
         """The names, shortened, and the colors that are shown."""
-        n, places = len(self.names), range(len(self.names))
-        chosen = sorted({k * (n - 1) // (_MAX_CHIPS - 1) for k in range(_MAX_CHIPS)})
-        return [
-            (shorten(self.names[k]), self.colors[k])
-            for k in (places if n <= _MAX_CHIPS else chosen)
-        ]
-
-    @property
-    def note(self) -> str:
-        """How many of the categories are shown; empty if all are."""
-        n = len(self.names)
-        return f"({_MAX_CHIPS} of {n:,})" if n > _MAX_CHIPS else ""
+        names = map(shorten, self.names[:_MAX_CHIPS])
+        return list(zip(names, self.colors, strict=False))
 
 
 @dataclass(frozen=True)
@@ -148,16 +129,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A small table whole, whose first column names the rows.
-
-    Columns of ``minor`` need a large screen; those of ``left`` are texts.
-    """
+    """A small table whole, whose first column names the rows; those of ``minor`` need a large screen."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Part]]
     style: str = ""
     minor: Sequence[int] = ()
-    left: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -186,27 +163,11 @@ class NamedRows:
 
 
 @dataclass(frozen=True)
-class NameList:
-    """Names on one line."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Answer:
     """A question of the first screen with its answer in lines; empty lines are left out."""
 
     question: str
     lines: Sequence[Part]
-
-
-@dataclass(frozen=True)
-class Status:
-    """A note with a word in its tone first."""
-
-    tone: str
-    word: str
-    rest: str
 
 
 @dataclass(frozen=True)
@@ -315,30 +276,39 @@ def figure(value: float | None, digits: int = 2) -> str:
     return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def number(key: str, template: str, missing: str = "-") -> Cell:
-    """Return a cell of a row's number; ``missing`` where there is none."""
-
-    def cell(row: Mapping[str, Any]) -> str:
-        value = row[key]
-        unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
-        return missing if unknown else template.format(value)
-
-    return cell
-
-
-def records_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Cell]) -> SmallTable:
-    """Return rows as a small table; ``columns``: the cell of a row by heading."""
-    return SmallTable(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
-
-
-def first_rows(
+def rows_table(
     rows: Sequence[Mapping[str, Any]],
-    columns: Mapping[str, Cell],
-    most: int,
-    unit: str,
+    columns: Mapping[str, str],
+    most: int = 10**6,
+    unit: str = "further row",
     see: str = "",
-    style: str = "quiet",
 ) -> list[Part]:
-    """Return the first rows as a small table, and how many more there are."""
-    table, more = records_table(rows[:most], columns), len(rows) - most
-    return [table, Text(f"And {counted(more, unit)}{see}.", style)] if more > 0 else [table]
+    """Return the first rows as a small table, and how many more there are.
+
+    ``columns``: templates of a row's values by heading, such as "{share:.0%} ({low:.0%} to {high:.0%})".
+    """
+    cells = [[fill(template, row) for template in columns.values()] for row in rows[:most]]
+    table, more = SmallTable(list(columns), cells), len(rows) - most
+    return [table, Text(f"And {counted(more, unit)}{see}.", "quiet")] if more > 0 else [table]
+
+
+def fill(template: str, row: Mapping[str, Any]) -> str:
+    """Return a template filled with a row; a dash where its value is missing.
+
+    Where the ends of an interval are missing, what stands in brackets is left out.
+    """
+    shown = {key: _as_shown(value) for key, value in row.items()}
+    for some in (template, template.partition(" (")[0]):
+        try:
+            return some.format(**shown)
+        except (KeyError, TypeError):  # None has no format
+            continue
+    return DASH
+
+
+def _as_shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return shorten(value, 60) if isinstance(value, str) else value

@@ -18,22 +18,19 @@ from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
     DASH,
-    Answer,
     Beside,
     CodeText,
     CountLine,
     DataTable,
     Fact,
     Facts,
-    FirstScreen,
     Heading,
     NamedRows,
-    NameList,
     Part,
     Section,
     Settings,
     SideBySide,
-    Status,
+    Strong,
     Tag,
     Text,
 )
@@ -67,17 +64,22 @@ class Trust:
     rule: str  # which numbers give which answers
 
 
-def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
-    """Return an answer by its place among `WORDS`."""
+def graded_trust(
+    value: float, limits: Sequence[float], limit_text: str, sentence: str, what: str
+) -> Trust:
+    """Return the answer that a value reaches among `WORDS`.
+
+    ``limits``: the values of all answers but the last: rising ones are to stay below.
+    ``limit_text``: a template of how the rule names a limit; ``what``: what the value is.
+    """
+    is_most = limits[0] < limits[-1]
+    rank = sum(value > limit if is_most else value < limit for limit in limits)
+    steps = [
+        f"{answer.lower()} {limit_text.format(limit)}"
+        for (answer, _), limit in zip(WORDS, limits, strict=False)
+    ]
     word, tone = WORDS[rank]
-    return Trust(word, tone, sentence, rule)
-
-
-def steps_text(limits: Iterable[str]) -> str:
-    """Write which limits give which answers."""
-    words = [word.lower() for word, _ in WORDS]
-    steps = [f"{word} {limit}" for word, limit in zip(words, limits, strict=False)]
-    return f"{', '.join(steps)}, else {words[-1]}"
+    return Trust(word, tone, sentence, f"{what}: {', '.join(steps)}, else {WORDS[-1][0].lower()}.")
 
 
 def chance_trust(units: str, results: str, rule: str) -> Trust:
@@ -92,18 +94,6 @@ def chance_trust(units: str, results: str, rule: str) -> Trust:
 def chance_rule(model: str, units: str) -> str:
     """Return how a model finds out whether labels or votes agree better than chance."""
     return f"The chance test of {model} compares the {units} with {units} drawn at random."
-
-
-def first_screen(
-    question: str,
-    trust: Trust,
-    rows: Sequence[Fact],
-    blocks: Sequence[Answer],
-    rules: Sequence[tuple[str, str]],
-) -> Section:
-    """Return the first screen: whether to trust the results, facts, what to do, and the rules."""
-    screen = FirstScreen(question, trust, Facts(rows), blocks, rules)
-    return Section("verdict", "", [screen], link="Verdict")
 
 
 def above_chance(same: float, by_chance: float, agree: str, unknown: str) -> Fact:
@@ -213,12 +203,11 @@ def appendix(
 
 def _how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list[Part]:
     if not fit.n_iter:
-        status = Status("good", "Computed directly", f" by {fit.model}, without iterations.")
+        tone, word, rest = "good", "Computed directly", f" by {fit.model}, without iterations."
     else:
         rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
         tone, word = ("good", "Converged") if fit.converged else ("bad", "Not converged")
-        status = Status(tone, word, rest)
-    parts: list[Part] = [status]
+    parts: list[Part] = [Text([Strong(word), rest], f"note {tone}")]
     if fit.log_likelihood is not None:
         per_label = fit.log_likelihood / fit.data.n_labels
         text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per {unit}."
@@ -252,7 +241,7 @@ def count_line(show: str, count: int, text: str, rest: Part = "") -> Part:
     return CountLine(show, count, [text, rest]) if count else ""
 
 
-def name_list(ids: Any, which: Codes) -> NameList:
+def name_list(ids: Any, which: Codes) -> Text:
     """Return the first names on one line."""
     names: list[str] = []
     for s in which.tolist():
@@ -260,7 +249,7 @@ def name_list(ids: Any, which: Codes) -> NameList:
         if len(", ".join(names)) > _MAX_LETTERS:
             break
     more = ", …" if len(which) > len(names) else ""
-    return NameList(f"{', '.join(names)}{more}")
+    return Text(f"{', '.join(names)}{more}", "named")
 
 
 def short_id(ids: Any, place: int) -> str:

@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 
 from annotruth.analyses.advice.annotators import verdicts
-from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.sets import Members
-from annotruth.report.charts import matrices, shapes
-from annotruth.report.charts.chart import CLASS_COLORS, Chart
-from annotruth.report.charts.fit_charts import (
-    history_chart,
-    reliability_chart,
-)
+from annotruth.report.charts.fit_charts import history_chart, reliability_chart
 from annotruth.report.page import Page
-from annotruth.report.render import DataTable, Fact, Facts, Section, SideBySide, Text, as_sentence
+from annotruth.report.render import DataTable, Fact, Facts, Section, Text, as_sentence
 from annotruth.report.sections import (
     annotator_section,
     appendix,
@@ -45,8 +39,6 @@ MAX_ANSWERS = 5_000
 """How many doubtful answers the page has."""
 
 _MAX_SHOWN = 8  # labels with a column of their own; the file that --out writes has all
-_MAX_BARS = 24
-_MAX_TOGETHER = 12
 _METRICS = {
     "f1_micro": ("Micro-F1", "over all items and labels at once"),
     "f1_macro": ("Macro-F1", "the mean over labels: rare ones count as much"),
@@ -152,11 +144,9 @@ def _labels(fit: Fit) -> Section:
         "is how often the label is given where it is right, specificity how often it is left out where "
         "it is not."
     )
-    chart, together = _label_chart(fit), together_chart(fit)
-    drawn = chart if together is None else SideBySide([chart, together])
     n = len(label_names(fit.data))
     shown = PageTable(_STYLE.columns(fit.label_table()), n, n, "prevalence", descending=True)
-    return Section("labels", "Labels", [Text(text), drawn, DataTable("labels", "Labels", shown)])
+    return Section("labels", "Labels", [Text(text), DataTable("labels", "Labels", shown)])
 
 
 def _items(fit: Fit) -> Section:
@@ -242,68 +232,3 @@ def _appendix(fit: Fit) -> Section:
     if known := int((data.known >= 0).sum()):
         rows.append(("Known truths", f"{known:,}", "items whose set was given"))
     return appendix(rows, fit, {"history": history_chart(fit)}, "answer")
-
-
-def _label_chart(fit: Fit) -> Chart:
-    """Chart the share of items that have each label, and of answers that give it."""
-    prevalence, given = fit.probability.mean(axis=0), given_sets(fit.data).mean(axis=0)
-    order = np.argsort(-prevalence, kind="stable")[:_MAX_BARS]
-    names = [label_names(fit.data)[n] for n in order]
-    tips = [
-        f"{name}: {prevalence[n]:.1%} of items have it, {given[n]:.1%} of answers give it"
-        for name, n in zip(names, order, strict=True)
-    ]
-    more = ""
-    if len(order) < len(label_names(fit.data)):
-        more = f" The {len(order)} most frequent of {len(label_names(fit.data)):,}."
-    recovered, given = prevalence[order], given[order]
-    return Chart(
-        name="labels",
-        title="Share of items with each label",
-        caption=f"Recovered, and as given in answers.{more}",
-        data={"label": names, "recovered": recovered.tolist(), "given": given.tolist()},
-        draw=lambda width: shapes.paired_bars(
-            names, given, recovered, ["at-k0"] * len(names), width, tips
-        ),
-        colors=CLASS_COLORS,
-    )
-
-
-def together_chart(fit: Fit) -> Chart | None:
-    """Chart which labels go together; None where types of items do not say that they do."""
-    share = shares_together(fit)
-    if share is None:
-        return None
-    order = np.argsort(-fit.probability.mean(axis=0), kind="stable")[:_MAX_TOGETHER]
-    names = [label_names(fit.data)[n] for n in order]
-    shown = share[np.ix_(order, order)]
-    drawn = np.where(np.eye(len(order), dtype=np.bool_), np.nan, np.clip(shown, 0.0, 1.0))
-    pairs = [(row, column) for row in names for column in names]
-    tips = [
-        f"{column}: {value:.0%} of items with {row}"
-        for (row, column), value in zip(pairs, shown.ravel(), strict=True)
-    ]
-    texts = [f"{value:.0%}" if len(order) <= 8 else "" for value in shown.ravel()]
-    return Chart(
-        name="together",
-        title="Labels that go together",
-        caption="Of the items with the label of the row, the share that has that of the column.",
-        data={
-            "label": [row for row, _ in pairs],
-            "other": [column for _, column in pairs],
-            "share": shown.ravel().tolist(),
-        },
-        draw=lambda width: matrices.heatmap(
-            names, names, drawn, width, tips, ("with ↓", "also →"), texts
-        ),
-    )
-
-
-def shares_together(fit: Fit) -> Floats | None:
-    """Return the share of items with one label that have another, labels x labels."""
-    theta, types = fit.parameters["theta"], fit.parameters["types"]
-    if len(types) == 1:
-        return None
-    both = np.einsum("k,ka,kb->ab", types, theta, theta)
-    share: Floats = both / (types @ theta)[:, np.newaxis]
-    return share

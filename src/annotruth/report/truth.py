@@ -18,13 +18,13 @@ from annotruth.analyses.advice.annotators import verdicts
 from annotruth.errors import counted, shorten
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.models.baselines import MajorityVote
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.truth import MatchedTruth, match_truth
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_axis
+from annotruth.report.charts.drawing import Drawing, draw_axes
 from annotruth.report.charts.matrices import matrix_chart
 from annotruth.report.charts.shapes import scatter_chart
 from annotruth.report.consensus import category_bins
@@ -216,22 +216,15 @@ def _measure_annotators(fit: Fit) -> list[Part]:
         "Right": [f"{share[k]:.0%}" for k in order],
         "95% interval": [f"{low[k]:.0%} to {high[k]:.0%}" for k in order],
     }
-    chart = None
     if estimate != "matches":
         text += f" {estimate.capitalize()} is estimated from all items, gold and others."
         value = getattr(fit, estimate)[who]
         columns[estimate.capitalize()] = [f"{value[k]:.2f}" for k in order]
-        if len(who) > 1:
-            names = [shorten(str(one)) for one in ids]
-            chart = _gold_chart(names, estimate, value, share, n[who])
     columns["Verdict"] = [str(verdict[k]) for k in order]
     rows = list(zip(*columns.values(), strict=True))
-    parts: list[Part] = [SmallTable(list(columns), rows)]
-    if len(who) > len(rows):
-        parts.append(Text(f"The {len(rows)} lowest of {len(who):,}.", "quiet"))
-    beside = Beside(parts)
-    shown = beside if chart is None else SideBySide([chart, beside])
-    return [Heading("Annotators on gold items"), Text(text), shown]
+    more = f"The {len(rows)} lowest of {len(who):,}." if len(who) > len(rows) else ""
+    table = SmallTable(list(columns), rows)
+    return [Heading("Annotators on gold items"), Text(text), table, Text(more, "quiet")]
 
 
 def _opens(table: str, one: object) -> Opener:
@@ -262,18 +255,15 @@ def _calibration_chart(confidence: Floats, right: NDArray[np.bool_]) -> Chart:
 
     def draw(width: float) -> Drawing:
         drawing = Drawing(width, 320)
-        left, right_end, top, bottom = 46.0, width - 16, 24.0, 276.0
-        x, y = Axis(0.0, 1.0, left, right_end), Axis(0.0, 1.0, bottom, top)
-        draw_y_axis(drawing, y, left, right_end, title="share right")
-        draw_x_axis(drawing, x, top, bottom, title="confidence")
+        x, y = draw_axes(drawing, (0.0, 1.0), (0.0, 1.0), ("confidence", "share right"))
         drawing.line(x(0.0), y(0.0), x(1.0), y(1.0), "at-limit")
         for k, tip in enumerate(tips):
             with drawing.group(tip):
                 a, b = x(data["from"][k]) + 1, x(data["to"][k]) - 1
-                drawing.rect(a, y(share[k]), b - a, bottom - y(share[k]), "at-bar")
+                drawing.rect(a, y(share[k]), b - a, y(0.0) - y(share[k]), "at-bar")
                 drawing.line(x(expected[k]), y(low[k]), x(expected[k]), y(high[k]), "at-range")
                 drawing.circle(x(expected[k]), y(share[k]), 4, "at-mark")
-                drawing.text((a + b) / 2, bottom - 4, f"{n[k]:,}", "at-tick", "middle")
+                drawing.text((a + b) / 2, y(0.0) - 4, f"{n[k]:,}", "at-tick", "middle")
         return drawing
 
     return Chart(
@@ -300,21 +290,4 @@ def _score_chart(names: Sequence[str], true: Floats, recovered: Floats) -> Chart
         ],
         ("true score", "recovered score"),
         diagonal=True,
-    )
-
-
-def _gold_chart(
-    names: Sequence[str], estimate: str, value: Floats, share: Floats, n: Codes
-) -> Chart:
-    """Return how often annotators are right on gold items, against their accuracy or reliability."""
-    return scatter_chart(
-        "gold",
-        f"Right on gold items, by {estimate}",
-        "One dot per annotator with labels on gold items.",
-        {"annotator": names, estimate: value.tolist(), "right": share.tolist()},
-        [
-            f"{name}: {s:.0%} of {m:,} gold labels right, {estimate} {v:.2f}"
-            for name, s, m, v in zip(names, share, n, value, strict=True)
-        ],
-        (estimate, "share right on gold items"),
     )

@@ -29,6 +29,8 @@ from annotruth.report.render import (
     DASH,
     Answer,
     Fact,
+    Facts,
+    FirstScreen,
     Link,
     NamedRows,
     Part,
@@ -44,13 +46,11 @@ from annotruth.report.sections import (
     chance_rule,
     chance_trust,
     count_line,
-    first_screen,
+    graded_trust,
     name_list,
     next_command,
     percent,
-    ranked_trust,
     short_id,
-    steps_text,
     verdicts_besides_keep,
     whom_to_act_on,
 )
@@ -133,29 +133,27 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
         if measured is not None and measured.decides and measured.accuracy is not None:
             sentence = f"The model expects {_about(share).lower()}."
             share, what = measured.accuracy, "The share of right labels where the truth is known"
-        return ranked_trust(
-            sum(share < limit for limit in RIGHT_FROM),
-            sentence,
-            f"{what}: {steps_text(f'from {limit:.0%}' for limit in RIGHT_FROM)}.",
-        )
+        return graded_trust(share, RIGHT_FROM, "from {:.0%}", sentence, what)
     half = _half_width(fit, unknown)
     if not math.isnan(half):
         low, high = fit.data.scale.bounds
         share = half / (high - low)
-        return ranked_trust(
-            sum(share > limit for limit in SCORE_WITHIN),
+        return graded_trust(
+            share,
+            SCORE_WITHIN,
+            "up to {:.0%}",
             f"Scores are known to within ±{half:.2f} on average, {share:.0%} of the scale from "
             f"{low:g} to {high:g}.",
-            "Half of the mean 95% interval of the scores, as a share of the scale: "
-            f"{steps_text(f'up to {limit:.0%}' for limit in SCORE_WITHIN)}.",
+            "Half of the mean 95% interval of the scores, as a share of the scale",
         )
     distance = math.sqrt(float(advice.of_items.uncertainty[unknown].mean()))
-    return ranked_trust(
-        sum(distance > limit for limit in DISTANCE_WITHIN),
+    return graded_trust(
+        distance,
+        DISTANCE_WITHIN,
+        "up to {:g}",
         f"Items are expected to be {distance:.2f} from their truth (Hellinger distance of "
         "distributions: 0 is equal, 1 has nothing in common).",
-        "The root of the mean expected squared Hellinger distance: "
-        f"{steps_text(f'up to {limit:g}' for limit in DISTANCE_WITHIN)}.",
+        "The root of the mean expected squared Hellinger distance",
     )
 
 
@@ -208,7 +206,9 @@ def verdict_section(
         ),
     ]
     blocks = (_people(fit, advice), _items(fit, advice), _cost(fit, advice, arguments))
-    return first_screen("Can these labels be trusted?", trust, facts, blocks, _rules(fit))
+    question = "Can these labels be trusted?"
+    screen = FirstScreen(question, trust, Facts(facts), blocks, _rules(fit))
+    return Section("verdict", "", [screen], link="Verdict")
 
 
 def _people(fit: Fit, advice: Advice) -> Answer:

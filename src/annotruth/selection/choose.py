@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -132,48 +132,48 @@ def choose(
     labels = Labels.of(data)
     names = sorted(names_to_compare(models, MODELS), key=registry_rank)
     sample = _sample(labels, seed)
-    fold = first_folds(assign_folds(sample, folds, seed))
+    makers = {name: partial(make_for, name, labels) for name in names}
+    choice = choose_among(sample, makers, DEFAULT_MODEL, folds, seed, progress)
+    if sample is labels:
+        return choice
+    part = (
+        f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
+        f"sample of {sample.n_items:,} of {labels.n_items:,} items"
+    )
+    return replace(choice, why=choice.why + part)
+
+
+def choose_among(
+    data: Labels | Comparisons,
+    makers: Mapping[str, Callable[[], Estimator | PairEstimator]],
+    default_model: str,
+    folds: int = 5,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> Choice:
+    """Return the model that predicts held-out labels or comparisons best, scored as in `choose`.
+
+    ``makers`` return the estimators by name, or raise if one does not suit the data.
+    """
+    fold = first_folds(assign_folds(data, folds, seed))
 
     @cache
-    def training(current: int) -> Labels:
-        return sample.subset(fold != current)
+    def training(current: int) -> Labels | Comparisons:
+        return data.subset(fold != current)
 
-    def score(number: int, name: str) -> HeldOut:
-        return score_folds(
-            make_for(name, labels),
-            sample,
-            fold,
-            progress,
-            training=training,
-            number=number,
-            n_models=len(names),
-        )
-
-    scores, refused = _score_all(names, score)
-    model, why = decide(scores, DEFAULT_MODEL)
-    if sample is not labels:
-        why += (
-            f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
-            f"sample of {sample.n_items:,} of {labels.n_items:,} items"
-        )
-    return Choice(model, why, scores, refused, labels.frame)
-
-
-def _score_all(
-    names: Sequence[str], score: Callable[[int, str], HeldOut]
-) -> tuple[Mapping[str, HeldOut], Mapping[str, str]]:
-    """Return the scores of models, the best first, and why the others could not be fitted."""
-    scores: dict[str, HeldOut] = {}
+    found: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
-    for number, name in enumerate(names, start=1):
+    for number, (name, make) in enumerate(makers.items(), start=1):
+        place = {"number": number, "n_models": len(makers)}
         try:
-            scores[name] = score(number, name)
+            found[name] = score_folds(make(), data, fold, progress, training=training, **place)
         except AnnotruthError as error:
             refused[name] = str(error)
-    if not scores:
-        raise InputError(f"no model can be fitted; {refused[names[0]]}")
-    ordered = dict(sorted(scores.items(), key=lambda pair: -pair[1].score))
-    return MappingProxyType(ordered), MappingProxyType(refused)
+    if not found:
+        raise InputError(f"no model can be fitted; {next(iter(refused.values()))}")
+    scores = MappingProxyType(dict(sorted(found.items(), key=lambda pair: -pair[1].score)))
+    model, why = decide(scores, default_model)
+    return Choice(model, why, scores, MappingProxyType(refused), data.frame)
 
 
 def make_for(name: str, labels: Labels) -> Estimator:
@@ -279,28 +279,3 @@ def find_simplest(scores: Mapping[str, HeldOut]) -> Finding:
             f"{others[0].model}"
         )
     return Finding(simplest, sentence)
-
-
-def choose_pair_model(
-    data: Comparisons,
-    estimators: Sequence[PairEstimator],
-    *,
-    default_model: str,
-    folds: int = 5,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-) -> Choice:
-    """Return which model predicts held-out comparisons best, with the scores of all as a table.
-
-    Models are scored and selected as in `choose`, on the same comparisons.
-    """
-    fold = first_folds(assign_folds(data, folds, seed))
-    by_name = {estimator.name: estimator for estimator in estimators}
-
-    def score(number: int, name: str) -> HeldOut:
-        n_models = len(by_name)
-        return score_folds(by_name[name], data, fold, progress, number=number, n_models=n_models)
-
-    scores, refused = _score_all(list(by_name), score)
-    model, why = decide(scores, default_model)
-    return Choice(model, why, scores, refused, data.frame)

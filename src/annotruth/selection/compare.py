@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from annotruth import metrics
 from annotruth.bindings import bound
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
-from annotruth.io.atomic import atomic_write_folder
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -92,8 +91,6 @@ class Comparison:
     measures
         The metrics of each model against the truth, if one was given; the accuracy with its 95%
         interval.
-    truth
-        The truth, for the reports of models; None if there is none.
 
     Examples
     --------
@@ -113,7 +110,6 @@ class Comparison:
     why: str
     refused: Mapping[str, str]
     measures: Mapping[str, Mapping[str, float]]
-    truth: Any = None
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
@@ -203,43 +199,9 @@ class Comparison:
             "agreement": self.agreement_table().to_pylist(),
         }
 
-    def report(
-        self,
-        path: str | Path,
-        *,
-        source: str | None = None,
-        model_reports: bool = True,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        """Write one HTML file with the finding, tables and charts.
-
-        Parameters
-        ----------
-        path
-            The file to write.
-        source
-            The name of the labels in the heading.
-        model_reports
-            Whether to also write the report of each model, to the folder `reports_folder`: that of
-            models.html is models-reports. The page links to them.
-        progress
-            Called at the start of each report, if it is a `ProgressReporter`.
-        """
-        folder = reports_folder(path)
-        if model_reports:
-            with atomic_write_folder(folder) as temporary:
-                for done, (name, fit) in enumerate(self.fits.items()):
-                    stage = f"writing reports: {name}, {done + 1} of {len(self.fits)}"
-                    start_stage(progress, stage, done=done, total=len(self.fits))
-                    fit.report(temporary / f"{name}.html", source=source, truth=self.truth)
-        start_stage(progress, f"writing {Path(path).name}")
-        reports = folder.name if model_reports else None
-        bound("Comparison.report")(self, path, source=source, reports=reports)
-
-
-def reports_folder(page: str | Path) -> Path:
-    """Return the folder of the models' reports that belongs to the page of a comparison."""
-    return Path(page).parent / f"{Path(page).stem}-reports"
+    def report(self, path: str | Path, *, source: str | None = None) -> None:
+        """Write one HTML file with the finding and the tables; ``source`` is its heading."""
+        bound("Comparison.report")(self, path, source=source)
 
 
 def _share_equal(one: Fit, other: Fit) -> float | None:
@@ -263,17 +225,19 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return values, or null where they are None or NaN, without `pa.array`, which loads pandas."""
-    is_null = np.array([value is None or _is_nan(value) for value in values], dtype=bool)
+    is_null = np.array(
+        [
+            value is None or (isinstance(value, float) and not math.isfinite(value))
+            for value in values
+        ],
+        dtype=bool,
+    )
     if pa.types.is_string(kind):
         filled = as_arrow([value or "" for value in values])
     else:
         numbers = [0.0 if null else value for value, null in zip(values, is_null, strict=True)]
         filled = as_arrow(np.array(numbers, dtype=np.float64)).cast(kind)
     return pc.if_else(as_arrow(is_null), pa.nulls(len(values), kind), filled)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def compare(
@@ -354,7 +318,6 @@ def compare(
         why=why,
         refused=MappingProxyType(refused),
         measures=MappingProxyType(measures),
-        truth=known,
     )
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import ConvergenceWarning, InputError, shown
@@ -148,73 +149,17 @@ def _are_comparisons(data: object) -> TypeIs[Comparisons]:
     return isinstance(data, Comparisons)
 
 
-def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
-    """Return the fold of each label or comparison, -1 for those that are never held out."""
-    if n_folds < 2:
-        raise InputError(f"folds must be 2 or more, not {n_folds}")
-    check_seed(seed)
-    rng = np.random.default_rng(seed)
-    item_rank, annotator_rank = (id_ranks(ids) for ids in (data.items, data.annotators))
-    keys: tuple[Integers, ...]
-    if not _are_comparisons(data):
-        item, who = data.item_of_label(), data.annotator
-        keys = (data.category_of_label(), annotator_rank[who], item_rank[item])
-        fold, order = _spread(keys, item, item_rank, n_folds, rng)
-        _keep_one(fold, [item], data.labels_per_item, order)
-        _keep_one(fold, [who], data.labels_per_annotator, order)
-    else:
-        annotator = data.annotator_of_comparison()
-        of_items = item_rank[data.right], item_rank[data.left]
-        keys = (data.outcome, *of_items, annotator_rank[annotator])
-        fold, order = _spread(keys, annotator, annotator_rank, n_folds, rng)
-        _keep_one(fold, [annotator], data.comparisons_per_annotator, order)
-        _keep_one(fold, [data.left, data.right], data.comparisons_per_item, order)
-    if (fold < 0).all():
-        raise InputError(
-            "no label can be predicted from the others, as each is the only one of its item or of "
-            "its annotator: add labels, or choose a model by name, such as robust-gpm"
-            if not _are_comparisons(data)
-            else "no comparison can be predicted from the others, as each is the only one of its "
-            "annotator or of one of its items: add comparisons"
-        )
-    return fold
+class _Owners(NamedTuple):
+    """The items or the annotators of labels or comparisons."""
 
+    codes: Sequence[Integers]  # of each label; two arrays for the items of a comparison
+    n_labels: Codes  # how many each of them has
+    ids: pa.Array
 
-def _spread(
-    keys: tuple[Integers, ...],
-    owner: Integers,
-    owner_rank: Codes,
-    n_folds: int,
-    rng: np.random.Generator,
-) -> tuple[Codes, Codes]:
-    """Return folds over which each owner's rows are spread evenly, and the order they were dealt in.
-
-    Sorted by ``keys`` first, so that the order of rows does not matter.
-    """
-    order = np.lexsort(keys)[rng.permutation(len(owner))]
-    owner_order = rng.permutation(len(owner_rank))[owner_rank]
-    order = order[np.argsort(owner_order[owner[order]], kind="stable")]
-    fold = np.empty(len(owner), dtype=np.int64)
-    fold[order] = np.arange(len(owner)) % n_folds
-    return fold, order
-
-
-def _keep_one(fold: Codes, owners: Sequence[Integers], n_labels: Codes, order: Codes) -> None:
-    """Set the fold of one label to -1 for each owner whose labels are all in one fold.
-
-    ``owners`` has two arrays where a comparison has two owners, its items.
-    """
-    n_folds = int(fold.max(initial=0)) + 1
-    codes = [owner.astype(np.int64) * n_folds for owner in owners]
-    for owner, code in zip(owners, codes, strict=True):
-        held_out_labels = fold >= 0
-        n_in_fold = np.zeros(len(n_labels) * n_folds, dtype=np.int64)
-        for each in codes:
-            n_in_fold += np.bincount((each + fold)[held_out_labels], minlength=len(n_in_fold))
-        all_in_fold = n_in_fold[np.where(held_out_labels, code + fold, 0)] == n_labels[owner]
-        candidates = order[(held_out_labels & all_in_fold)[order]]
-        _, first = np.unique(owner[candidates], return_index=True)
-        fold[candidates[first]] = -1
+    def ranked(self) -> list[Integers]:
+        """Return the ranks of the ids instead of codes, which depend on the order of rows."""
+        rank = id_ranks(self.ids)
+        return [rank[codes] for codes in self.codes]
 
 
 class _Task(NamedTuple):
@@ -222,10 +167,12 @@ class _Task(NamedTuple):
 
     outcome: Integers
     n_outcomes: int
-    item: Integers
+    owners: tuple[_Owners, _Owners]  # the labels of the first are spread over the folds
+    item: Integers  # items, or pairs of items, which errors are clustered by
     annotator: Integers
     unit: str
     predict: Callable[[Any, Codes], Floats]  # of a model, and rows: one row of probabilities each
+    refusal: str  # why nothing can be held out
 
 
 def _task_of(data: Labels | Comparisons) -> _Task:
@@ -234,10 +181,16 @@ def _task_of(data: Labels | Comparisons) -> _Task:
         return _Task(
             data.category_of_label(),
             data.n_categories,
+            (
+                _Owners([item], data.labels_per_item, data.items),
+                _Owners([annotator], data.labels_per_annotator, data.annotators),
+            ),
             item,
             annotator,
             "label",
             lambda model, rows: model.predict_proba(item[rows], annotator[rows]),
+            "no label can be predicted from the others, as each is the only one of its item or of "
+            "its annotator: add labels, or choose a model by name, such as robust-gpm",
         )
     of_comparison = data.annotator_of_comparison()
     left, right = data.left.astype(np.int64), data.right.astype(np.int64)
@@ -249,9 +202,58 @@ def _task_of(data: Labels | Comparisons) -> _Task:
             left[rows], right[rows], of_comparison[rows], covariates, *context
         )
 
-    pair = np.minimum(left, right) * data.n_items + np.maximum(left, right)
-    n_outcomes = 3 if data.has_ties else 2
-    return _Task(data.outcome, n_outcomes, pair, of_comparison, "comparison", predict)
+    return _Task(
+        data.outcome,
+        3 if data.has_ties else 2,
+        (
+            _Owners([of_comparison], data.comparisons_per_annotator, data.annotators),
+            _Owners([left, right], data.comparisons_per_item, data.items),
+        ),
+        np.minimum(left, right) * data.n_items + np.maximum(left, right),
+        of_comparison,
+        "comparison",
+        predict,
+        "no comparison can be predicted from the others, as each is the only one of its "
+        "annotator or of one of its items: add comparisons",
+    )
+
+
+def assign_folds(data: Labels | Comparisons, n_folds: int, seed: int) -> Codes:
+    """Return the fold of each label or comparison, -1 for those that are never held out.
+
+    The labels of each item are spread evenly over the folds, and the comparisons of each annotator.
+    """
+    if n_folds < 2:
+        raise InputError(f"folds must be 2 or more, not {n_folds}")
+    check_seed(seed)
+    rng, task = np.random.default_rng(seed), _task_of(data)
+    spread, other = task.owners
+    # Sorted by ids first, so that the order of rows does not matter.
+    (rank,), others = spread.ranked(), other.ranked()
+    order = np.lexsort((task.outcome, *others[::-1], rank))[rng.permutation(len(rank))]
+    order = order[np.argsort(rng.permutation(len(spread.ids))[rank[order]], kind="stable")]
+    fold = np.empty(len(rank), dtype=np.int64)
+    fold[order] = np.arange(len(rank)) % n_folds
+    for owners in task.owners:
+        _keep_one(fold, owners, order)
+    if (fold < 0).all():
+        raise InputError(task.refusal)
+    return fold
+
+
+def _keep_one(fold: Codes, owners: _Owners, order: Codes) -> None:
+    """Set the fold of one label to -1 for each owner whose labels are all in one fold."""
+    n_folds, n_labels = int(fold.max(initial=0)) + 1, owners.n_labels
+    codes = [owner.astype(np.int64) * n_folds for owner in owners.codes]
+    for owner, code in zip(owners.codes, codes, strict=True):
+        held_out_labels = fold >= 0
+        n_in_fold = np.zeros(len(n_labels) * n_folds, dtype=np.int64)
+        for each in codes:
+            n_in_fold += np.bincount((each + fold)[held_out_labels], minlength=len(n_in_fold))
+        all_in_fold = n_in_fold[np.where(held_out_labels, code + fold, 0)] == n_labels[owner]
+        candidates = order[(held_out_labels & all_in_fold)[order]]
+        _, first = np.unique(owner[candidates], return_index=True)
+        fold[candidates[first]] = -1
 
 
 def score_folds(

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from annotruth.app import console, named_files, values
 from annotruth.app.outputs import write_out
-from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
-from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +33,6 @@ def compare(
     models: str | None = None,
     read: ReadOptions,
     report: Path | None = None,
-    no_model_reports: bool = False,
     out: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -55,30 +52,23 @@ def compare(
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
     names = None if models is None else values.parse_list(models)
-    if no_model_reports and report is None:
-        raise InputError("--no-model-reports needs --report FILE")
     flags = {"--report": report, "--truth": truth, "--out": out}
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
     with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.ranking import compare_rankings
         from annotruth.selection.choose import Choice
         from annotruth.selection.compare import compare as compare_models
-        from annotruth.selection.compare import reports_folder
 
         source = named_files.one_or_several(labels)
-        pages = [] if report is None else [report]
-        if report is not None and not no_model_reports:
-            pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
 
         def of_labels() -> Comparison:
             tables = named_files.table_files(out, names=("models", "agreement"))
             named_files.check_outputs(
                 {"FIT|LABELS": named_files.input_files(labels), "--truth": [truth]},
-                {"--out": tables, "--report": pages},
+                {"--out": tables, "--report": [report]},
             )
             named_files.check_out(out, force=force)
-            for page in pages:
-                named_files.check_existing("--report", page, "page", force=force)
+            named_files.check_existing("--report", report, "page", force=force)
             scores = read.scale == "ordinal"
             comparison = compare_models(
                 source, names, truth=truth, scores=scores, progress=progress, read=read
@@ -90,12 +80,7 @@ def compare(
                 }
                 write_out(made, out, extra={}, safe_cells=False)
             if report is not None:
-                comparison.report(
-                    report,
-                    source=named_files.heading(labels),
-                    model_reports=not no_model_reports,
-                    progress=progress,
-                )
+                comparison.report(report, source=named_files.heading(labels))
             return comparison
 
         def of_comparisons() -> Choice:
@@ -117,8 +102,6 @@ def compare(
             console.show_lines(f"results written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
-        if len(pages) > 1:
-            console.show_lines(f"reports of models written to {pages[1].parent}")
 
 
 def _show_choice(choice: Choice) -> None:

@@ -158,8 +158,6 @@ def _check_several(outputs: Outputs, engine: str) -> None:
         )
     if outputs.predictions is not None:
         raise InputError("--predictions is for one question: name it (`--question NAME`)")
-    if outputs.embed:
-        raise InputError("--embed is for the report of one question: name it (`--question NAME`)")
     if outputs.soft is not None and outputs.soft.suffix.lower() == ".npz":
         raise InputError(
             "the soft labels of several questions are a long table: name a file that ends in .csv, "

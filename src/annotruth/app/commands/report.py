@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from annotruth.app import console, named_files, values
-from annotruth.app.outputs import advice_arguments, refuse_embedding, typed_command
+from annotruth.app.outputs import advice_arguments, typed_command
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -26,7 +26,6 @@ def report(
     settings: list[str] | None = None,
     page: Path = Path("report.html"),
     source: str | None = None,
-    embed: bool = False,
     force: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -52,13 +51,10 @@ def report(
         found: Any = api.load(data[0]) if is_saved else named_files.one_or_several(data)
         known: dict[str, Any] = {"model": model, "gold": gold, "annotator_prior": annotator_prior}
         known |= values.parse_model_options(settings)
-        further = {}
         if is_saved and found.kind != "labels":
-            refuse_embedding(embed)
             read.refuse_options_of_data("labels", **known)
         else:
             found = advising.fit_or_load(found, progress=progress, read=read, **known)
-            further["embed"] = embed
         progress.start("writing report")
         found.report(
             page,
@@ -66,7 +62,6 @@ def report(
             truth=truth,
             command=typed_command(),
             arguments=advice_arguments(data, context),
-            **further,
         )
     if not quiet:
         console.show_lines(f"report written to {page}")

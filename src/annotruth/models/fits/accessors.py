@@ -366,7 +366,6 @@ class FitTables:
         truth: Any = None,
         command: str | None = None,
         arguments: str | None = None,
-        embed: bool = False,
         changes: Changes | None = None,
     ) -> None:
         """Write a report with tables and charts, one HTML file.
@@ -384,14 +383,11 @@ class FitTables:
             The command line that makes the report, for its heading.
         arguments
             What to type after ``annotruth next`` for advice on this fit, for the first screen.
-        embed
-            Of labels, whether to put images, audio and video of the items into the file, where their
-            content is paths, relative to the report. Otherwise the report refers to them.
         changes
             Of labels, what is different from the fit before, as `annotruth.changes` returns it: adds the
             items that changed to the section "Since the last fit".
         """
-        options = {"arguments": arguments, "embed": embed or None, "changes": changes}
+        options = {"arguments": arguments, "changes": changes}
         given = {name: value for name, value in options.items() if value is not None}
         write = bound_for(self.kind, "report")
         write(self, path, source=source, truth=truth, command=command, **given)

@@ -14,12 +14,6 @@ function bytesOf(text) {
   return bytes;
 }
 
-// Files that are in the page itself, as data URLs by path.
-function readFiles() {
-  const text = document.getElementById("data").textContent.trim().split("\n")[2];
-  return text ? JSON.parse(text) : {};
-}
-
 // Entries of a sparse column start where those of the rows before it end.
 function withStarts(column) {
   if (column.kind !== "bars") return column;
@@ -101,7 +95,7 @@ function standalone(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-function saveButtons(data) {
+function saveButtons() {
   for (const figure of document.querySelectorAll("figure[data-name]")) {
     const name = figure.dataset.name;
     const drawn = () => [...figure.querySelectorAll("svg")].find((svg) => svg.checkVisibility?.() ?? svg.clientWidth);
@@ -116,11 +110,6 @@ function saveButtons(data) {
         image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
       },
       SVG: () => download(`${name}.svg`, standalone(drawn()), "image/svg+xml"),
-      CSV: () => {
-        const columns = Object.entries(data.charts[name]);
-        const rows = columns[0][1].map((_, row) => columns.map(([, values]) => values[row]));
-        download(`${name}.csv`, csvOf(columns.map(([key]) => key), rows), "text/csv");
-      },
     };
     const save = figure.querySelector(".save");
     for (const [word, act] of Object.entries(actions)) {

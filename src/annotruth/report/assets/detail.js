@@ -54,15 +54,15 @@ function makeVotes(votes, items, annotators) {
 // What the item is. The types are those of report/content.py, which lets only safe addresses through.
 const CONTENT_TYPES = ["text", "link", "image", "audio", "video"];
 
-function contentParts(items, row, files) {
+function contentParts(items, row) {
   return items.columns.filter((c) => c.kind === "content" && c.values[row] !== null).map((column) => {
-    const value = column.values[row], type = CONTENT_TYPES[column.types[row]], src = files[value] ?? value;
+    const value = column.values[row], type = CONTENT_TYPES[column.types[row]];
     const link = () => make("a", { href: value, target: "_blank", rel: "noopener noreferrer", referrerpolicy: "no-referrer" }, value.slice(0, 300));
     if (type === "text") return make("p", { class: "content" }, value);
     if (type === "link") return make("p", { class: "content" }, link());
     const media = type === "image" ? make("img", { alt: value.startsWith("data:") ? column.title : value.slice(0, 300), referrerpolicy: "no-referrer" }) : make(type, { controls: "", preload: "metadata" });
     media.addEventListener("error", () => media.replaceWith(make("p", { class: "note" }, `This ${type} cannot be loaded: `, value.startsWith("data:") ? column.title : link())));
-    media.src = src;
+    media.src = value;
     return make("div", { class: "content" }, media);
   });
 }
@@ -230,7 +230,7 @@ function itemParts(items, row, votes, data, go) {
     facts.push(["Score", byKey.expectation.help, shownOf(byKey.expectation, row), ...intervalMark(items, byKey.expectation, row)]);
   }
   facts.push(["Status", byKey.status.help, wordMark(byKey.status, row, data), make("small", {}, shownOf(byKey.why, row))]);
-  parts.unshift(...contentParts(items, row, (data.files ??= readFiles())), factList(facts));
+  parts.unshift(...contentParts(items, row), factList(facts));
   parts.push(make("h3", {}, "Who said what"));
   parts.push(all ? voteTable(all, votes, byKey.label?.values[row], runner, data, go) : make("p", { class: "note" }, "The labels of this item were left out to keep the page small."));
   parts.push(sharesMark(byKey.distribution, byKey.given, row, data));

@@ -2,6 +2,7 @@
 async function start() {
   applyKeptTheme();
   themeButton();
+  saveButtons();
   tipsOfCharts();
   showTips();
   let data;
@@ -9,12 +10,11 @@ async function start() {
     for (const host of document.querySelectorAll("[data-table]")) host.textContent = `The tables cannot be read by this browser (${error.message}). A current Firefox, Chrome, Edge or Safari can.`;
     return;
   }
-  saveButtons(data);
-  for (const [name, table] of Object.entries(data.tables ?? {})) {
+  for (const [name, table] of Object.entries(data.tables)) {
     table.name = name;
     table.byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
   }
-  const { items, annotators } = data.tables ?? {}, tables = {};
+  const { items, annotators } = data.tables, tables = {};
   let votes;
   const openDetail = items && makeDetail(data, () => (votes ??= readData(1).then((read) => (data.ranking ? makeComparisons(read) : makeVotes(read, items, annotators)))));
   for (const host of document.querySelectorAll("[data-table]")) {

@@ -16,7 +16,6 @@ from annotruth.observations import Scale
 from annotruth.report.charts.drawing import Drawing, escaped
 
 NORMAL_WIDTH, NARROW_WIDTH = 560.0, 340.0
-_PNG_SCALE = 2.0
 
 THEMES = {
     "light": {
@@ -92,23 +91,17 @@ class Chart:
     def save(self, path: str | Path) -> None:
         """Write the chart in the format of the file's name: .svg, .png or .html."""
         suffix = Path(path).suffix.lower()
-        if suffix == ".png":
-            content = _to_png(self.svg(), path)
-        elif suffix == ".svg":
-            content = self.svg().encode()
-        elif suffix == ".html":
+        if suffix not in (".svg", ".png", ".html"):
+            raise InputError(f"cannot save a chart as {path}: end the name in .svg, .png or .html")
+        content = _to_png(self.svg(), path) if suffix == ".png" else self.svg().encode()
+        if suffix == ".html":
             head = f'<!doctype html><meta charset="utf-8"><title>{escaped(self.title)}</title>'
             content = f"{head}\n{self.html()}\n".encode()
-        else:
-            raise InputError(f"cannot save a chart as {path}: end the name in .svg, .png or .html")
         with atomic_write(path) as temporary:
             temporary.write_bytes(content)
 
     def __repr__(self) -> str:
         return f"Chart({self.title!r})"
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -140,7 +133,7 @@ def _to_png(svg: str, path: str | Path) -> bytes:
             f"cannot save {path}: PNG needs one more package, run `pip install annotruth[png]`; "
             "or end the name in .svg or .html"
         ) from None
-    content: bytes = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+    content: bytes = vl_convert.svg_to_png(svg, scale=2.0)
     return content
 
 

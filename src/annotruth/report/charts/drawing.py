@@ -142,31 +142,36 @@ def draw_x_ticks(
         drawing.text(x, bottom + 16, text, "at-tick", "middle")
 
 
-def y_axis_room(axis: Axis, label: TickLabel | None = None) -> float:
+def draw_axes(
+    drawing: Drawing, x_ends: tuple[float, float], y_ends: tuple[float, float],
+    titles: tuple[str, str], *, inset: float = 0.0, integers: str = "",
+    ticks: Sequence[float] | None = None, label: TickLabel | None = None,
+) -> tuple[Axis, Axis]:  # fmt: skip
+    """Draw the axes of a drawing that is one plot, with their titles and faint horizontal lines.
+
+    ``inset``: how far from the left end the x axis begins.
+    ``integers``: the axes of whole numbers: "x", "y" or "xy".
+    ``ticks``: those of the x axis, chosen by its range if not given, and ``label`` their texts.
+    """
+    right, bottom = drawing.width - 12.0, drawing.height - 44.0
+    y = Axis(*y_ends, bottom, 24.0)
+    left = y_axis_room(y)
+    x = Axis(*x_ends, left + inset, right)
+    for tick in y.ticks(4, integers="y" in integers):
+        drawing.line(left, y(tick), right, y(tick), "at-grid")
+        drawing.text(left - 8, y(tick) + 4, short_number(tick), "at-tick", "end")
+    drawing.text(2, 12, titles[1], "at-tick")
+    if ticks is None:
+        ticks = x.ticks(max(int(drawing.width // 110), 3), integers="x" in integers)
+    draw_x_ticks(drawing, x, ticks, bottom, label)
+    drawing.text((left + right) / 2, bottom + 34, titles[0], "at-tick", "middle")
+    return x, y
+
+
+def y_axis_room(axis: Axis) -> float:
     """Return the room that the numbers of an axis along the left need."""
-    longest = max(len((label or short_number)(tick)) for tick in axis.ticks(4))
+    longest = max(len(short_number(tick)) for tick in axis.ticks(4))
     return max(longest * TICK_LETTER + 12.0, 46.0)
-
-
-def draw_x_axis(
-    drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str, integers: bool = False
-) -> None:
-    """Draw an axis along the bottom, with faint vertical lines."""
-    ticks = axis.ticks(5, integers=integers)
-    for tick in ticks:
-        drawing.line(axis(tick), top, axis(tick), bottom, "at-grid")
-    draw_x_ticks(drawing, axis, ticks, bottom)
-    drawing.text((axis.start + axis.end) / 2, bottom + 34, title, "at-tick", "middle")
-
-
-def draw_y_axis(
-    drawing: Drawing, axis: Axis, left: float, right: float, *, title: str, integers: bool = False
-) -> None:
-    """Draw an axis along the left, with faint horizontal lines and the title on top."""
-    for tick in axis.ticks(4, integers=integers):
-        drawing.line(left, axis(tick), right, axis(tick), "at-grid")
-        drawing.text(left - 8, axis(tick) + 4, short_number(tick), "at-tick", "end")
-    drawing.text(2, 12, title, "at-tick")
 
 
 def escaped(text: object) -> str:

@@ -17,18 +17,9 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts import matrices, shapes
-from annotruth.report.charts.chart import (
-    Chart,
-    category_colors,
-    color_indices,
-)
-from annotruth.report.consensus import (
-    AgreementRow,
-    CategoryBins,
-    Consensus,
-    agreement_rows,
-    category_bins,
-)
+from annotruth.report.charts.chart import Chart, category_colors, color_indices
+from annotruth.report.charts.shapes import Intervals
+from annotruth.report.consensus import CategoryBins, Consensus, category_bins
 
 FULL_WIDTH = 1060.0
 _MAX_NAMED = 30
@@ -85,18 +76,6 @@ class FitCharts(PlotMethods[Fit]):
             )
         return self._bars("categories", "Labels by category", caption, bins, given, recovered)
 
-    def workload(self) -> Chart:
-        """Chart how many labels annotators gave."""
-        n = self._fit.data.labels_per_annotator
-        step = max(math.ceil((int(n.max()) + 1) / _N_BINS), 1)
-        edges = np.arange(0, int(n.max()) + step + 1, step)
-        counts, _ = np.histogram(n, edges)
-        caption = f"How many annotators gave how many labels; the most is {n.max():,}."
-        return shapes.histogram_chart(
-            "workload", "Labels by annotator", caption, edges, counts, "labels", "annotators",
-            integers=True,
-        )  # fmt: skip
-
     def accuracy(self) -> Chart:
         """Chart each annotator's accuracy with its interval, lowest first."""
         fit = self._fit
@@ -133,8 +112,17 @@ class FitCharts(PlotMethods[Fit]):
             f"Entropy of each item's {of}: 0 when one category has it all, {largest:.2f} when all "
             "are equally likely."
         )
-        return shapes.histogram_chart(
-            "items", "Difficulty of items", caption, edges, counts, "difficulty (entropy)", "items"
+        tips = [
+            f"difficulty (entropy) {low:.2f} to {high:.2f}: {n:,} items ({n / len(entropy):.1%})"
+            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+        titles = "difficulty (entropy)", "items"
+        return Chart(
+            "items",
+            "Difficulty of items",
+            caption,
+            {"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
+            lambda width: shapes.bars(edges, counts, width, titles, tips, integers="y"),
         )
 
     def scores(self) -> Chart:
@@ -147,26 +135,13 @@ class FitCharts(PlotMethods[Fit]):
             np.asarray(columns[end], dtype=np.float64) if end in columns else None
             for end in ("score_low", "score_high")
         )
-        intervals = sorted_intervals(
+        intervals = Intervals(
             as_text(fit.data.items), fit.expectation, low, high, None,
             (float(values[0]), float(values[-1])), "score",
-        )  # fmt: skip
+        ).sorted()  # fmt: skip
         return interval_chart(
             "scores", "Scores of items", "", "item", intervals, "items, lowest first", max_named=0
         )
-
-    def agreement(self) -> Chart:
-        """Chart the agreement of all labels, and of those left without doubtful ones."""
-        rows = self.agreement_rows
-        series = {row.name: np.array(list(row.values.values())) for row in rows}
-        every = np.concatenate(list(series.values()))
-        if np.isnan(every).all():
-            raise AnnotruthError("no item has two different labels: there is no agreement to draw")
-        return shapes.dumbbell_chart(
-            "agreement", "Agreement", "1 is full agreement, 0 is chance.",
-            {"coefficient": list(rows[0].values)}, series,
-            (min(0.0, float(np.nanmin(every))), 1.0), "agreement",
-        )  # fmt: skip
 
     def annotator(self, annotator: Any) -> Chart:
         """Chart the confusion matrix of one annotator: labels given against labels recovered."""
@@ -227,11 +202,6 @@ class FitCharts(PlotMethods[Fit]):
             )
         return charts[name]
 
-    @cached_property
-    def agreement_rows(self) -> list[AgreementRow]:
-        """The numbers behind `agreement`, one row per choice of labels."""
-        return agreement_rows(self._fit)
-
     def _bars(
         self, name: str, title: str, caption: str, bins: CategoryBins, given: Floats,
         recovered: Floats | None,
@@ -276,12 +246,12 @@ def annotator_chart(
 
     ``rule``: whom to drop; without it, nobody is marked.
     """
-    dropped = verdicts(fit)[0] == "drop" if rule else np.zeros(len(value), bool)
-    intervals = sorted_intervals(
+    dropped = verdicts(fit)[0] == "drop" if rule else None
+    intervals = Intervals(
         as_text(fit.data.annotators), value, low, high, dropped,
         (min(0.0, float(value.min())), max(1.0, float(value.max()))), name, limit,
-    )  # fmt: skip
-    caption = f"Orange: to drop, {rule}." if dropped.any() else ""
+    ).sorted()  # fmt: skip
+    caption = f"Orange: to drop, {rule}." if dropped is not None and dropped.any() else ""
     return interval_chart(name, title, caption, "annotator", intervals, "annotators, lowest first")
 
 
@@ -297,58 +267,33 @@ def history_chart(fit: Fit[Any]) -> Chart:
         title="Log-likelihood by iteration",
         caption=f"Of all {unit}, at the start and after every iteration.",
         data={"iteration": steps.astype(int).tolist(), "log_likelihood": history.tolist()},
-        draw=lambda width: shapes.line(
-            steps, history, width, x_title="iteration", y_title="log-likelihood"
-        ),
+        draw=lambda width: shapes.line(steps, history, width, ("iteration", "log-likelihood")),
     )
 
 
 def interval_chart(
-    name: str, title: str, caption: str, who: str, intervals: shapes.Intervals, ranks: str,
+    name: str, title: str, caption: str, who: str, intervals: Intervals, ranks: str,
     *, max_named: int = _MAX_NAMED,
 ) -> Chart:  # fmt: skip
     """Chart values with intervals in their order: in rows with names, or side by side if many.
 
     ``who`` is the heading of the names in the data, ``ranks`` the title of the axis of the latter.
     """
-    data, n = (
-        {who: intervals.names, intervals.title: intervals.value.tolist()},
-        len(intervals.names),
-    )
-    ends = {"low": intervals.low, "high": intervals.high}
-    data |= {end: values.tolist() for end, values in ends.items() if values is not None}
+    data, n = intervals.columns(who), len(intervals.names)
     caption += "" if intervals.low is None else " Lines are 95% intervals."
     if n <= max_named:
-        return Chart(
-            name=name,
-            title=title,
-            caption=caption.strip(),
-            data=data,
-            draw=partial(shapes.interval_rows, intervals),
-        )
+        draw = partial(shapes.interval_rows, intervals)
+        return Chart(name, title, caption.strip(), data, draw)
     drawn = shapes.thinned(n, FULL_WIDTH)
     if len(drawn) < n:
         caption += f" {n:,} are too many to draw: at most {len(drawn):,} are, evenly by rank."
     return Chart(
-        name=name,
-        title=title,
-        caption=caption.strip(),
-        data={key: [column[k] for k in drawn] for key, column in data.items()},
-        draw=lambda width: shapes.ranked_intervals(intervals, width, ranks),
+        name,
+        title,
+        caption.strip(),
+        {key: [column[k] for k in drawn] for key, column in data.items()},
+        lambda width: shapes.ranked_intervals(intervals, width, ranks),
         width=FULL_WIDTH,
-    )
-
-
-def sorted_intervals(
-    names: Sequence[str], value: Floats, low: Floats | None, high: Floats | None, flagged: Any,
-    domain: tuple[float, float], title: str, limit: float | None = None,
-) -> shapes.Intervals:  # fmt: skip
-    """Return the values with their intervals, lowest first."""
-    order = np.argsort(value, kind="stable")
-    low, high = (None if end is None else end[order] for end in (low, high))
-    flags = np.zeros(len(order), bool) if flagged is None else flagged[order]
-    return shapes.Intervals(
-        [names[k] for k in order], value[order], low, high, flags.tolist(), domain, title, limit
     )
 
 

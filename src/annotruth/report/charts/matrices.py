@@ -21,53 +21,38 @@ def matrix_chart(
     keys: tuple[str, str, str], titles: tuple[str, str], *, tips: Sequence[str] = (),
     width: float = NORMAL_WIDTH,
 ) -> Chart:  # fmt: skip
-    """Chart counts of two codings: what rows, columns and counts are in the data, and titles."""
+    """Chart counts of two codings, as shares of their row.
+
+    ``keys``: what rows, columns and counts are in the data; ``titles``: those of rows and columns.
+    ``tips``: one per square, row by row; by default the names and the count.
+    """
     rows, columns = ([names[k] for k in axis.ravel()] for axis in np.indices(counts.shape))
     row, column, count = keys
     data = {row: rows, column: columns, count: counts.ravel().tolist()}
-    texts = tips or [
+    tips = tips or [
         f"{row} {r}, {column} {c}: {n:,}" for r, c, n in zip(*data.values(), strict=True)
     ]
     counts = np.asarray(counts).round().astype(np.int64)
-    of_row = counts.sum(axis=1, keepdims=True)
-    share = counts / np.where(of_row > 0, of_row, 1)
-    numbers = [_short_count(count) for count in counts.ravel().tolist()]
-    return Chart(
-        name,
-        title,
-        caption,
-        data,
-        lambda width: heatmap(names, names, share, width, texts, titles, numbers),
-        width=width,
-    )
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    n = len(names)
 
+    def draw(width: float) -> Drawing:
+        left, top = max(text_width(names, width * 0.35), 88.0), 44.0
+        side = min((width - left - 12) / n, 44.0)
+        drawing = Drawing(width, top + side * n + 12)
+        drawing.text(left, 14, titles[1], "at-tick")
+        drawing.text(left - 8, 14, titles[0], "at-tick", "end")
+        for k, label in enumerate(names):
+            middle = side * (k + 0.5)
+            drawing.text(left + middle, top - 8, shorten(label, side + 8), anchor="middle")
+            drawing.text(left - 8, top + middle + 4, shorten(label, left), anchor="end")
+        for at, (k, g) in enumerate(np.ndindex(n, n)):
+            x, y, text = left + side * g + 1, top + side * k + 1, _short_count(int(counts[k, g]))
+            drawing.square(x, y, side - 2, float(share[k, g]), tips[at], text)
+        drawing.rect(left, top, side * n, side * n, "at-frame")
+        return drawing
 
-def heatmap(
-    rows: Sequence[str], columns: Sequence[str], share: Floats, width: float,
-    tips: Sequence[str], titles: tuple[str, str] = ("", ""), texts: Sequence[str] = (),
-) -> Drawing:  # fmt: skip
-    """Draw shares as squares, darker where they are larger; nan stays empty.
-
-    ``tips`` and ``texts``, what is written into the squares, have one entry per square, row by row.
-    """
-    n = len(rows)
-    left = max(text_width(rows, width * 0.35), 88.0)
-    side = min((width - left - 12) / n, 44.0)
-    top = 44.0 if any(titles) else 28.0
-    drawing = Drawing(width, top + side * n + 12)
-    drawing.text(left, 14, titles[1], "at-tick")
-    drawing.text(left - 8, 14, titles[0], "at-tick", "end")
-    for k in range(n):
-        middle = side * (k + 0.5)
-        drawing.text(left + middle, top - 8, shorten(columns[k], side + 8), anchor="middle")
-        drawing.text(left - 8, top + middle + 4, shorten(rows[k], left), anchor="end")
-        for g in np.flatnonzero(~np.isnan(share[k])).tolist():
-            x, y = left + side * g + 1, top + side * k + 1
-            at = k * n + g
-            text = texts[at] if texts else ""
-            drawing.square(x, y, side - 2, max(float(share[k, g]), 0.0), tips[at], text)
-    drawing.rect(left, top, side * n, side * n, "at-frame")
-    return drawing
+    return Chart(name, title, caption, data, draw, width=width)
 
 
 def _short_count(count: int) -> str:

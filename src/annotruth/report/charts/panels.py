@@ -16,12 +16,12 @@ from annotruth.report.charts.drawing import (
     Axis,
     Drawing,
     draw_x_ticks,
-    draw_y_axis,
     short_number,
     shorten,
     text_width,
     y_axis_room,
 )
+from annotruth.report.charts.shapes import bars
 
 _WIDTH = 760.0
 _HEIGHT = 300.0
@@ -160,46 +160,34 @@ def time_chart(
     keys: Sequence[str] = ("series", "value", "low", "high"), *,
     width: float = TIME_LINES_WIDTH, **options: Any,
 ) -> Chart:  # fmt: skip
-    """Chart values over time, one panel per line.
+    """Chart values over a common time axis, one panel per line.
 
     ``keys``: the names of lines, values and the ends of intervals in the data.
-    ``options``: those of `draw_time_lines`.
+    ``options``: those of `draw_panels`.
     """
+    every = [time.timestamp() for line in lines.values() for time in line.time]
+    margin = 0.04 * (max(every) - min(every) or 1.0)
+    span = min(every) - margin, max(every) + margin
+    panels = []
+    for label, line in lines.items():
+        tips = [
+            f"{label}, {short_day(time)} {time:%H:%M} UTC: {short_number(round(value, 2))}"
+            for time, value in zip(line.time, line.value, strict=True)
+        ]
+        first, last = (
+            short_day(time) if span[1] - span[0] >= _DAY else f"{time:%H:%M:%S}"
+            for time in (min(line.time), max(line.time))
+        )
+        x = np.array([time.timestamp() for time in line.time])
+        panels.append(Panel(label, x, *line[1:], tips, (first, last)))
     data: dict[str, list[Any]] = {keys[0]: [key for key in lines for _ in lines[key].time]}
     data["time"] = [time.isoformat() for line in lines.values() for time in line.time]
     for key, values in zip(keys[1:], ("value", "low", "high"), strict=True):
         data[key] = [each for line in lines.values() for each in getattr(line, values).tolist()]
     return Chart(
-        name, title, caption, data, lambda w: draw_time_lines(lines, w, **options), width=width
-    )
-
-
-def draw_time_lines(
-    lines: Mapping[str, TimeLine],
-    width: float,
-    *,
-    domain: tuple[float, float] = (0.0, 1.0),
-    limit: float | None = None,
-) -> Drawing:
-    """Draw one panel per line over a common time axis, in rows, with a dashed line at the limit."""
-    every = [time for line in lines.values() for time in line.time]
-    first, last = min(every).timestamp(), max(every).timestamp()
-    margin = 0.04 * (last - first or 1.0)
-    span = first - margin, last + margin
-    panels = []
-    for name, line in lines.items():
-        values = zip(line.time, line.value, strict=True)
-        tips = [
-            f"{name}, {short_day(time)} {time:%H:%M} UTC: {short_number(round(value, 2))}"
-            for time, value in values
-        ]
-        ends = [
-            short_day(time) if span[1] - span[0] >= _DAY else f"{time:%H:%M:%S}"
-            for time in (min(line.time), max(line.time))
-        ]
-        x = np.array([time.timestamp() for time in line.time])
-        panels.append(Panel(name, x, *line[1:], tips, (ends[0], ends[1])))
-    return draw_panels(panels, width, domain=domain, limit=limit, span=span)
+        name, title, caption, data, lambda w: draw_panels(panels, w, span=span, **options),
+        width=width,
+    )  # fmt: skip
 
 
 def draw_panels(
@@ -254,29 +242,18 @@ def draw_counts(
     start: Sequence[datetime], count: Sequence[int], period: timedelta, width: float, unit: str
 ) -> Drawing:
     """Draw how many there were in each period, as bars from its start to its end."""
-    drawing = Drawing(width, 220)
-    top, bottom, right = 24.0, 186.0, width - 12
-    y_axis = Axis(0.0, max(*count, 1), bottom, top)
-    left = y_axis_room(y_axis)
-    seconds = period.total_seconds()
-    first, last = start[0].timestamp(), start[-1].timestamp() + seconds
-    x_axis = Axis(first, last, left, right)
-    draw_y_axis(drawing, y_axis, left, right, title=unit, integers=True)
-    for time, number in zip(start, count, strict=True):
-        x, end = x_axis(time.timestamp()), x_axis(time.timestamp() + seconds)
-        gap = 1.0 if end - x > 3.0 else 0.0
-        tip = f"{short_day(time)} {time:%H:%M} UTC: {number:,} {unit}"
-        drawing.rect(x, y_axis(number), end - x - gap, bottom - y_axis(number), "at-mark", tip=tip)
-    days = last - first > 1.5 * _DAY
+    edges = [time.timestamp() for time in [*start, start[-1] + period]]
+    tips = [
+        f"{short_day(time)} {time:%H:%M} UTC: {number:,} {unit}"
+        for time, number in zip(start, count, strict=True)
+    ]
+    days = edges[-1] - edges[0] > 1.5 * _DAY
     starts = [time for time in start if not days or time.hour == 0]
-    step = -(-len(starts) // (5 if width > 400 else 3))
-    ticks = {time.timestamp(): time for time in starts[::step]}
-    draw_x_ticks(
-        drawing, x_axis, list(ticks), bottom,
-        lambda tick: short_day(ticks[tick]) if days else f"{ticks[tick]:%H:%M}",
+    ticks = {time.timestamp(): time for time in starts[:: -(-len(starts) // int(width // 80))]}
+    return bars(
+        edges, count, width, ("", unit), tips, integers="y", ticks=list(ticks),
+        label=lambda tick: short_day(ticks[tick]) if days else f"{ticks[tick]:%H:%M}",
     )  # fmt: skip
-    drawing.line(left, bottom, right, bottom, "at-base")
-    return drawing
 
 
 def short_day(time: datetime) -> str:

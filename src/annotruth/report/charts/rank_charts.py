@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.summary import score_line
 from annotruth.models.result import RankFit
@@ -18,7 +17,6 @@ from annotruth.report.charts.fit_charts import (
     PlotMethods,
     as_text,
     interval_chart,
-    sorted_intervals,
 )
 from annotruth.report.charts.matrices import win_matrix
 from annotruth.report.charts.shapes import Intervals
@@ -73,31 +71,6 @@ class RankCharts(PlotMethods[RankFit]):
             width=FULL_WIDTH if n > 12 else 560.0,
         )
 
-    def side_bias(self) -> Chart:
-        """Chart the side bias of each annotator with its interval, where the model has it."""
-        columns = self._fit.annotator_columns
-        if "side_bias" not in columns:
-            raise AnnotruthError(
-                f"{self._fit.model} gives no side bias of annotators, or the sides are not known"
-            )
-        value, low, high = (
-            np.asarray(columns[name], dtype=float) if name in columns else None
-            for name in ("side_bias", "side_bias_low", "side_bias_high")
-        )
-        assert value is not None
-        beyond = None if low is None or high is None else (low > 0) | (high < 0)
-        ends = np.concatenate([each for each in (value, low, high) if each is not None])
-        most = max(float(np.nanquantile(np.abs(ends), 0.98)), 0.5)
-        intervals = sorted_intervals(
-            as_text(self._fit.data.annotators), np.clip(value, -most, most), low, high,
-            None, (-most, most), "side bias", 0.0,
-        )  # fmt: skip
-        caption = "In log odds: above 0 in favor of the left item, below 0 of the right one."
-        if beyond is not None:
-            caption += f" Of {int(beyond.sum()):,}, the interval is all on one side."
-        title, ranks = "Side bias of annotators", "annotators, most to the right side first"
-        return interval_chart("side-bias", title, caption, "annotator", intervals, ranks)
-
     @property
     def _n_in_matrix(self) -> int:
         n = self._fit.data.n_items
@@ -116,7 +89,7 @@ class RankCharts(PlotMethods[RankFit]):
         lowest = 1.0 if axis == "rank" else float(ends.min())
         domain = (lowest, max(float(ends.max()), lowest + 1.0))
         intervals = Intervals(
-            self._names(order), value[order], low[order], high[order], [False] * len(order),
+            self._names(order), value[order], low[order], high[order], None,
             domain, axis, digits=0 if axis == "rank" else 2,
         )  # fmt: skip
         if self._fit.n_parts > 1:

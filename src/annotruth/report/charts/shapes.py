@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,10 @@ from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import (
     Axis,
     Drawing,
-    draw_x_axis,
+    draw_axes,
     draw_x_ticks,
-    draw_y_axis,
     shorten,
     text_width,
-    y_axis_room,
 )
 
 _ROW_HEIGHT = 20.0
@@ -35,17 +33,32 @@ class Intervals:
     value: Floats
     low: Floats | None
     high: Floats | None
-    flagged: Sequence[bool]  # which values are drawn in the warning color
+    flagged: Any  # which values are drawn in the warning color; None: none of them
     # the ends and the title of the axis
     domain: tuple[float, float]
     title: str
     limit: float | None = None  # where to draw a dashed line
     digits: int = 2  # how many decimals tips have
 
-    @property
-    def integers(self) -> bool:
-        """Whether the values are whole numbers, such as ranks."""
-        return self.digits == 0
+    def sorted(self) -> Intervals:
+        """Return the values in their order, the lowest first."""
+        order = np.argsort(self.value, kind="stable")
+        low, high, flagged = (
+            None if each is None else each[order] for each in (self.low, self.high, self.flagged)
+        )
+        names, value = [self.names[k] for k in order], self.value[order]
+        return replace(self, names=names, value=value, low=low, high=high, flagged=flagged)
+
+    def columns(self, who: str) -> dict[str, Sequence[Any]]:
+        """Return the table of the values; ``who`` is the heading of the names."""
+        ends = {"low": self.low, "high": self.high}
+        return {who: self.names, self.title: self.value.tolist()} | {
+            end: values.tolist() for end, values in ends.items() if values is not None
+        }
+
+    def is_flagged(self, k: int) -> bool:
+        """Return whether the k-th value is drawn in the warning color."""
+        return self.flagged is not None and bool(self.flagged[k])
 
     def tip(self, k: int) -> str:
         """Return the k-th value with its name and interval."""
@@ -69,7 +82,11 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
     drawing = Drawing(width, _ROW_HEIGHT * len(intervals.names) + 46)
     axis = Axis(*intervals.domain, left, width - 12)
     bottom = 6 + _ROW_HEIGHT * len(intervals.names)
-    draw_x_axis(drawing, axis, 4, bottom, title=intervals.title, integers=intervals.integers)
+    ticks = axis.ticks(5, integers=intervals.digits == 0)
+    for tick in ticks:
+        drawing.line(axis(tick), 4, axis(tick), bottom, "at-grid")
+    draw_x_ticks(drawing, axis, ticks, bottom)
+    drawing.text((left + axis.end) / 2, bottom + 34, intervals.title, "at-tick", "middle")
     if intervals.limit is not None:
         x = axis(intervals.limit)
         drawing.line(x, 4, x, bottom, "at-limit")
@@ -77,31 +94,28 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
         y = 6 + _ROW_HEIGHT * (k + 0.5)
         drawing.text(left - 8, y + 4, shorten(name, left), "at-text", "end")
         low, high = intervals.ends(k)
-        with drawing.group(intervals.tip(k) + (" · drop" if intervals.flagged[k] else "")):
+        with drawing.group(intervals.tip(k) + (" · drop" if intervals.is_flagged(k) else "")):
             drawing.rect(left, y - _ROW_HEIGHT / 2, width - left, _ROW_HEIGHT, "at-target")
-            drawing.line(axis(low), y, axis(high), y, _line_class(intervals.flagged[k]))
-            drawing.circle(axis(intervals.value[k]), y, 4, _dot_class(intervals.flagged[k]))
+            drawing.line(axis(low), y, axis(high), y, _line_class(intervals.is_flagged(k)))
+            drawing.circle(axis(intervals.value[k]), y, 4, _dot_class(intervals.is_flagged(k)))
     return drawing
 
 
 def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Drawing:
     """Draw many intervals side by side in their order, every k-th where they are too many."""
-    drawing = Drawing(width, 280)
-    top, bottom = 24.0, 236.0
-    n, y = len(intervals.names), Axis(*intervals.domain, bottom, top)
-    left = y_axis_room(y)
-    x = Axis(1, max(n, 2), left + 6, width - 12)
-    draw_y_axis(drawing, y, left, width - 6, title=intervals.title, integers=intervals.integers)
-    ticks = [tick for tick in x.ticks(4 if width < 500 else 8, integers=True) if tick <= n]
-    draw_x_ticks(drawing, x, ticks, bottom)
-    drawing.text((left + width) / 2, bottom + 34, ranks_title, "at-tick", "middle")
+    drawing, n = Drawing(width, 280), len(intervals.names)
+    ends, titles = (1.0, max(n, 2.0)), (ranks_title, intervals.title)
+    integers = "xy" if intervals.digits == 0 else "x"
+    x, y = draw_axes(drawing, ends, intervals.domain, titles, inset=6, integers=integers)
     if intervals.limit is not None:
-        drawing.line(left, y(intervals.limit), width - 6, y(intervals.limit), "at-limit")
+        drawing.line(x.start - 6, y(intervals.limit), x.end, y(intervals.limit), "at-limit")
     for k in thinned(n, width):
         low, high = intervals.ends(k)
         with drawing.group(intervals.tip(k)):
-            drawing.line(x(k + 1), y(low), x(k + 1), y(high), _line_class(intervals.flagged[k]))
-            drawing.circle(x(k + 1), y(intervals.value[k]), 2.2, _dot_class(intervals.flagged[k]))
+            drawing.line(x(k + 1), y(low), x(k + 1), y(high), _line_class(intervals.is_flagged(k)))
+            drawing.circle(
+                x(k + 1), y(intervals.value[k]), 2.2, _dot_class(intervals.is_flagged(k))
+            )
     return drawing
 
 
@@ -111,71 +125,20 @@ def thinned(n: int, width: float) -> Codes:
     return np.arange(n) if n <= room else np.unique(np.linspace(0, n - 1, room).round().astype(int))
 
 
-def dumbbell_chart(
-    name: str, title: str, caption: str, data: Mapping[str, Sequence[Any]],
-    series: Mapping[str, Floats], domain: tuple[float, float], axis_title: str,
-) -> Chart:  # fmt: skip
-    """Chart several values of each name, which is in the first column of the data, on one line.
-
-    Those of the first series are grey.
-    """
-    names = next(iter(data.values()))
-    classes = ("at-given", "at-mark", "at-ring", "at-warn")
-
-    def draw(width: float) -> Drawing:
-        left = text_width(names, width * 0.4)
-        top = 12.0 + 18.0 * len(series)
-        bottom = top + 28.0 * len(names)
-        drawing = Drawing(width, bottom + 40)
-        axis = Axis(*domain, left, width - 12)
-        for n, legend in enumerate(series):
-            drawing.circle(left + 6, 8 + 18 * n, 5, classes[n])
-            drawing.text(left + 18, 12 + 18 * n, legend, "at-tick")
-        draw_x_axis(drawing, axis, top, bottom, title=axis_title)
-        for k, each in enumerate(names):
-            y = top + 28.0 * (k + 0.5)
-            drawing.text(left - 8, y + 4, shorten(each, left), "at-text", "end")
-            finite = [float(values[k]) for values in series.values() if not np.isnan(values[k])]
-            if finite:
-                drawing.line(axis(min(finite)), y, axis(max(finite)), y, "at-base")
-            for n, (legend, values) in enumerate(series.items()):
-                if not np.isnan(values[k]):
-                    tip = f"{each}, {legend}: {values[k]:.3f}"
-                    drawing.circle(axis(values[k]), y, 5, classes[n], tip=tip)
-        return drawing
-
-    columns = {key: values.tolist() for key, values in series.items()}
-    return Chart(name, title, caption, {**data, **columns}, draw)
-
-
-def histogram_chart(
-    name: str, title: str, caption: str, edges: Any, counts: Codes, axis: str, unit: str,
-    *, integers: bool = False,
-) -> Chart:  # fmt: skip
-    """Chart how many units there are between each two edges; of integers, bins end before the next."""
-
-    def draw(width: float) -> Drawing:
-        drawing = Drawing(width, 240)
-        top, bottom = 24.0, 196.0
-        y = Axis(0.0, max(float(counts.max()), 1.0), bottom, top)
-        left = y_axis_room(y)
-        x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
-        draw_y_axis(drawing, y, left, width - 12, title=unit, integers=True)
-        for low, high, count in zip(edges, edges[1:], counts, strict=False):
-            span = f"{axis} {low:.2f} to {high:.2f}"
-            if integers:
-                span = f"{low:,.0f} to {high - 1:,.0f} {axis}"
-            tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
-            bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
-            drawing.rect(*bar, "at-mark", tip=tip)
-        draw_x_ticks(drawing, x, x.ticks(5, integers=integers), bottom)
-        drawing.line(left, bottom, width - 12, bottom, "at-base")
-        drawing.text((left + width) / 2, bottom + 34, axis, "at-tick", "middle")
-        return drawing
-
-    to = edges[1:] - 1 if integers else edges[1:]
-    data = {"from": edges[:-1].tolist(), "to": to.tolist(), unit: counts.tolist()}
-    return Chart(name, title, caption, data, draw)
+def bars(
+    edges: Any, counts: Any, width: float, titles: tuple[str, str], tips: Sequence[str],
+    **options: Any,
+) -> Drawing:  # fmt: skip
+    """Draw counts as bars between edges; ``options`` are those of `draw_axes`."""
+    drawing = Drawing(width, 240)
+    ends, tallest = (float(edges[0]), float(edges[-1])), max(float(max(counts)), 1.0)
+    x, y = draw_axes(drawing, ends, (0.0, tallest), titles, **options)
+    for low, high, count, tip in zip(edges[:-1], edges[1:], counts, tips, strict=True):
+        gap = 1.0 if x(high) - x(low) > 3.0 else 0.0
+        size = x(high) - x(low) - gap, y(0.0) - y(count)
+        drawing.rect(x(low) + gap / 2, y(count), *size, "at-mark", tip=tip)
+    drawing.line(x.start, y(0.0), x.end, y(0.0), "at-base")
+    return drawing
 
 
 def paired_bars(
@@ -209,22 +172,19 @@ def paired_bars(
     return drawing
 
 
-def line(x: Floats, y: Floats, width: float, *, x_title: str, y_title: str) -> Drawing:
-    """Draw one line."""
+def line(x: Floats, y: Floats, width: float, titles: tuple[str, str]) -> Drawing:
+    """Draw one line; x are whole numbers."""
     drawing = Drawing(width, 240)
-    left, top, bottom = 84.0, 24.0, 196.0
-    x_axis = Axis(float(x.min()), max(float(x.max()), float(x.min()) + 1), left, width - 12)
     margin = 0.05 * (float(np.ptp(y)) or max(abs(float(y[0])) * 1e-6, 1e-9))
-    y_axis = Axis(float(y.min()) - margin, float(y.max()) + margin, bottom, top)
-    draw_y_axis(drawing, y_axis, left, width - 12, title=y_title)
-    draw_x_ticks(drawing, x_axis, x_axis.ticks(5, integers=True), bottom)
-    drawing.text((left + width) / 2, bottom + 34, x_title, "at-tick", "middle")
+    x_ends = float(x.min()), max(float(x.max()), float(x.min()) + 1)
+    y_ends = float(y.min()) - margin, float(y.max()) + margin
+    x_axis, y_axis = draw_axes(drawing, x_ends, y_ends, titles, integers="x")
     drawn = thinned(len(x), width)
     points = [(x_axis(a), y_axis(b)) for a, b in zip(x[drawn], y[drawn], strict=True)]
     drawing.path(points, "at-mark-line")
     radius = 2.5 if len(drawn) > 60 else 3.5
     for k, (a, b) in zip(drawn, points, strict=True):
-        drawing.circle(a, b, radius, "at-mark", tip=f"{x_title} {x[k]:,.0f}: {y[k]:,.4f}")
+        drawing.circle(a, b, radius, "at-mark", tip=f"{titles[0]} {x[k]:,.0f}: {y[k]:,.4f}")
     return drawing
 
 
@@ -252,12 +212,7 @@ def scatter_chart(
 
     def draw(width: float) -> Drawing:
         drawing = Drawing(width, 320)
-        top, bottom = 24.0, 276.0
-        y = Axis(*y_ends, bottom, top)
-        left = y_axis_room(y)
-        x = Axis(*x_ends, left + 6, width - 16)
-        draw_y_axis(drawing, y, left, width - 16, title=titles[1])
-        draw_x_axis(drawing, x, top, bottom, title=titles[0])
+        x, y = draw_axes(drawing, x_ends, y_ends, titles, inset=6)
         if diagonal:
             low, high = x_ends
             drawing.line(x(low), y(low), x(high), y(high), "at-limit")
