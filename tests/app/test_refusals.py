@@ -180,7 +180,6 @@ compare votes.csv --report page.html -> --report is for labels, and these are co
 compare ranking --report page.html -> --report
 compare ranking --models , -> no model to compare: pass models (`--models A,B`)
 serve --port 99999999 -> port is 99999999: give a number from 0 to 65535
-serve prune films --days -1 -> Invalid value for '--days': it must be greater than or eq
 """
 
 

@@ -94,7 +94,6 @@ ENDPOINTS = (
     ("GET", "/projects/birds/annotators/{}"),
     ("GET POST", "/projects/{}/labels"),
     ("GET", "/projects/birds/advice"),
-    ("GET", "/projects/birds/changes"),
     ("GET", "/projects/birds/snapshots"),
     ("GET", "/projects/birds/alerts"),
     ("POST", "/projects/birds/alerts/seen"),

@@ -128,7 +128,7 @@ def test_a_tag_can_be_removed_once_more(poll, api, database, project):
             known = annotation_states(connection, project.id, "cvat:1")
             events = poll(known).events
             append_events(connection, project.id, "cvat:1", events, received)
-            n_current.append(len(current_labels(connection, project.id, item="birds/a.jpg")))
+            n_current.append(len(current_labels(connection, project.id, items=["birds/a.jpg"])))
     assert n_current == [2, 1, 2, 1]
 
 

@@ -238,7 +238,7 @@ def test_text_that_cannot_be_stored_is_refused(database, project):
     with database.connect() as connection:
         for bad in ("a\0", "\ud800"):
             refused(lambda bad=bad: get_project(connection, bad))
-            refused(lambda bad=bad: current_labels(connection, project.id, item=bad))
+            refused(lambda bad=bad: current_labels(connection, project.id, items=[bad]))
         assert get_project(connection, project.name) == project
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.serve.worker.conftest import make_events
 
 import annotruth as at
-from annotruth.serve.store.events import current_table
-from annotruth.serve.store.maintenance import erase_annotator, remove_superseded
+from annotruth.serve.store.events import current_labels
+from annotruth.serve.store.maintenance import erase_annotator
 from annotruth.serve.store.projects import (
     change_settings,
     get_worker_state,
@@ -40,8 +40,8 @@ def saved(database, project, tmp_path):
 
 def plain_fit(database, project, **options):
     with database.connect() as connection:
-        table = current_table(connection, project.id)
-    return at.fit(table.select(["item", "annotator", "label"]), **options)
+        current = current_labels(connection, project.id)
+    return at.fit([(each.item, each.annotator, each.label) for each in current], **options)
 
 
 def assert_same(one, other, tol=1e-6):
@@ -211,23 +211,6 @@ def test_after_an_erasure_hours_and_alerts_are_not_repeated(
     erase_annotator(database, tmp_path / "data", project, "ann 1", "test", now)
     assert Loop(database, tmp_path / "data").step()  # another worker
     assert counts() == before
-
-
-def test_a_deletion_that_is_pruned_before_the_worker_reads_it_counts(
-    database, project, post, loop, saved, now
-):
-    post(make_events())
-    post([LabelEvent("item 1", "somebody", "class 1")])
-    loop.step()
-    assert saved()[0].n_labels == 121
-    post([LabelEvent("item 1", "somebody", deleted=True)])
-    with database.begin() as connection:
-        assert remove_superseded(connection, project, now + timedelta(days=1)) == 2
-    post([LabelEvent("item 2", "somebody else", "class 1")])
-    assert loop.step()
-    row, fit = saved()
-    assert row.n_labels == 121
-    assert "somebody" not in fit.data.annotators.to_pylist()
 
 
 def test_labels_that_were_all_deleted_are_said_to_be(database, project, post, loop, saved):

@@ -37,7 +37,7 @@ from annotruth.serve.pages.tables import (
     TableQuery,
 )
 from annotruth.serve.store.database import DatabaseUnavailableError
-from annotruth.serve.store.events import current_labels, current_of_slots
+from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.projects import (
     active_leases,
     annotator_history,
@@ -213,11 +213,11 @@ def _annotator(request: Request, access: Reader, id: str) -> str:
     visit = Visit.of(request, access)
     with visit.context.database.connect() as connection:
         if visit.tables is None or visit.tables.annotator(id) is None:
-            _refuse_unknown(connection, visit.project, annotator=id)
+            _refuse_unknown(connection, visit.project, "annotator", id)
 
         def events(items: Sequence[str]) -> dict[str, StoredEvent]:
-            slots = [(item, id) for item in items]
-            return {each.item: each for each in current_of_slots(connection, visit.project, slots)}
+            labels = current_labels(connection, visit.project, items=items, annotator=id)
+            return {each.item: each for each in labels}
 
         return details.annotator_page(
             visit.frame,
@@ -245,12 +245,12 @@ def _item(request: Request, access: Reader, id: str) -> Response:
     with visit.context.database.connect() as connection:
         content = get_content(connection, visit.project, id)
         if content is None and (visit.tables is None or visit.tables.item(id) is None):
-            _refuse_unknown(connection, visit.project, item=id)
+            _refuse_unknown(connection, visit.project, "item", id)
         if visit.frame.is_ranking:
             ranked = visit.tables if isinstance(visit.tables, RankTables) else None
             page = details.ranked_item_page(visit.frame, id, ranked, content)
         else:
-            labels = current_labels(connection, visit.project, item=id)
+            labels = current_labels(connection, visit.project, items=[id])
             leases = active_leases(connection, visit.project, datetime.now(UTC), item=id)
             page = details.item_page(
                 visit.frame,
@@ -272,9 +272,9 @@ def _policy(content: Any) -> str:
     return "; ".join([*kept, *(f"{name} {values}" for name, values in allowed.items())])
 
 
-def _refuse_unknown(connection: Connection, project_id: int, **of: str) -> None:
+def _refuse_unknown(connection: Connection, project_id: int, what: str, id_: str) -> None:
     """Refuse an item or annotator that the store does not know."""
-    ((what, id_),) = of.items()
+    of: dict[str, Any] = {"annotator": id_} if what == "annotator" else {"items": [id_]}
     if "\0" in id_ or not current_labels(connection, project_id, **of):
         raise HTTPException(404, f"there is no such {what}")
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from pathlib import Path
 
-from sqlalchemy import Connection, func, select
+import numpy as np
+import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models.storage import load_fit
-from annotruth.serve.store.database import Database
-from annotruth.serve.store.events import (
-    current_of_slots,
-    current_table,
-    last_seq,
-    slots_changed_since,
+from annotruth.observations.frames import as_arrow
+from annotruth.serve.store.current import (
+    EVENT_STATES,
+    SAID,
+    keep_current,
+    latest_states,
+    read_events,
 )
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
     all_gold,
     get_worker_state,
@@ -27,13 +32,7 @@ from annotruth.serve.store.projects import (
 from annotruth.serve.store.rows import put
 from annotruth.serve.store.tables import Project, Snapshot, event
 from annotruth.serve.worker.alerting import Alerted
-from annotruth.serve.worker.fitting import (
-    AnyFit,
-    CurrentLabels,
-    CurrentRow,
-    FitSettings,
-    fit_current,
-)
+from annotruth.serve.worker.fitting import AnyFit, FitSettings, fit_current
 from annotruth.serve.worker.publish import LastRefit, publish
 
 REFIT_AFTER = 0.2
@@ -44,7 +43,6 @@ _QUIET_TIMES = 10.0  # a quiet time as long as this many fits, so that refits ta
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 _LOGGER = logging.getLogger(__name__)
-_MANY_EVENTS = 20_000  # from here on, reading all labels is faster than reading those that changed
 _GOLD_SECONDS = 5.0  # how often known truths are read while no labels come
 
 
@@ -93,7 +91,9 @@ class ProjectWorker:
             self._histories = latest_annotator_history(connection, project.id)
         if snapshots:
             self._load(snapshots[0])
-        self._read_all()
+        self._seq, self._states = 0, EVENT_STATES.empty_table()
+        self._current = self._states
+        self._read_events()
         # How many labels changed since the snapshot is not known, but whether any did.
         self._n_changed = int(self._seq > self._fitted_seq)
         self._gold_read = -_GOLD_SECONDS
@@ -117,16 +117,6 @@ class ProjectWorker:
             )
             self._fit = self._refit = self._alerted = None
 
-    def _read_all(self) -> None:
-        """Read all current labels; ids of the fit keep their codes."""
-        data = None if self._fit is None else self._fit.data
-        first = {} if data is None else {"item": data.items, "annotator": data.annotators}
-        with self._database.connect() as connection:
-            self._seq = last_seq(connection, self._project.id)
-            table = current_table(connection, self._project.id)
-        self._current = CurrentLabels(are_pairs=self._project.kind == "comparisons", first=first)
-        self._current.add_table(table)
-
     def step(self, project: Project) -> bool:
         """Fit and publish if anything changed; return whether a snapshot was published.
 
@@ -135,7 +125,7 @@ class ProjectWorker:
         if project.erasures != self._project.erasures:
             self._start(project)
         self._project = project
-        self._read_events()
+        self._count_changes()
         self._read_settings()
         if not len(self._current):
             if self._fit is None:
@@ -143,27 +133,26 @@ class ProjectWorker:
             raise InputError(f"all {project.kind} were deleted: the results are those before")
         return self._is_due() and self._fit_and_publish()
 
-    def _read_events(self) -> None:
-        """Bring the current labels up to date."""
+    def _read_events(self) -> bool:
+        """Bring the current labels up to date; return whether there are new events."""
         with self._database.connect() as connection:
-            # First, so that an event that comes meanwhile counts as new the next time.
             last = last_seq(connection, self._project.id)
             if last == self._seq:
-                return
-            n_events = _count_events(connection, self._project.id, self._seq)
-            if n_events < _MANY_EVENTS:
-                slots = list(slots_changed_since(connection, self._project.id, self._seq))
-                rows = current_of_slots(connection, self._project.id, slots)
+                return False
+            later = (event.c.project == self._project.id) & (event.c.seq > self._seq)
+            new = read_events(connection, EVENT_STATES.names, later)
+        self._states = latest_states(pa.concat_tables([self._states, new]))
+        self._current = keep_current(self._states, self._project.kind)
+        self._seq = last
+        return True
+
+    def _count_changes(self) -> None:
+        """Read new events, and count the labels that they change."""
+        before = self._current
+        if not self._read_events():
+            return
         self._last_event = time.monotonic()
-        if n_events < _MANY_EVENTS:
-            self._n_changed += self._current.replace(
-                slots,
-                [CurrentRow(r.seq, r.item, r.other_item, r.annotator, r.label) for r in rows],
-            )
-            self._seq = last
-        else:
-            self._read_all()
-            self._n_changed += n_events
+        self._n_changed += count_changes(before, self._current)
         if not self._n_changed:  # the latest snapshot is up to date
             with self._database.begin() as connection:
                 state = get_worker_state(connection, self._project.id)
@@ -193,7 +182,8 @@ class ProjectWorker:
         is_quiet = self._n_changed == 0
         from_scratch = is_quiet or is_refit_due(last, settings, refit_after)
         start = time.monotonic()
-        made = fit_current(self._current, self._settings, None if from_scratch else self._fit)
+        before = None if from_scratch else self._fit
+        made = fit_current(self._current, self._project.kind, self._settings, before)
         if made.is_refit or last is None:
             seconds = time.monotonic() - start
             last = LastRefit(settings, made.fit.data.n_labels, 0, seconds)
@@ -223,12 +213,12 @@ class ProjectWorker:
         return True
 
 
-def _count_events(connection: Connection, project_id: int, after: int) -> int:
-    """Return the number of events after a number, at most `_MANY_EVENTS`."""
-    some = (
-        select(event.c.seq)
-        .where(event.c.project == project_id, event.c.seq > after)
-        .limit(_MANY_EVENTS)
-        .subquery()
-    )
-    return connection.scalar(select(func.count()).select_from(some)) or 0
+def count_changes(before: pa.Table, after: pa.Table) -> int:
+    """Return how many labels were added, edited or deleted between two tables of current ones."""
+
+    def said(table: pa.Table, other: pa.Table) -> Counter[tuple[str, ...]]:
+        own = table.filter(as_arrow(~np.isin(table["seq"].to_numpy(), other["seq"].to_numpy())))
+        return Counter(zip(*(own[name].to_pylist() for name in SAID), strict=True))
+
+    gone, new = said(before, after), said(after, before)
+    return max((new - gone).total(), (gone - new).total())
