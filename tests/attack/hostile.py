@@ -100,7 +100,7 @@ ENDPOINTS = (
     ("GET", "/projects/birds/next"),
     ("GET POST", "/projects/birds/tokens"),
     ("DELETE", "/projects/birds/tokens/{}"),
-    ("DELETE", "/tokens/{}"),
+    ("DELETE", "/projects/birds/tokens/{}"),
     ("GET POST", "/projects/birds/webhooks"),
     ("DELETE", "/projects/birds/webhooks/{}"),
     ("GET", "/projects/birds/audit"),

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -27,7 +27,7 @@ from annotruth.report.charts.chart import CLASS_COLORS, category_colors, color_r
 from annotruth.report.charts.drawing import Axis, Drawing
 from annotruth.report.charts.panels import short_day
 from annotruth.report.page import asset, page_style, script_of
-from annotruth.report.render import Renderer, with_code
+from annotruth.report.render import Renderer
 
 STATIC = "/static"
 """Where static files are served."""
@@ -135,13 +135,11 @@ def _renderer() -> Renderer:
     made = Renderer("annotruth.serve.pages")
     made.environment.globals["digits"] = _DIGITS
     made.environment.filters |= {
-        "breakable": lambda text: escape(text).replace("/", Markup("/<wbr>")),
         "counted": counted,
         "estimate": estimate,
         "minute": minute,
         "number": number,
         "percent": percent,
-        "prose": lambda text: with_code(re.sub("`+", "`", text)),
         "tone": _tone,
         "without_secrets": _without_secrets,
     }

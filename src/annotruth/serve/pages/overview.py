@@ -1,11 +1,10 @@
-"""The overview of a project, the list of projects, and the page that documents the API."""
+"""The overview of a project, and the list of projects."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from annotruth.errors import counted
 from annotruth.report.charts.chart import Chart
@@ -216,9 +215,3 @@ def _row(project: Project, snapshot: Snapshot | None) -> dict[str, object]:
         row["finished"] = f"{finished:,} of {n_items:,}"
     more = {"agreement": summary.get("agreement"), "updated": snapshot.created}
     return {**row, "n_labels": snapshot.n_labels, **more}
-
-
-def api_page(schema: Mapping[str, Any]) -> str:
-    """Return a page that documents the API, given its OpenAPI description; it works offline."""
-    title = f"API of {schema['info']['title']} {schema['info']['version']}"
-    return render(Frame(), "api.html", title, schema=schema)

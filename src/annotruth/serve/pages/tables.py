@@ -27,7 +27,7 @@ from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts, outcome_counts
 from annotruth.report.consensus import Consensus
-from annotruth.serve.web.results import LoadedSnapshot
+from annotruth.serve.web.results import LoadedSnapshot, sorted_part
 
 ROWS_PER_PAGE = 50
 
@@ -242,10 +242,9 @@ def chosen_rows(
         table = table.filter(pc.match_substring(text, query.search, ignore_case=True))
     if query.pick and picked in table.column_names:
         table = table.filter(pc.equal(table[picked], query.pick))
-    order = "descending" if query.descending else "ascending"
-    rows = pc.sort_indices(table[query.sort], sort_keys=[("", order)])
     start = query.within(table.num_rows).start
-    return table.take(rows.slice(start, ROWS_PER_PAGE)).to_pylist(), table.num_rows
+    chosen = sorted_part(table, query.sort, start, ROWS_PER_PAGE, descending=query.descending)
+    return chosen.to_pylist(), table.num_rows
 
 
 @dataclass(frozen=True)

@@ -221,15 +221,6 @@ class NewProject(_Sent):
     settings: ProjectSettings = Field(default_factory=ProjectSettings)
 
 
-class ProjectInfo(BaseModel):
-    """A project."""
-
-    name: str
-    kind: ProjectKind
-    settings: dict[str, Any]
-    created: datetime
-
-
 class NewGold(_Sent):
     """The known truth of an item; null removes it."""
 
@@ -257,24 +248,6 @@ class NewToken(_Sent):
     name: Name
     scope: Scope
     expires: Time | None = Field(default=None, description="Never by default.")
-
-
-class TokenInfo(BaseModel):
-    """A token without its secret."""
-
-    id: str
-    name: str
-    scope: Scope
-    created: datetime
-    expires: datetime | None = None
-    revoked: datetime | None = None
-    last_used: datetime | None = None
-
-
-class CreatedToken(TokenInfo):
-    """A new token with its text, which is shown once."""
-
-    token: str
 
 
 class NewWebhook(_Sent):
