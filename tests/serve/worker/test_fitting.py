@@ -7,7 +7,7 @@ import annotruth as at
 from annotruth.serve.hooks.message import HookProject
 from annotruth.serve.hooks.text_tools import Argilla
 from annotruth.serve.worker.fitting import FitSettings, fit_current
-from annotruth.serve.worker.project import count_changes
+from annotruth.serve.worker.project import say_the_same
 
 
 def current_of(rows, start=1):
@@ -47,42 +47,26 @@ def test_several_choices_of_a_message_are_one_label():
     assert event.label == "cat + dog"
 
 
-def test_changes_count_labels_that_say_something_else():
+def test_labels_say_the_same_whenever_they_were_sent():
     rows = [("a", "x", "cat"), ("b", "x", "dog"), ("c", "y", "cat")]
     before = current_of(rows)
     again = before.set_column(0, "seq", pa.array([1, 2, 9]))  # the last one was sent again
-    assert count_changes(before, again) == 0
-    assert count_changes(before, current_of([*rows[:2], ("c", "y", "dog")], start=3)) == 1
-    assert count_changes(before, before.slice(0, 1)) == 2
-    assert count_changes(before.slice(0, 0), before) == 3
+    assert say_the_same(before, again)
+    assert not say_the_same(before, current_of([*rows[:2], ("c", "y", "dog")], start=3))
+    assert not say_the_same(before, before.slice(0, 1))
 
 
-VOTES = [
-    ("a", "b", "x", "left"),
-    ("c", "b", "x", "c"),
-    ("b", "a", "y", "tie"),
-    ("a", "c", "y", "?"),
-]
-
-
-def votes_of(rows):
+def test_comparisons_that_cannot_be_used_are_left_out():
+    votes = [("a", "b", "x", "left"), ("c", "b", "x", "c"), ("b", "a", "y", "tie")]
     names = ("item", "other_item", "annotator", "label")
-    columns = dict(zip(names, map(pa.array, zip(*rows, strict=True)), strict=True))
-    return pa.table({"seq": range(1, len(rows) + 1), **columns})
-
-
-def test_a_ranking_goes_on_where_its_ids_come_first():
-    settings = FitSettings("bradley-terry")
-    made = fit_current(votes_of(VOTES), "comparisons", settings)
-    assert (made.is_refit, made.seq.tolist()) == (True, [1, 2, 3])
-    assert made.notes[0].startswith("1 comparison is left out: without a winner")
-    assert made.fit.data.outcome.tolist() == [0, 0, 2] or len(set(made.fit.data.outcome)) == 2
-    ids = made.fit.data.items.to_pylist()
-    more = fit_current(
-        votes_of([("d", "a", "z", "left"), *VOTES[:3]]), "comparisons", settings, made.fit
+    columns = map(pa.array, zip(*votes, ("a", "c", "y", "?"), ("a", "a", "y", "left"), strict=True))
+    current = pa.table({"seq": range(1, 6), **dict(zip(names, columns, strict=True))})
+    made = fit_current(current, "comparisons", FitSettings("bradley-terry"))
+    assert made.seq.tolist() == [1, 2, 3]
+    assert made.notes[0].startswith("2 comparisons are left out: without a winner, or of an item")
+    rows = made.fit.data.to_arrow().to_pylist()
+    assert [row["winner"] for row in rows] == ["left", "left", "tie"]
+    assert (
+        fit_current(current, "comparisons", FitSettings("auto"), made.fit).fit.model
+        == made.fit.model
     )
-    assert not more.is_refit
-    assert more.fit.data.items.to_pylist() == [*ids, "d"]
-    assert more.fit.data.annotators.to_pylist() == ["x", "y", "z"]
-    fewer = fit_current(votes_of(VOTES[:1]), "comparisons", settings, more.fit)
-    assert fewer.is_refit

@@ -199,12 +199,6 @@ class ProjectSettings(_Sent):
     )
     labels_per_item: int | None = Field(default=None, ge=1, le=1000)
     cost_per_label: float | None = Field(default=None, ge=0.0, le=1e9, allow_inf_nan=False)
-    refit_after: float | None = Field(
-        default=None,
-        gt=0.0,
-        le=100.0,
-        description="The share of new labels after which all is fitted again.",
-    )
 
     def to_changes(self) -> dict[str, Any]:
         """Return the settings that were given; None for those to remove."""

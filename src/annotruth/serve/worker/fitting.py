@@ -1,4 +1,4 @@
-"""Fit the current labels of a project: from scratch, or starting from the last fit."""
+"""Fit the current labels of a project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from annotruth.models.pairs.registry import make_pair_estimator
 from annotruth.models.registry import AUTO
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.observations.encode import encode_column, match_ids, to_text
+from annotruth.observations.encode import encode_column, match_ids
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.outcomes import outcome_of_word
@@ -46,7 +46,6 @@ class FitSettings(NamedTuple):
     scale: str = "auto"  # as in `ReadOptions`; categories None are those of the labels
     categories: tuple[Any, ...] | None = None
     gold: tuple[tuple[str, str], ...] = ()  # known truths: item and label
-    asked: Any = None  # another value than before asks for a fit from scratch
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], gold: Mapping[str, str]) -> FitSettings:
@@ -57,7 +56,6 @@ class FitSettings(NamedTuple):
             settings.get("scale") or "auto",
             tuple(categories) if categories else None,
             tuple(sorted(gold.items())),
-            settings.get("refit_asked"),
         )
 
     def fingerprint(self) -> str:
@@ -75,7 +73,7 @@ class CurrentFit(NamedTuple):
     """A fit of current labels."""
 
     fit: AnyFit  # the fit, without a table of past fits: the store keeps the history
-    is_refit: bool  # whether it was made from scratch
+    is_refit: bool  # whether its model was chosen anew
     seq: Codes  # the number of the event of each of its labels, in the order of its rows
     notes: tuple[str, ...] = ()  # what was left out of it, one sentence each
 
@@ -91,36 +89,29 @@ class _Usable(NamedTuple):
 def fit_current(
     current: pa.Table, kind: ProjectKind, settings: FitSettings, before: AnyFit | None = None
 ) -> CurrentFit:
-    """Fit current labels starting from an earlier fit, or from scratch.
+    """Fit current labels; with an earlier fit, by its model, if that is possible.
 
-    It starts from scratch without an earlier fit, or where that cannot be continued: it is of another
-    scale or, for some models, of other items. Labels that cannot be used are left out, and a note
-    counts them.
+    Labels that cannot be used are left out, and a note counts them.
     """
     with warnings.catch_warnings():  # meant for readers of files; the fit says whether it converged
         warnings.simplefilter("ignore", AnnotruthWarning)
         if kind == "comparisons":
-            return _fit_comparisons(current, settings, before)
-        usable = _labels(current, settings)
-        after = None if before is None else _continued(before, usable.data)
-        made = after or fit(usable.data, settings.model)
-    made = replace(made, earlier_fits=None)
-    notes = (*usable.notes, *_note_on_sets(usable.data))
-    return CurrentFit(made, after is None, usable.seq, notes)
+            data, seq, notes = _comparisons(current)
+            after = None if before is None else _rank_again(before, data)
+            options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
+            return CurrentFit(after or rank(data, **options), after is None, seq, notes)
+        data, seq, notes = _labels(current, settings)
+        after = None if before is None else _fit_again(before, data)
+        made = replace(after or fit(data, settings.model), earlier_fits=None)
+    return CurrentFit(made, after is None, seq, (*notes, *_note_on_sets(data)))
 
 
-def _fit_comparisons(current: pa.Table, settings: FitSettings, before: AnyFit | None) -> CurrentFit:
-    data, seq, notes = _comparisons(current, before)
-    if before is not None and _come_first(before.data, data):
-        estimator = make_pair_estimator(before.model, settings_of(before))
-        estimator.fit(data, warm_start=before)
-        return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
-    options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
-    return CurrentFit(rank(data, **options), True, seq, notes)
+def _rank_again(before: AnyFit, data: Comparisons) -> AnyFit:
+    estimator = make_pair_estimator(before.model, settings_of(before))
+    return replace(estimator.fit(data).result_, chosen=before.chosen)
 
 
-def _continued(before: Fit, labels: Labels) -> Fit | None:
-    """Return a fit with the model of an earlier one; None if that is impossible."""
+def _fit_again(before: Fit, labels: Labels) -> Fit | None:
     old, new = before.data.scale, labels.scale
     if (old.kind, old.names) == (new.kind, new.names):
         with suppress(InputError):  # not with this model, or not with these labels
@@ -146,8 +137,8 @@ def _labels(current: pa.Table, settings: FitSettings) -> _Usable:
     return _Usable(data, current["seq"].to_numpy(), (*notes, *more))
 
 
-def _comparisons(current: pa.Table, before: AnyFit | None) -> _Usable:
-    """Return the comparisons that can be used, ids of an earlier fit first, and how many cannot."""
+def _comparisons(current: pa.Table) -> _Usable:
+    """Return the comparisons that can be used, and how many cannot."""
     said = encode_column(current["label"])
     words = [outcome_of_word(word) for word in said.values.to_pylist()]
     outcome = np.array(words, dtype=np.int8)[said.codes]
@@ -160,31 +151,17 @@ def _comparisons(current: pa.Table, before: AnyFit | None) -> _Usable:
     notes = _note(usable, "comparison", "without a winner, or of an item with itself")
     current = current.filter(as_arrow(usable))
     both = pa.chunked_array([*current["item"].chunks, *current["other_item"].chunks])
-    old = None if before is None else before.data
-    sides, items = _encoded(both, None if old is None else old.items)
-    annotator, annotators = _encoded(current["annotator"], None if old is None else old.annotators)
-    left, right = np.split(sides, 2)
+    sides, annotators = encode_column(both), encode_column(current["annotator"])
+    left, right = np.split(sides.codes, 2)
     made = Comparisons.from_codes(
-        left, right, annotator, outcome[usable], items=items, annotators=annotators
+        left,
+        right,
+        annotators.codes,
+        outcome[usable],
+        items=sides.values,
+        annotators=annotators.values,
     )
     return _Usable(made, current["seq"].to_numpy(), notes)
-
-
-def _encoded(column: pa.ChunkedArray, first: pa.Array | None) -> tuple[NDArray[np.int32], pa.Array]:
-    """Return the codes of a column and its ids, those of an earlier fit that it still has first."""
-    encoded = encode_column(column)
-    known = match_ids(encoded.values if first is None else first, encoded.values)
-    known = known[known >= 0]
-    order = np.concatenate([known, np.setdiff1d(np.arange(len(encoded.values)), known)])
-    number = np.empty(len(order), dtype=np.int32)
-    number[order] = np.arange(len(order))
-    return number[encoded.codes], encoded.values.take(as_arrow(order))
-
-
-def _come_first(before: Comparisons, after: Comparisons) -> bool:
-    """Return whether items and annotators begin with those before."""
-    pairs = ((before.items, after.items), (before.annotators, after.annotators))
-    return all(to_text(old).equals(new[: len(old)]) for old, new in pairs)
 
 
 def _note(usable: NDArray[np.bool_], what: str, why: str) -> tuple[str, ...]:
