@@ -165,7 +165,7 @@ def test_a_page_does_not_name_a_database_that_does_not_answer(sqlite_server, mon
     def fail(connection):
         raise DatabaseUnavailableError("postgresql://secret.example.org: connection refused")
 
-    monkeypatch.setattr("annotruth.serve.pages.routes.list_projects", fail)
+    monkeypatch.setattr("annotruth.serve.pages.overview.list_projects", fail)
     headers = {"Authorization": f"Bearer {sqlite_server.tokens['reader']}"}
     reply = sqlite_server.send("GET", "/projects", headers=headers)
     assert reply.status == 503

@@ -46,7 +46,6 @@ _TABS = {
     "queue": "Queue",
     "alerts": "Alerts",
     "settings": "Settings",
-    "audit": "Audit log",
 }
 _GOOD = {"keep", "needs no more labels", "known truth", "serious", "delivered"}
 _BAD = re.compile(
@@ -237,19 +236,6 @@ def bars(shares: Sequence[float], colors: Sequence[int], names: Sequence[str]) -
     first = sorted(range(len(shares)), key=lambda k: -shares[k])[:6]
     tip = " · ".join(f"{names[k]}: {shares[k]:.0%}" for k in first if shares[k] >= 0.005)
     return Mark(Markup(drawing.svg("distribution")), tip)
-
-
-def trend(values: Sequence[float | None]) -> Mark | None:
-    """Return shares from 0 to 1 over time as a small line; None where there is one or none."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2:
-        return None
-    drawing = Drawing(_MARK_WIDTH, 24.0)
-    x, y = Axis(0, len(known) - 1, 3.0, _MARK_WIDTH - 3.0), Axis(0.0, 1.0, 22.0, 2.0)
-    drawing.line(0, y(SPAMMER_BELOW), _MARK_WIDTH, y(SPAMMER_BELOW), "at-limit")
-    drawing.path([(x(k), y(value)) for k, value in enumerate(known)], "at-mark-line")
-    tip = f"reliability over time: {known[0]:.2f} at first, {known[-1]:.2f} now"
-    return Mark(Markup(drawing.svg(tip)), tip)
 
 
 class StaticFile(NamedTuple):
