@@ -40,7 +40,6 @@ from annotruth.serve.store.tables import (
     AuditEntry,
     LabelEvent,
     Snapshot,
-    current_label,
 )
 from annotruth.serve.store.tables import platform_connection as connection_table
 
@@ -61,12 +60,12 @@ def append(database, project, events, now):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-def test_exports_equal_the_view(database, project, now, tmp_path, suffix):
+def test_exports_are_the_current_labels(database, project, now, tmp_path, suffix):
     append(database, project, EVENTS, now)
     path = tmp_path / f"labels{suffix}"
     with database.connect() as connection:
         assert export_labels(connection, project, path) == 3
-        view = connection.execute(select(current_label).order_by(current_label.c.seq)).all()
+        view = current_labels(connection, project.id)
     if suffix == ".parquet":
         rows = pyarrow.parquet.read_table(path).to_pylist()
         assert list(rows[0]) == [

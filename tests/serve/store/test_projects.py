@@ -8,7 +8,6 @@ import pytest
 
 import annotruth as at
 from annotruth.serve.administration import create_token, find_token, list_tokens, revoke_token
-from annotruth.serve.pages.routes import TO_ACT_ON, n_unseen
 from annotruth.serve.store.projects import (
     active_leases,
     add_alert,
@@ -314,13 +313,3 @@ def test_rows_are_found_in_an_order_a_page_at_a_time_counted_and_changed(databas
 def test_secrets_are_not_shown(add_webhook):
     made = add_webhook("finished")
     assert "whsec_x" not in f"{made} {made!r}"
-
-
-def test_finished_items_are_not_among_what_asks_for_something(database, project, now):
-    with database.begin() as connection:
-        for number in range(20):
-            detail = {"items": [f"i{number}"]}
-            add_alert(connection, project.id, "finished", "", "done", detail, created=now)
-        add_alert(connection, project.id, "verdict", "ann", "annotator ann: drop", {}, created=now)
-        assert n_unseen(connection, project.id) == 1
-        assert count(connection, Alert, alert.c.kind.in_(TO_ACT_ON), project=project.id) == 1
