@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import product
@@ -108,4 +107,3 @@ def n_lost(made: Installation, log: dict[str, Any], batch: int) -> int:
         )
     ids = (f"{name}-{k}" for name in log["acknowledged"] for k in range(batch))
     return sum(stored.get(each, 0) != 1 for each in ids)
-

@@ -1,6 +1,5 @@
 """Projects, what is known of items and annotators, tokens, leases, snapshots and alerts."""
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -171,22 +170,6 @@ def test_leases_are_taken_extended_released_and_expire(database, project, now):
         assert remove(connection, Lease, project=project.id, item="film", annotator="ann")
         assert not remove(connection, Lease, project=project.id, item="film", annotator="ann")
         assert [each.annotator for each in active_leases(connection, project.id, now)] == ["cy"]
-
-
-def test_two_people_do_not_get_the_same_last_place(database, project, now):
-    taken = []
-
-    def take(annotator):
-        with database.begin() as connection:
-            if take_lease(connection, project.id, "film", annotator, now, now + HOUR, places=1):
-                taken.append(annotator)
-
-    threads = [threading.Thread(target=take, args=(f"p{n}",)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 1
 
 
 def save(database, data_dir, project, now) -> Snapshot:
