@@ -179,7 +179,7 @@ compare votes.csv --separator | -> separator is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report
 compare ranking --models , -> no model to compare: pass models (`--models A,B`)
-serve --port 99999999 -> port is 99999999: give a number from 0 to 65535
+serve --port 99999999 -> port is '99999999': it should be less than or equal to 65535
 """
 
 

@@ -129,7 +129,7 @@ def test_warnings_about_a_file_are_single_lines(serve, tmp_path):
 def test_limits_of_settings_are_written_in_full(run, folder, monkeypatch):
     monkeypatch.setenv("ANNOTRUTH_SERVE_MAX_BODY", "1")
     err = run("serve", "--data-dir", folder)[2]
-    assert err == "annotruth: max_body is 1: give a number from 1024 to 1073741824\n"
+    assert err == "annotruth: max_body is '1': it should be greater than or equal to 1024\n"
 
 
 def test_a_label_that_a_file_changes_back_is_current_again(serve, database, tmp_path):
