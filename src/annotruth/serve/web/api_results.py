@@ -167,17 +167,17 @@ def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]
     is the verdict on the annotator: it is for you to decide whether to ask them.
     """
     project = access.project
-    given = context.queue.next_task(project, annotator, utc_now())
+    now = utc_now()
+    task = context.queue.next_task(project, annotator, now)
     loaded = context.snapshots.get(project.id)
     person = None if loaded is None else loaded.annotators.row(annotator)
     advice = None if person is None else {name: person.get(name) for name in _ADVICE}
-    if given is None:
+    if task is None:
         return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}
-    task = given.task
     items = [each for each in task if each]
     with context.database.connect() as connection:
         content = [get_content(connection, project.id, each) for each in items]
-    ends: dict[str, Any] = {"expires": given.expires, "advice": advice}
+    ends: dict[str, Any] = {"expires": now + context.queue.lease, "advice": advice}
     if task.other_item:
         pair = {"left": task.item, "right": task.other_item}
         return {**pair, "left_content": content[0], "right_content": content[1], **ends}

@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,12 +84,8 @@ class ResultTable:
 
     def row(self, id_: str) -> dict[str, Any] | None:
         """Return the row of an item or an annotator; None if the snapshot has none."""
-        return next(iter(self.rows([id_])), None)
-
-    def rows(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows of those ids that the snapshot has."""
-        rows = [self.numbers[each] for each in ids if each in self.numbers]
-        return to_rows(self.table.take(pa.array(rows, pa.int64())))
+        number = self.numbers.get(id_)
+        return None if number is None else to_rows(self.table.slice(number, 1))[0]
 
     def part(
         self, sort: str | None, order: Order, status: str | None, start: int, limit: int
