@@ -68,18 +68,38 @@ def _to_arrow(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatc
 
 
 def latest_states(events: pa.Table) -> pa.Table:
-    """Return the latest event of each annotation; the events are in order of ``seq``."""
+    """Return the latest event of each annotation."""
     return _latest_of(events, "source", "annotation")
 
 
 def keep_current(events: pa.Table, kind: ProjectKind) -> pa.Table:
-    """Return the current ones of events that are in order of ``seq``.
+    """Return the current ones of events.
 
     The events are all those of some annotations. Of labels, they are all those of some slots.
     """
     states = latest_states(events)
     living = states.filter(pc.invert(states["deleted"]))
     return living if kind == "comparisons" else _latest_of(living, "item", "annotator")
+
+
+def after_events(
+    states: pa.Table, current: pa.Table, new: pa.Table, kind: ProjectKind
+) -> tuple[pa.Table, pa.Table]:
+    """Return the states of annotations, and the current labels, after new events.
+
+    Only what concerns the items of these events is computed again.
+    """
+    concerned = pc.is_in(states["annotation"], new["annotation"].combine_chunks())
+    some = pa.concat_tables([states.filter(concerned), new])
+    items = some["item"].unique()
+    states = pa.concat_tables([_without(states, concerned), latest_states(some)]).combine_chunks()
+    others = _without(current, pc.is_in(current["item"], items))
+    of_items = keep_current(states.filter(pc.is_in(states["item"], items)), kind)
+    return states, pa.concat_tables([others, of_items.select(current.column_names)])
+
+
+def _without(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
+    return table.filter(pc.invert(rows)) if pc.any(rows).as_py() else table
 
 
 def _latest_of(events: pa.Table, *names: str) -> pa.Table:
@@ -89,8 +109,7 @@ def _latest_of(events: pa.Table, *names: str) -> pa.Table:
         for name in names
     )
     group = first * (int(second.max(initial=0)) + 1) + second
-    # The sort is stable and the events are in order of seq, which decides between equal times.
-    order = np.lexsort((events["submitted"].to_numpy(), group))
+    order = np.lexsort((events["seq"].to_numpy(), events["submitted"].to_numpy(), group))
     in_order = group[order]
     is_latest = np.zeros(len(order), bool)
     is_latest[order] = np.append(in_order[1:] != in_order[:-1], True)[: len(order)]

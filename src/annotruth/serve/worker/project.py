@@ -14,13 +14,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.models.registry import AUTO
 from annotruth.models.storage import load_fit
 from annotruth.observations.frames import as_arrow
-from annotruth.serve.store.current import (
-    EVENT_STATES,
-    SAID,
-    keep_current,
-    latest_states,
-    read_events,
-)
+from annotruth.serve.store.current import EVENT_STATES, SAID, after_events, read_events
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
@@ -72,7 +66,7 @@ class ProjectWorker:
         if snapshots:
             self._load(snapshots[0])
         self._seq, self._states = 0, EVENT_STATES.empty_table()
-        self._current = self._states
+        self._current = self._states.select(["seq", *SAID])
         self._read_events()
         self._is_changed = self._seq > self._fitted_seq
         self._gold_read = -_GOLD_SECONDS
@@ -120,8 +114,9 @@ class ProjectWorker:
                 return False
             later = (event.c.project == self._project.id) & (event.c.seq > self._seq)
             new = read_events(connection, EVENT_STATES.names, later)
-        self._states = latest_states(pa.concat_tables([self._states, new]))
-        self._current = keep_current(self._states, self._project.kind)
+        self._states, self._current = after_events(
+            self._states, self._current, new, self._project.kind
+        )
         self._seq = last
         return True
 
