@@ -111,7 +111,7 @@ def test_current_labels_are_those_of_a_plain_model(database, kind, data):
         expected = model.current()
         current = current_labels(connection, project.id)
         assert fields(current) == expected
-        assert sorted(kept["seq"].to_pylist()) == [each.seq for each in current]
+        assert kept["seq"].to_pylist() == [each.seq for each in current]
         for item in ITEMS:
             found = current_labels(connection, project.id, items=[item])
             assert fields(found) == [each for each in expected if each[0] == item]

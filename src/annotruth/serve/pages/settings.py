@@ -127,7 +127,8 @@ def _settings(
     with the last change.
     """
     project, frame = access.project, frame_of(context, access)
-    shown: dict[str, Any] = {"last_deliveries": {}}
+    shown: dict[str, Any] = {"tokens": [], "webhooks": [], "connections": []}
+    shown["last_deliveries"] = {}
     if access.token.allows("admin", project.id):
         with context.database.connect() as connection:
             webhooks = find(connection, Webhook, project=project.id)

@@ -46,10 +46,13 @@ def read_events(
     ]
     query = select(*columns).where(*conditions)
     batches = [_to_arrow(rows, schema) for rows in _fetch(connection, query)]
-    table = pa.Table.from_batches(batches, schema)
     # For a few rows in order, databases would rather read all rows than use the right index.
-    is_sorted = bool((np.diff(table["seq"].to_numpy()) > 0).all())
-    return table if is_sorted else table.sort_by("seq")
+    return _in_order(pa.Table.from_batches(batches, schema))
+
+
+def _in_order(events: pa.Table) -> pa.Table:
+    is_sorted = bool((np.diff(events["seq"].to_numpy()) > 0).all())
+    return events if is_sorted else events.sort_by("seq")
 
 
 def _fetch(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
@@ -95,7 +98,8 @@ def after_events(
     states = pa.concat_tables([_without(states, concerned), latest_states(some)]).combine_chunks()
     others = _without(current, pc.is_in(current["item"], items))
     of_items = keep_current(states.filter(pc.is_in(states["item"], items)), kind)
-    return states, pa.concat_tables([others, of_items.select(current.column_names)])
+    together = pa.concat_tables([others, of_items.select(current.column_names)])
+    return states, _in_order(together)
 
 
 def _without(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:

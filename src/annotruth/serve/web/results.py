@@ -300,18 +300,18 @@ class Live:
         self._count(1)
         try:
             seen = LiveState(-1, -1, -1)
-            told = start = time.monotonic()
+            sent = start = time.monotonic()
             while not self._stopped.is_set() and time.monotonic() - start < MAX_SECONDS:
                 state = await self._state(project) or seen
                 if changes := seen.changes(state):
                     yield f"event: change\ndata: {json.dumps(changes)}\n\n".encode()
-                elif time.monotonic() - told > KEEP_ALIVE_SECONDS:
+                elif time.monotonic() - sent > KEEP_ALIVE_SECONDS:
                     yield b": no news\n\n"
                 else:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._stopped.wait(), POLL_SECONDS)
                     continue
-                seen, told = state, time.monotonic()
+                seen, sent = state, time.monotonic()
         finally:
             self._count(-1)
 
