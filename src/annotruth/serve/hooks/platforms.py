@@ -107,8 +107,6 @@ _Text = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_ch
 
 
 class _Settings(BaseModel):
-    """The settings that connections may have."""
-
     model_config = ConfigDict(hide_input_in_errors=True)
 
     question: _Text | None = None

@@ -137,7 +137,6 @@ def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[tuple[int, list[Fi
 
 
 def _is_near(before: Fields, prediction: Fields) -> bool:
-    """Return whether a prediction is the one before, with nearly the same score."""
     old, new = before.get("score"), prediction["score"]
     is_number = isinstance(old, int | float) and isinstance(new, int | float)
     is_same = abs(old - new) < _SCORE_STEP if is_number else old is new

@@ -96,7 +96,6 @@ def _policy(content: Any) -> str:
 
 
 def _refuse_unknown(visit: Visit, what: str, **of: Any) -> None:
-    """Refuse an item or annotator that the store does not know."""
     if not current_labels(visit.connection, visit.project.id, **of):
         raise HTTPException(404, f"there is no such {what}")
 
@@ -263,7 +262,6 @@ def _ranked_item(visit: Visit, content: list[tuple[str, str, str]]) -> str:
 
 
 def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
-    """Return one row per item that this one was compared with, best first."""
     data, n = tables.fit.data, tables.fit.data.n_items
     is_left, is_right = data.left == code, data.right == code
 
@@ -313,7 +311,6 @@ def annotator_page(visit: Visit) -> str:
 
 
 def _median_seconds(connection: Connection, project_id: int, annotator: str) -> float | None:
-    """Return the median time from start to submission of an annotator's latest labels."""
     of_annotator = (event.c.project == project_id) & (event.c.annotator == annotator)
     latest = (
         select(event.c.started, event.c.submitted)
@@ -353,7 +350,6 @@ def _labels_of_annotator(visit: Visit, tables: SnapshotTables, code: int) -> Pag
 
 
 def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
-    """Return the labels of an annotator in the snapshot."""
     data, consensus = tables.fit.data, tables.consensus
     at = np.flatnonzero(data.annotator == code)
     item = consensus.item[at]
@@ -372,7 +368,6 @@ def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
 
 
 def _comparisons(tables: RankTables, code: int) -> pa.Table:
-    """Return the comparisons of an annotator in the snapshot."""
     data, ids = tables.fit.data, to_text(tables.fit.data.items)
     at = np.arange(data.annotator_ptr[code], data.annotator_ptr[code + 1])
     columns = {

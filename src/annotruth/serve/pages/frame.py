@@ -161,12 +161,10 @@ def percent(value: float | None) -> str:
 
 
 def _tone(word: str) -> str:
-    """Return the class that colors a word by whether it is good."""
     return " good" if word in _GOOD else " bad" if _BAD.match(word) else ""
 
 
 def _without_secrets(url: str) -> str:
-    """Return an address without what may be secret in it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

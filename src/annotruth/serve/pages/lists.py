@@ -110,7 +110,6 @@ def annotators_page(visit: Visit) -> str:
 
 
 def _annotator_columns(tables: SnapshotTables) -> list[Column]:
-    """Return the columns of the table of annotators: what the model estimates."""
     readout = "right" if isinstance(tables, RankTables) else tables.fit.readout
     wanted = [
         Column("annotator", "Annotator"),
@@ -158,7 +157,6 @@ def items_page(visit: Visit) -> str:
 
 
 def _item_columns(tables: SnapshotTables) -> list[Column]:
-    """Return the columns of the table of items: what the model estimates."""
     if isinstance(tables, RankTables):
         return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
     wanted = [
@@ -188,7 +186,6 @@ def category(tables: LabelSnapshotTables, code: int) -> Category:
 
 
 def _distribution(tables: LabelSnapshotTables, code: int) -> Mark | None:
-    """Return the recovered distribution of an item as small bars."""
     theta = tables.fit.distribution
     if theta is None:
         return None

@@ -107,7 +107,6 @@ def _without(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
 
 
 def _latest_of(events: pa.Table, *names: str) -> pa.Table:
-    """Return the latest of the events that have the same values in two columns."""
     first, second = (
         np.asarray(events[name].combine_chunks().dictionary_encode().indices).astype(np.int64)
         for name in names

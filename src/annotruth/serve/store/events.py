@@ -281,7 +281,6 @@ def current_labels(
 
 
 def _annotations(connection: Connection, *conditions: ColumnElement[bool]) -> set[Annotation]:
-    """Return the annotations of the events with the conditions."""
     query = select(event.c.source, event.c.annotation).where(*conditions)
     return {(source, annotation) for source, annotation in connection.execute(query)}
 

@@ -273,7 +273,6 @@ def _remove_anonymous_deletions(connection: Connection, project_id: int, annotat
 
 
 def _remove_alerts(connection: Connection, project_id: int, annotator: str) -> None:
-    """Remove alerts about the annotator, and those whose text has the name; also deliveries."""
     # Not a part of a longer word: the annotator "a" is not in every text.
     name = re.compile(rf"(?<!\w){re.escape(annotator)}(?!\w)")
     rows = connection.execute(select(alert).where(alert.c.project == project_id))
@@ -291,7 +290,6 @@ def _remove_alerts(connection: Connection, project_id: int, annotator: str) -> N
 def _replace_names(
     connection: Connection, row: type[Any], name: str, project_id: int, annotator: str
 ) -> None:
-    """Replace the annotator in a column of text or JSON."""
     table = table_of(row)
     keys = list(table.primary_key)
     query = select(table.c[name], *keys).where(table.c.project == project_id)

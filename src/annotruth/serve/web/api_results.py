@@ -36,8 +36,6 @@ router, queue_router, live_router = map(make_router, ("results", "queue", "live"
 
 
 class _Part(BaseModel):
-    """Which rows of a table are asked for, and in which order."""
-
     sort: str | None = Field(None, max_length=200, description="A column of the rows.")
     order: Order = "asc"
     start: int = Field(0, alias="cursor", ge=0, le=MAX_INTEGER)

@@ -270,8 +270,6 @@ class LiveState(NamedTuple):
 
 @dataclass(eq=False)
 class _Polled:
-    """What was last read of a project, and when."""
-
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     state: LiveState | None = None
     time: float = -math.inf

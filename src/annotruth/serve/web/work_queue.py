@@ -219,7 +219,6 @@ def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
 
 
 def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
-    """Return the keys of the tasks that an annotator did before the snapshot."""
     person = None if loaded is None else loaded.annotators.numbers.get(annotator)
     if loaded is None or person is None:
         return set()

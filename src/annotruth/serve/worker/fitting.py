@@ -138,7 +138,6 @@ def _labels(current: pa.Table, settings: FitSettings) -> _Usable:
 
 
 def _comparisons(current: pa.Table) -> _Usable:
-    """Return the comparisons that can be used, and how many cannot."""
     said = encode_column(current["label"])
     words = [outcome_of_word(word) for word in said.values.to_pylist()]
     outcome = np.array(words, dtype=np.int8)[said.codes]

@@ -54,7 +54,6 @@ class ProjectWorker:
         self._start(project)
 
     def _start(self, project: Project) -> None:
-        """Read everything."""
         self._project = project
         self._fit: AnyFit | None = None
         self._choice: ModelChoice | None = None
@@ -107,7 +106,6 @@ class ProjectWorker:
         return (is_new or self._is_changed) and self._fit_and_publish()
 
     def _read_events(self) -> bool:
-        """Bring the current labels up to date; return whether there are new events."""
         with self._database.connect() as connection:
             last = last_seq(connection, self._project.id)
             if last == self._seq:
@@ -121,7 +119,6 @@ class ProjectWorker:
         return True
 
     def _note_changes(self) -> None:
-        """Read new events, and note whether they change any label."""
         before = self._current
         if self._read_events() and not self._is_changed:
             self._is_changed = not say_the_same(before, self._current)
