@@ -254,7 +254,7 @@ def queue_page(visit: Visit) -> str:
     )
 
 
-@project_page("alerts")
+@project_page("alerts", with_tables=False)
 def alerts_page(visit: Visit) -> str:
     """Return one page of the alerts of a project.
 

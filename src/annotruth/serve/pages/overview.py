@@ -48,7 +48,7 @@ _COLUMNS = [
 ]
 
 
-@project_page("")
+@project_page("", with_tables=False)
 def overview_page(visit: Visit) -> str:
     """Return the overview of a project."""
     connection, frame, project = visit.connection, visit.frame, visit.project

@@ -91,14 +91,20 @@ class Visit:
         return self.asked["id"]
 
 
-def project_page(tab: str) -> Callable[[Callable[[Visit], str | Response]], Any]:
-    """Return what serves the pages that a function returns, under a project's address."""
+def project_page(
+    tab: str, *, with_tables: bool = True
+) -> Callable[[Callable[[Visit], str | Response]], Any]:
+    """Return what serves the pages that a function returns, under a project's address.
+
+    Without tables, a page does not wait until the fit is loaded.
+    """
 
     def add(show: Callable[[Visit], str | Response]) -> Callable[[Visit], str | Response]:
         @router.get(f"{PROJECTS}/{{project}}" + (f"/{tab}" if tab else ""), name=f"page_{tab}")
         def handle(request: Request, access: Reader) -> Response:
             context, project = context_of(request), access.project
-            loaded, tables = context.snapshots.get(project.id), None
+            loaded = context.snapshots.get(project.id) if with_tables else None
+            tables = None
             if loaded is not None:
                 make: Any = RankTables if project.kind == "comparisons" else LabelSnapshotTables
                 tables = loaded.keep("tables", lambda: make(loaded))
