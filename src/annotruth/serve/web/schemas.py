@@ -18,7 +18,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from annotruth.errors import InputError, shown
 from annotruth.serve.outgoing import check_url
 from annotruth.serve.store.projects import check_name
 from annotruth.serve.store.tables import LabelEvent, ProjectKind, Scope
@@ -265,13 +264,3 @@ class NewConnection(_Sent):
         pattern=r"^[!-~]+$",
         description="That of a platform which makes its own; a new one by default.",
     )
-
-
-def refuse_duplicates(what: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return values by id; refuse a list that names something twice."""
-    values: dict[str, Any] = {}
-    for each, value in pairs:
-        if each in values:
-            raise InputError(f"{what} {shown(each)} is given twice: give it once")
-        values[each] = value
-    return values
