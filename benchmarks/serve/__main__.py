@@ -11,20 +11,15 @@ from benchmarks import machine
 from benchmarks.honesty.options import PartTable
 from benchmarks.panel.__main__ import positive
 from benchmarks.serve.crashes import crashes
-from benchmarks.serve.ingestion import ingestion, outage
+from benchmarks.serve.ingestion import ingestion
 from benchmarks.serve.latency import latency
 from benchmarks.serve.load import load
-from benchmarks.serve.pages import pages
-from benchmarks.serve.store import store
 
 PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
-    "store": lambda given: store(n_labels=given.labels, seed=given.seed),
     "ingestion": lambda given: ingestion(seconds=given.seconds),
     "load": lambda given: load(seconds=given.seconds, n_labels=given.labels, seed=given.seed),
-    "outage": lambda given: outage(seconds=given.seconds),
     "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
     "crashes": lambda given: crashes(kills=given.kills, seed=given.seed),
-    "pages": lambda given: pages(n_labels=given.labels, seed=given.seed),
 }
 PACKAGES = ("annotruth", "fastapi", "uvicorn", "sqlalchemy", "psycopg")
 
@@ -36,7 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement of load")
     parser.add_argument(
-        "--labels", type=positive, default=1_000_000, help="of the project of `store` and `latency`"
+        "--labels",
+        type=positive,
+        default=1_000_000,
+        help="of the project of `load` and `latency`",
     )
     parser.add_argument("--kills", type=positive, default=100, help="of processes under load")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import product
@@ -109,37 +107,3 @@ def n_lost(made: Installation, log: dict[str, Any], batch: int) -> int:
         )
     ids = (f"{name}-{k}" for name in log["acknowledged"] for k in range(batch))
     return sum(stored.get(each, 0) != 1 for each in ids)
-
-
-def outage(*, seconds: float = 20.0, stops: int = 3) -> list[PartTable]:
-    """Stop and start PostgreSQL under load."""
-    with installation("PostgreSQL") as made, running(made.config, "web"):
-        assert made.server is not None
-        found: dict[str, Any] = {}
-        client = threading.Thread(target=lambda: found.update(post(made, seconds, 1, "o")))
-        client.start()
-        for _ in range(stops):
-            time.sleep(seconds / (2 * stops + 1))
-            made.server.stop()
-            time.sleep(seconds / (2 * stops + 1))
-            made.server.start()
-        client.join()
-        lost = n_lost(made, found, 1)
-    statuses = found["statuses"]
-    others = sum(n for status, n in statuses.items() if status not in ("200", "503"))
-    figures = [
-        TargetFigure(statuses.get("200", 0), Target(low=1), 0),
-        TargetFigure(statuses.get("503", 0), Target(low=1), 0),
-        TargetFigure(others, Target(high=0), 0),
-        TargetFigure(lost, Target(high=0), 0),
-    ]
-    said = "; ".join(json.loads(each)["detail"] for each in found["details"])
-    return [
-        PartTable(
-            "PostgreSQL stopped and started",
-            f"Single labels, posted again and again while the server is away. Errors: {said}.",
-            ("stops",),
-            ("acknowledged", "refused (503)", "other errors", "lost"),
-            [((str(stops),), figures)],
-        )
-    ]

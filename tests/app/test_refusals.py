@@ -199,7 +199,6 @@ fit questions.csv --question all --engine spark -> leave out --engine spark
 fit questions.csv --question all --memory 1GB -> leave out memory
 fit questions.csv --question all --predictions p.json -> --predictions is for one question
 fit questions.csv --question all --soft s.npz -> are a long table
-fit questions.csv --question all --report r.html --embed -> --embed is for the report of one question
 simulate --out s --spammers 2 -> annotruth: spammer_share (`--spammers`) is 2.0: give a number from 0
 simulate --out s --items 100000000000000000000 -> n_items (`--items`) is 100000000000000000000: give
 simulate --out s --items 1000000000 -> such a crowd needs about 2,600.0 GB of memory, and
@@ -209,10 +208,8 @@ simulate --out s --generator sets --items 1000000000 -> such a crowd needs about
 simulate --out s --generator comparers --categories 3 -> --categories is not for `--generator
 simulate --out s --generator comparers --labels-per-item 3 -> --labels-per-item is not for `--generator
 simulate --out s --tie-rate 1 -> --tie-rate is not for `--generator
-simulate --out s --generator gaussian --groups 2 -> --groups is not for `--generator
 simulate --out s --generator sets --behavior random -> --behavior is not for `--generator
-serve --port 99999999 -> port is 99999999: give a number from 0 to 65535
-serve prune films --days -1 -> Invalid value for '--days': it must be greater than or eq
+serve --port 99999999 -> port is '99999999': it should be less than or equal to 65535
 """
 
 

@@ -66,7 +66,7 @@ def endpoints(server: Server) -> Iterator[Endpoint]:
             raise AssertionError(f"{route.path} needs no scope, or several")
         names = dict.fromkeys(("item", "annotator", "token_id", "name", "version"), SECRET)
         path = route.path.replace(":path}", "}").format(project="birds", number=1, **names)
-        path += "?annotator=ann&since=0" if path.endswith(("/next", "/changes")) else ""
+        path += "?annotator=ann" if path.endswith("/next") else ""
         for method in sorted(route.methods - {"HEAD"}):
             is_of_all = needs[0].__closure__ is not None and _closed(needs[0])["all_projects"]
             yield Endpoint(method, path, needs[0].scope, "{project}" in route.path, is_of_all)

@@ -129,7 +129,7 @@ def test_warnings_about_a_file_are_single_lines(serve, tmp_path):
 def test_limits_of_settings_are_written_in_full(run, folder, monkeypatch):
     monkeypatch.setenv("ANNOTRUTH_SERVE_MAX_BODY", "1")
     err = run("serve", "--data-dir", folder)[2]
-    assert err == "annotruth: max_body is 1: give a number from 1024 to 1073741824\n"
+    assert err == "annotruth: max_body is '1': it should be greater than or equal to 1024\n"
 
 
 def test_a_label_that_a_file_changes_back_is_current_again(serve, database, tmp_path):
@@ -202,7 +202,6 @@ def test_a_person_is_erased_and_a_backup_is_written(serve, database, tmp_path):
     copy = tmp_path / "copy.db"
     assert serve("backup", copy)[0] == 0
     assert "erased 1 label" in serve("erase", "films", "ann")[1]
-    assert serve("prune", "films", "--days", "0")[0] == 0
     with database().connect() as connection:
         project = get_project(connection, "films")
         assert [each.annotator for each in current_labels(connection, project.id)] == ["bob"]
@@ -236,7 +235,15 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("token", "list"), "does not exist: start `annotruth serve`, or give --data-dir"),
+        *(
+            (words, "does not exist: start `annotruth serve`, or give --data-dir")
+            for words in (
+                ("token", "list"),
+                ("upgrade",),
+                ("token", "create", "x", "--project", "films"),
+            )
+        ),
+        (("--host", "0.0.0.0", "--port", "0"), "needs a token first"),
         (("project", "create", "No Good"), "1 to 60 lower-case letters"),
         (("project", "create", "x", "--model", "nope"), "unknown model 'nope': choose one of maj"),
         (("project", "create", "x", "--model", "n" * 300), "unknown model 'nnn"),
@@ -258,12 +265,13 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
         (("token", "list", "--database", "postgresql://u:secret@127.0.0.1:1/x"), "127.0.0.1"),
     ],
 )
-def test_mistakes_are_one_line(serve, words, message, monkeypatch):
+def test_mistakes_are_one_line_and_create_nothing(serve, folder, words, message, monkeypatch):
     monkeypatch.setitem(Database.open.__kwdefaults__, "wait", 0.1)
     code, out, err = serve(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert "secret" not in err
+    assert not folder.exists()
 
 
 def test_projects_that_exist_are_named(serve):
@@ -271,23 +279,6 @@ def test_projects_that_exist_are_named(serve):
     code, _, err = serve("token", "create", "x", "--project", "none")
     assert code == 2
     assert "there is no project 'none': there are films" in err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("upgrade",),
-        ("token", "list"),
-        ("token", "create", "x", "--project", "films"),
-        ("token", "create", " "),
-        ("project", "create", "No Good"),
-        ("project", "create", "x", "--model", "nope"),
-        ("--host", "0.0.0.0", "--port", "0"),
-    ],
-)
-def test_a_refused_command_creates_neither_a_folder_nor_a_database(serve, folder, words):
-    assert serve(*words)[:2] == (2, "")
-    assert not folder.exists()
 
 
 def test_a_database_that_is_missing_is_not_created_whatever_its_url_says(run, tmp_path):

@@ -167,7 +167,6 @@ kind KIND: labels of items, or comparisons of pairs of items.
 scope SCOPE: read: see results. write: also send labels. admin: also change settings.
 only --project PROJECT: A project's name. | all projects
 token_create.days N: Expires after so many days. | never
-prune.days N: Keep what is not older than this.
 [Output]
 out --out,-o PATH: Write the tables of items, annotators and labels or comparisons, and fit.json,
     to this folder; if it ends in .csv, .parquet or .json, only that of items to this file.
@@ -225,7 +224,7 @@ help
     default_pair_model=DEFAULT_PAIR_MODEL,
     formats=", ".join(INPUT_FORMATS),
 )
-_LIMITS = {"token_create.days": (1, 36_500), "prune.days": (0, 36_500)}
+_LIMITS = {"token_create.days": (1, 36_500)}
 
 
 class _Parameter(NamedTuple):

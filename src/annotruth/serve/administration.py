@@ -210,7 +210,6 @@ def check_project(name: str, kind: ProjectKind, settings: Mapping[str, Any]) -> 
 
 
 def _check_model(kind: ProjectKind, settings: Mapping[str, Any]) -> None:
-    """Refuse a model that projects of this kind do not have."""
     models = [*(MODELS if kind == "labels" else PAIR_MODELS), AUTO]
     model = settings.get("model")
     if model is not None and model not in models:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from annotruth.errors import InputError, check_path, shown
 
@@ -16,8 +19,12 @@ PREFIX = "ANNOTRUTH_SERVE_"
 
 MEGABYTE = 1 << 20
 
-_BOOLS = dict.fromkeys(("1", "true", "yes", "on"), True)
-_BOOLS |= dict.fromkeys(("0", "false", "no", "off", ""), False)
+
+def _names(value: Any) -> Any:
+    return tuple(re.findall(r"[^,\s]+", value)) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,34 +34,28 @@ class ServeConfig:
     database: str = field(repr=False)  # it may have a password
     data_dir: Path  # the folder of snapshots
     host: str = "127.0.0.1"  # the address that the web server listens on
-    port: int = 8377
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8377
     # The names by which clients reach the server. Requests with another Host header are refused.
     # If there are none: on a loopback address, the loopback names; elsewhere, any name.
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: Names = ()
     # Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
     # only.
     behind_tls: bool = False
     # Addresses of proxies whose `X-Forwarded-For` is believed; by default of none.
-    trusted_proxies: tuple[str, ...] = ()
+    trusted_proxies: Names = ()
     # The largest request in bytes; a stream of JSON lines may be longer.
-    max_body: int = 8 * MEGABYTE
-    max_stream: int = 1024 * MEGABYTE  # the largest stream of JSON lines in bytes
+    max_body: Annotated[int, Field(ge=1024, le=1024 * MEGABYTE)] = 8 * MEGABYTE
+    max_stream: Annotated[int, Field(ge=1024, le=MEGABYTE * MEGABYTE)] = 1024 * MEGABYTE
     # How long a client may take to send a request, or the next part of a stream.
-    body_seconds: float = 30.0
+    body_seconds: Annotated[float, Field(ge=0.1, le=3600.0)] = 30.0
     # How many requests one token may make per second, on average.
-    requests_per_second: float = 1000.0
-    lease_seconds: float = 600.0  # how long an item is reserved for the person who was given it
-    login_hours: float = 12.0  # how long a login lasts
+    requests_per_second: Annotated[float, Field(ge=0.1, le=1e9)] = 1000.0
+    # How long an item is reserved for the person who was given it.
+    lease_seconds: Annotated[float, Field(ge=1.0, le=30 * 86_400.0)] = 600.0
+    login_hours: Annotated[float, Field(ge=0.01, le=24.0 * 366.0)] = 12.0  # how long a login lasts
     log_requests: bool = True  # whether the log has a line per request
     # Whether webhooks may be sent to private and loopback addresses.
     private_webhooks: bool = False
-
-    def __post_init__(self) -> None:
-        check_path(self.data_dir, "the folder of the service")
-        for name, low, high in _LIMITS:
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise InputError(f"{name} is {value}: give a number from {low:.15g} to {high:.15g}")
 
     @property
     def is_loopback(self) -> bool:
@@ -68,26 +69,20 @@ class ServeConfig:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> ServeConfig:
         """Return the settings that environment variables hold; those not given have defaults."""
-        given: dict[str, Any] = {}
-        for each in fields(cls):
-            variable = variable_of(each.name)
-            if variable in environment:
-                given[each.name] = _parsed(variable, environment[variable], str(each.type))
+        variables = {each.name: variable_of(each.name) for each in fields(cls)}
+        given: dict[str, Any] = {
+            name: environment[each] for name, each in variables.items() if environment.get(each)
+        }
         for name in ("database", "data_dir"):
             if name not in given:
-                raise InputError(f"{variable_of(name)} is not set: start with `annotruth serve`")
-        return cls(**given)
-
-
-_LIMITS = (
-    ("port", 0, 65_535),
-    ("max_body", 1024, 1024 * MEGABYTE),
-    ("max_stream", 1024, 1024 * 1024 * MEGABYTE),
-    ("body_seconds", 0.1, 3600.0),
-    ("requests_per_second", 0.1, 1e9),
-    ("lease_seconds", 1.0, 30 * 86_400.0),
-    ("login_hours", 0.01, 24.0 * 366.0),
-)
+                raise InputError(f"{variables[name]} is not set: start with `annotruth serve`")
+        check_path(Path(given["data_dir"]), "the folder of the service")
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name, message = str(first["loc"][0]), first["msg"].removeprefix("Input ")
+            raise InputError(f"{name} is {shown(given[name])}: it {message}") from None
 
 
 def variable_of(name: str) -> str:
@@ -109,21 +104,3 @@ def _written(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _parsed(variable: str, text: str, kind: str) -> Any:
-    try:
-        return _PARSERS[kind](text)
-    except (KeyError, ValueError):
-        raise InputError(f"{variable} is {shown(text)}: give {_EXPECTED[kind]}") from None
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "str": str,
-    "Path": Path,
-    "int": int,
-    "float": float,
-    "bool": lambda text: _BOOLS[text.lower()],
-    "tuple[str, ...]": lambda text: tuple(re.findall(r"[^,\s]+", text)),
-}
-_EXPECTED = {"int": "a whole number", "float": "a number", "bool": "1 or 0"}

@@ -172,7 +172,6 @@ def _live_steps(
 
 
 def _votes() -> list[dict[str, Any]]:
-    """Return simulated comparisons of films."""
     made = simulate.comparers(
         n_items=_N_FILMS, n_annotators=len(_RELIABILITY), comparisons_per_annotator=60, seed=2
     )

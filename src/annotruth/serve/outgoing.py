@@ -239,7 +239,6 @@ def checked_url(url: Any) -> str:
 
 
 def _detail(response: httpx2.Response) -> str:
-    """Return what a platform says about an error."""
     try:
         content = json.loads(response.content)
     except (ValueError, RecursionError):

@@ -40,25 +40,6 @@ def test_an_edit_is_another_event_of_the_same_annotation(message):
     assert edit.event_id != first.event_id
 
 
-def test_the_same_message_again_is_the_same_event(message):
-    assert message("annotation_created") == message("annotation_created")
-
-
-def test_the_item_that_annotruth_made_a_task_for(message):
-    (event,) = message("annotation_created_for_item").events
-    assert event.item == "item-7"
-
-
-def test_deleted_annotations(message):
-    (event,) = message("annotations_deleted").events
-    assert (event.annotation, event.deleted, event.submitted) == ("2", True, None)
-
-
-def test_a_skipped_task_has_no_label(message):
-    (event,) = message("annotation_skipped").events
-    assert (event.annotation, event.deleted) == ("4", True)
-
-
 def test_ground_truth_is_no_vote_but_a_known_truth(message):
     said = message("annotation_ground_truth")
     assert said.gold == {"item-7": "Positive"}
@@ -74,32 +55,34 @@ def test_several_annotations_in_one_message(message):
 
 
 @pytest.mark.parametrize(
-    ("name", "question", "label"),
+    ("name", "question", "said"),
     [
-        ("rating", None, "4"),
-        ("taxonomy", "tax", "A / B + C"),
-        ("taxonomy", "tone", "x"),
+        ("annotation_created_for_item", None, {"item": "item-7", "deleted": False}),
+        ("annotations_deleted", None, {"annotation": "2", "deleted": True, "submitted": None}),
+        ("annotation_skipped", None, {"annotation": "4", "deleted": True}),
+        ("rating", None, {"label": "4"}),
+        ("rating", "why", {"deleted": True}),
+        ("taxonomy", "tax", {"label": "A / B + C"}),
+        ("taxonomy", "tone", {"label": "x"}),
     ],
 )
-def test_other_kinds_of_labels(message, name, question, label):
-    settings = {} if question is None else {"question": question}
-    (event,) = message(name, HookProject("labels", settings)).events
-    assert event.label == label
+def test_what_messages_say(message, name, question, said):
+    project = HookProject("labels", {} if question is None else {"question": question})
+    (event,) = message(name, project).events
+    assert {key: getattr(event, key) for key in said} == said
+    assert message(name, project).events == [event]  # the same message again is the same event
 
 
-def test_another_question_has_no_label(message):
-    (event,) = message("rating", HookProject("labels", {"question": "why"})).events
-    assert event.deleted
-
-
-def test_several_questions_and_none_chosen(message):
-    with pytest.raises(InputError, match=r"several questions, tax, tone: choose one"):
-        message("taxonomy")
-
-
-def test_boxes_are_refused(message):
-    with pytest.raises(InputError, match=r"regions of 'box' .* are not classes"):
-        message("boxes")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("taxonomy", r"several questions, tax, tone: choose one"),
+        ("boxes", r"regions of 'box' .* are not classes"),
+    ],
+)
+def test_what_is_no_label_is_refused(message, name, problem):
+    with pytest.raises(InputError, match=problem):
+        message(name)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +100,11 @@ def test_sides_of_a_comparison_may_be_swapped(message):
     assert (event.item, event.other_item) == ("second answer", "first answer")
 
 
-def test_a_deleted_task_makes_a_poll_necessary(message):
-    said = message("tasks_deleted")
-    assert said.needs_poll
-    assert not said.events
-
-
-@pytest.mark.parametrize("name", ["tasks_created", "project_updated"])
-def test_other_messages_are_unknown(message, name):
+@pytest.mark.parametrize("name", ["tasks_deleted", "tasks_created", "project_updated"])
+def test_other_messages_have_no_events(message, name):
     said = message(name)
-    assert not said.is_known
     assert not said.events
+    assert said.needs_poll == said.is_known == (name == "tasks_deleted")
 
 
 BAD = {

@@ -126,30 +126,36 @@ def test_known_truths_of_label_studio(client, connect, context, labels, payload)
     assert [tuple(row) for row in rows] == [(project.id, "item-7", "Positive")]
 
 
-def test_comparisons_of_label_studio(client, connect, labels, payload):
-    project, sender = connect(project_kind="comparisons")
-    assert post(client, sender, payload("label_studio", "pairwise")).json()["stored"] == 1
-    assert labels(project) == [(sender.source, "first answer", "1", "left")]
+VOTE = {"left": "a", "right": "b", "annotator": "ann", "outcome": "tie"}
+POTATO = ("annotation_created", "annotation_updated", "annotation_created_ticked")
 
 
-def test_messages_of_argilla(client, connect, labels, payload):
-    project, sender = connect("argilla", dataset="reviews")
-    for name in ("response_created", "response_updated"):
-        assert post(client, sender, payload("argilla", name)).json()["stored"] == 1
-    assert [label for *_, label in labels(project)] == ["negative"]
-    assert post(client, sender, payload("argilla", "response_deleted")).json()["stored"] == 1
-    assert labels(project) == []
-
-
-def test_messages_of_potato(client, connect, labels, payload):
-    project, sender = connect("potato", question="sentiment")
-    for name in ("annotation_created", "annotation_updated", "annotation_created_ticked"):
-        content = json.loads(payload("potato", name)["body"])
+@pytest.mark.parametrize(
+    ("kind", "project_kind", "settings", "messages", "expected"),
+    [
+        ("label-studio", "comparisons", {}, ["pairwise"], [("first answer", "1", "left")]),
+        ("generic", "comparisons", {}, [VOTE], [("a", "ann", "tie")]),
+        (
+            *("argilla", "labels", {"dataset": "reviews"}),
+            ["response_created", "response_updated"],
+            [("review-17", "1f5c6d5e-9a4e-4f6c-9c7b-0d6f5e2a1b06", "negative")],
+        ),
+        ("argilla", "labels", {}, ["response_created", "response_deleted"], []),
+        (
+            *("potato", "labels", {"question": "sentiment"}, POTATO),
+            [("i1", "ann", "Negative"), ("i2", "ann", "Negative")],
+        ),
+    ],
+)
+def test_messages_of_platforms_become_labels(
+    client, connect, labels, payload, kind, project_kind, settings, messages, expected
+):
+    project, sender = connect(kind, project_kind, **settings)
+    for each in messages:
+        content = payload(kind.replace("-", "_"), each) if isinstance(each, str) else each
+        content = json.loads(content["body"]) if kind == "potato" else content
         assert post(client, sender, content).json()["stored"] == 1
-    assert labels(project) == [
-        (sender.source, "i1", "ann", "Negative"),
-        (sender.source, "i2", "ann", "Negative"),
-    ]
+    assert labels(project) == [(sender.source, *each) for each in expected]
 
 
 @pytest.mark.parametrize("scheme", ["secret", "hex", "standard"])
@@ -172,13 +178,6 @@ def test_messages_of_any_sender(client, connect, labels, scheme):
     }
     assert post(client, sender, body, headers).json()["repeated"] == 2
     assert [label for *_, label in labels(project)] == ["4", "x"]
-
-
-def test_comparisons_of_any_sender(client, connect, labels):
-    project, sender = connect("generic", "comparisons")
-    content = {"left": "a", "right": "b", "annotator": "ann", "outcome": "tie"}
-    assert post(client, sender, content).json()["stored"] == 1
-    assert labels(project) == [(sender.source, "a", "ann", "tie")]
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)

@@ -162,13 +162,17 @@ def test_good_settings():
         ("potato", {"dataset": "x"}, "connections of potato have no setting 'dataset'"),
         ("label-studio", {"url": API["url"]}, "has no project: polling needs url, project, token"),
         ("label-studio", {"predictions": True}, "predictions need url, project, token"),
-        ("label-studio", {**API, "predictions": "yes"}, "give true or false"),
-        ("label-studio", {**API, "project": "3"}, "give the number"),
-        ("label-studio", {**API, "project": True}, "give the number"),
+        (
+            "label-studio",
+            {**API, "predictions": "yes"},
+            "predictions: Input should be a valid boolean",
+        ),
+        ("label-studio", {**API, "project": "3"}, "project: Input should be a valid integer"),
+        ("label-studio", {**API, "project": True}, "project: Input should be a valid integer"),
         ("label-studio", {**API, "url": "file:///etc/passwd"}, "is not the address"),
-        ("label-studio", {"question": ""}, "give a text"),
-        ("label-studio", {"question": "a\nb"}, "give a text"),
-        ("label-studio", {"question": ["a"]}, "give a text"),
+        ("label-studio", {"question": ""}, "question: String should have at least 1"),
+        ("label-studio", {"question": "a\nb"}, "give a text without control"),
+        ("label-studio", {"question": ["a"]}, "question: Input should be a valid string"),
     ],
 )
 def test_bad_settings(kind, settings, message):
@@ -194,8 +198,8 @@ def test_settings_of_a_form():
     entered = {**form, **API, "project": " 3 ", "predictions": "true"}
     assert parse_settings("label-studio", entered) == {**API, "predictions": True}
     for wrong, message in (
-        ({"project": "three"}, "give the number"),
-        ({"project": "9" * 5000}, "give the number"),
+        ({"project": "three"}, "project: Input should be a valid integer"),
+        ({"project": "9" * 5000}, "project: Unable to parse input string as an integer"),
         ({"dataset": "reviews"}, "have no setting 'dataset'"),
     ):
         with pytest.raises(InputError, match=message):

@@ -8,6 +8,8 @@ import annotruth as at
 from annotruth.ranking import next_comparisons
 from annotruth.serve.pages.frame import Frame
 from annotruth.serve.pages.tables import LabelSnapshotTables, RankTables
+from annotruth.serve.pages.visit import Visit
+from annotruth.serve.store.rows import add, add_all
 from annotruth.serve.store.tables import Project, Snapshot
 from annotruth.serve.web.results import LoadedSnapshot
 
@@ -51,10 +53,29 @@ def frame():
     return Frame(csrf="a token", project="films", scope="admin", n_alerts=2)
 
 
-@pytest.fixture(scope="session")
-def films(now):
-    """A project."""
-    return Project(1, "films", "labels", {"cost_per_label": 0.5}, now)
+@pytest.fixture
+def visit(sqlite_database, frame, now):
+    """Return a visit to a project whose database has some rows; the query follows by name."""
+    films = {"name": "films", "kind": "labels", "settings": {"cost_per_label": 0.5}, "created": now}
+    with sqlite_database.begin() as connection:
+        project = add(connection, Project, **films)
+
+    def visit(tables=None, *rows, frame=frame, now=now, **asked):
+        with sqlite_database.begin() as connection:
+            for row in rows:
+                add_all(connection, [row])
+        reader.rollback()  # what it reads next is of now
+        return Visit(
+            connection=reader,
+            frame=frame,
+            project=project,
+            now=now,
+            asked=asked,
+            tables=tables,
+        )
+
+    with sqlite_database.connect() as reader:
+        yield visit
 
 
 @pytest.fixture(scope="session")

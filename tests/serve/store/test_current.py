@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
-from sqlalchemy import select
 
+from annotruth.serve.store.current import (
+    EVENT_STATES,
+    after_events,
+    read_events,
+)
 from annotruth.serve.store.events import (
     append_events,
     current_labels,
-    current_of_slots,
-    current_table,
-    events_since,
-    slots_changed_since,
 )
-from annotruth.serve.store.maintenance import remove_superseded
 from annotruth.serve.store.projects import create_project
-from annotruth.serve.store.tables import LabelEvent, current_label
+from annotruth.serve.store.tables import LabelEvent
+from annotruth.serve.store.tables import event as stored
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -92,7 +92,7 @@ def fields(rows):
 def test_current_labels_are_those_of_a_plain_model(database, kind, data):
     batches = data.draw(st.lists(st.lists(event(kind), max_size=6), max_size=5))
     model = PlainModel(kind)
-    patched = {}  # by slot, kept up to date as the worker does
+    states = kept = EVENT_STATES.empty_table()  # up to date as in the worker
     with database.engine.execution_options(writes=True).connect() as connection:
         project = create_project(connection, "property", kind, {}, NOW)
         seq = 0
@@ -103,33 +103,18 @@ def test_current_labels_are_those_of_a_plain_model(database, kind, data):
                 appended = append_events(connection, project.id, source, events, time)
                 new = [model.append(source, each, time) for each in events]
                 assert (appended.n_new, appended.n_repeated) == (sum(new), len(new) - sum(new))
-            slots = slots_changed_since(connection, project.id, seq)
+            later = (stored.c.project == project.id) & (stored.c.seq > seq)
+            new = read_events(connection, EVENT_STATES.names, later)
+            states, kept = after_events(states, kept, new, kind)
             seq = appended.last_seq
-            changed = current_of_slots(connection, project.id, slots)
-            patched |= {slot: [e for e in changed if e.slot == slot] for slot in slots}
 
         expected = model.current()
         current = current_labels(connection, project.id)
         assert fields(current) == expected
-        assert fields(e for kept in patched.values() for e in kept) == expected
-        of_project = current_label.c.project == project.id
-        assert fields(connection.execute(select(current_label).where(of_project))) == expected
-        table = current_table(connection, project.id)
-        assert table["seq"].to_pylist() == [each.seq for each in current]
+        assert kept["seq"].to_pylist() == [each.seq for each in current]
         for item in ITEMS:
-            found = current_labels(connection, project.id, item=item)
+            found = current_labels(connection, project.id, items=[item])
             assert fields(found) == [each for each in expected if each[0] == item]
-            found = current_labels(connection, project.id, item=item, annotator="ann")
+            found = current_labels(connection, project.id, items=[item], annotator="ann")
             assert fields(found) == [each for each in expected if each[::2] == (item, "ann")]
-
-        before = NOW + data.draw(st.integers(0, 6)) * SECOND
-        stored = events_since(connection, project.id, 0, 1000)
-        n_removed = remove_superseded(connection, project, before)
-        left = events_since(connection, project.id, 0, 1000)
-        assert len(left) == len(stored) - n_removed
-        assert current_labels(connection, project.id) == current
-        assert [e for e in stored if e.received >= before] == [
-            e for e in left if e.received >= before
-        ]
-        assert remove_superseded(connection, project, before) == 0
         connection.rollback()

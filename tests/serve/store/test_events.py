@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from sqlalchemy.event import listen
 
@@ -10,7 +11,6 @@ from annotruth.serve.store.events import (
     append_batches,
     append_events,
     current_labels,
-    current_table,
     events_since,
     last_seq,
 )
@@ -74,8 +74,11 @@ def test_whatever_is_stored_can_be_fitted(database, project, now):
     events += [LabelEvent(item, "ann", label) for item, label in zip(ids, ids[2:], strict=False)]
     with database.begin() as connection:
         append_events(connection, project.id, "api", events, now)
-        table = current_table(connection, project.id)
-    assert at.Labels.of(table).n_labels == len(events)
+        current = current_labels(connection, project.id)
+    rows = [
+        {name: getattr(each, name) for name in ("item", "annotator", "label")} for each in current
+    ]
+    assert at.Labels.of(pa.Table.from_pylist(rows)).n_labels == len(events)
 
 
 def test_a_missing_id_of_an_earlier_version_can_be_deleted(database, project, now):
@@ -89,7 +92,7 @@ def test_the_longest_ids_fit_into_the_indexes(database, project, now):
     given = LabelEvent(long, long[::-1], long, event_id=long, annotation=long)
     with database.begin() as connection:
         append_events(connection, project.id, "s" * 200, [given], now)
-        (found,) = current_labels(connection, project.id, item=long)
+        (found,) = current_labels(connection, project.id, items=[long])
     assert (found.slot, found.label) == (given[:2], long)
 
 

@@ -20,7 +20,6 @@ from annotruth.serve.store.maintenance import (
     erase_annotator,
     export_labels,
     log,
-    remove_superseded,
 )
 from annotruth.serve.store.projects import (
     add_alert,
@@ -41,7 +40,6 @@ from annotruth.serve.store.tables import (
     AuditEntry,
     LabelEvent,
     Snapshot,
-    current_label,
 )
 from annotruth.serve.store.tables import platform_connection as connection_table
 
@@ -62,12 +60,12 @@ def append(database, project, events, now):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-def test_exports_equal_the_view(database, project, now, tmp_path, suffix):
+def test_exports_are_the_current_labels(database, project, now, tmp_path, suffix):
     append(database, project, EVENTS, now)
     path = tmp_path / f"labels{suffix}"
     with database.connect() as connection:
         assert export_labels(connection, project, path) == 3
-        view = connection.execute(select(current_label).order_by(current_label.c.seq)).all()
+        view = current_labels(connection, project.id)
     if suffix == ".parquet":
         rows = pyarrow.parquet.read_table(path).to_pylist()
         assert list(rows[0]) == [
@@ -100,28 +98,6 @@ def test_exports_of_other_formats_are_refused(database, project, tmp_path):
         database.connect() as connection,
     ):
         export_labels(connection, project, tmp_path / "labels.xlsx")
-
-
-def test_old_superseded_and_deleted_events_are_removed(database, project, now):
-    append(database, project, EVENTS[:4], now)
-    append(database, project, EVENTS[4:], now + DAY)
-    with database.begin() as connection:
-        current = current_labels(connection, project.id)
-        assert remove_superseded(connection, project, now) == 0
-        # The edited label of bob and the label of ann; its deletion is not old yet.
-        assert remove_superseded(connection, project, now + DAY) == 2
-        assert remove_superseded(connection, project, now + 2 * DAY) == 1
-        assert current_labels(connection, project.id) == current
-        assert len(events_since(connection, project.id, 0, 10)) == 3
-
-
-def test_an_old_deletion_stays_while_it_hides_a_newer_event(database, project, now):
-    append(database, project, [LabelEvent(annotation="x", deleted=True)], now)
-    late = LabelEvent("film", "ann", "good", annotation="x", submitted=now - DAY)
-    append(database, project, [late], now + DAY)
-    with database.begin() as connection:
-        assert remove_superseded(connection, project, now + DAY / 2) == 0
-        assert current_labels(connection, project.id) == []
 
 
 def every_text(database):

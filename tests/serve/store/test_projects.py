@@ -1,6 +1,5 @@
 """Projects, what is known of items and annotators, tokens, leases, snapshots and alerts."""
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 import annotruth as at
 from annotruth.serve.administration import create_token, find_token, list_tokens, revoke_token
-from annotruth.serve.pages.routes import TO_ACT_ON, n_unseen
 from annotruth.serve.store.projects import (
     active_leases,
     add_alert,
@@ -174,22 +172,6 @@ def test_leases_are_taken_extended_released_and_expire(database, project, now):
         assert [each.annotator for each in active_leases(connection, project.id, now)] == ["cy"]
 
 
-def test_two_people_do_not_get_the_same_last_place(database, project, now):
-    taken = []
-
-    def take(annotator):
-        with database.begin() as connection:
-            if take_lease(connection, project.id, "film", annotator, now, now + HOUR, places=1):
-                taken.append(annotator)
-
-    threads = [threading.Thread(target=take, args=(f"p{n}",)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 1
-
-
 def save(database, data_dir, project, now) -> Snapshot:
     """Add a snapshot with a folder, as the worker does."""
     with database.begin() as connection:
@@ -314,13 +296,3 @@ def test_rows_are_found_in_an_order_a_page_at_a_time_counted_and_changed(databas
 def test_secrets_are_not_shown(add_webhook):
     made = add_webhook("finished")
     assert "whsec_x" not in f"{made} {made!r}"
-
-
-def test_finished_items_are_not_among_what_asks_for_something(database, project, now):
-    with database.begin() as connection:
-        for number in range(20):
-            detail = {"items": [f"i{number}"]}
-            add_alert(connection, project.id, "finished", "", "done", detail, created=now)
-        add_alert(connection, project.id, "verdict", "ann", "annotator ann: drop", {}, created=now)
-        assert n_unseen(connection, project.id) == 1
-        assert count(connection, Alert, alert.c.kind.in_(TO_ACT_ON), project=project.id) == 1

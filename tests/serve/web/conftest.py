@@ -3,6 +3,7 @@
 import http.client
 import json
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,11 +119,33 @@ def server(database_url, tmp_path):
     stop()
 
 
+@pytest.fixture(scope="session")
+def serve_file(sqlite_template, tmp_path_factory):
+    """A context manager: a server on a new SQLite file, with settings."""
+
+    @contextmanager
+    def serve(**settings):
+        folder = tmp_path_factory.mktemp("server")
+        path = folder / "annotruth.db"
+        path.write_bytes(sqlite_template.read_bytes())
+        running, stop = start_server(f"sqlite:///{path}", folder / "data", **settings)
+        try:
+            yield running
+        finally:
+            stop()
+
+    return serve
+
+
 @pytest.fixture
-def sqlite_server(sqlite_template, tmp_path):
+def sqlite_server(serve_file):
     """A server on a SQLite file."""
-    path = tmp_path / "annotruth.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    running, stop = start_server(f"sqlite:///{path}", tmp_path / "data")
-    yield running
-    stop()
+    with serve_file() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared(serve_file):
+    """A server for all tests of a file."""
+    with serve_file() as running:
+        yield running

@@ -180,8 +180,8 @@ def test_tokens_are_made_used_and_revoked(server):
     gone = server.call("DELETE", f"/projects/birds/tokens/{token_id}", token="birds-admin")
     assert gone.status == 204
     assert server.call("POST", "/projects/birds/labels", label(2), text).status == 401
-    other = next(t for t in server.call("GET", "/tokens").body if t["name"] == "cats-admin")
-    path = f"/projects/birds/tokens/{other['id']}"
+    other = server.tokens["cats-admin"].split("_")[1]
+    path = f"/projects/birds/tokens/{other}"
     assert server.call("DELETE", path, token="birds-admin").status == 404
     past = {**sent, "expires": "2001-01-01T00:00:00Z"}
     assert server.call("POST", "/projects/birds/tokens", past).status == 422
@@ -195,23 +195,6 @@ def test_webhooks_show_no_secrets(server):
     assert shown == [{**public, "last_delivery": None}]
     assert server.call("DELETE", f"/projects/cats/webhooks/{made.body['id']}").status == 404
     assert server.call("DELETE", f"/projects/birds/webhooks/{made.body['id']}").status == 204
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("ftp://x", "'ftp://x'"),
-        ("https:///x", "'https:///x'"),
-        ("https://user:secret@example.org/x", "'https://user:***@example.org/x'"),
-    ],
-)
-def test_webhooks_that_could_not_be_sent_to_are_refused(sqlite_server, url, shown):
-    reply = sqlite_server.call("POST", "/projects/birds/webhooks", {"url": url})
-    problem = (
-        f"url: {shown} is not a URL for messages: give one like https://example.org/hook, without "
-        "a user name or password"
-    )
-    assert (reply.status, reply.body) == (422, {"detail": problem})
 
 
 def test_health_metrics_and_documentation(sqlite_server):
@@ -228,10 +211,6 @@ def test_health_metrics_and_documentation(sqlite_server):
     assert "i1" not in metrics()
     schema = sqlite_server.send("GET", "/openapi.json").body
     assert "/api/v1/projects/{project}/next" in schema["paths"]
-    page = sqlite_server.send("GET", "/api")
-    assert "POST /<wbr>api/<wbr>v1/<wbr>projects/<wbr>{project}/<wbr>labels" in page.body
-    assert "://" not in page.body
-    assert "script-src 'self'" in page.headers["content-security-policy"]
 
 
 def test_connections_show_no_secrets(server):

@@ -1,33 +1,16 @@
 """Requests that are too large, too slow or malformed; `tests.attack` sends many hostile ones."""
 
 import socket
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
-from tests.serve.web.conftest import start_server
 from tests.waiting import MAX_SECONDS
 
 
-@contextmanager
-def running_server(template, folder, **settings):
-    path = folder / "annotruth.db"
-    path.write_bytes(template.read_bytes())
-    running, stop = start_server(f"sqlite:///{path}", folder / "data", **settings)
-    yield running
-    stop()
-
-
 @pytest.fixture(scope="module")
-def target(sqlite_template, tmp_path_factory):
-    with running_server(sqlite_template, tmp_path_factory.mktemp("hostile")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def impatient(sqlite_template, tmp_path_factory):
+def impatient(serve_file):
     """A server that waits half a second for a body: too short for large ones on a busy machine."""
-    folder = tmp_path_factory.mktemp("impatient")
-    with running_server(sqlite_template, folder, body_seconds=0.5) as running:
+    with serve_file(body_seconds=0.5) as running:
         yield running
 
 
@@ -50,23 +33,23 @@ def head(server, *lines: str) -> bytes:
     return ("\r\n".join(all_lines) + "\r\n\r\n").encode()
 
 
-def test_a_stated_length_above_the_limit_is_refused_at_once(target):
-    assert raw(target, head(target, "Content-Length: 99999999999999")).startswith(b"HTTP/1.1 413")
+def test_a_stated_length_above_the_limit_is_refused_at_once(shared):
+    assert raw(shared, head(shared, "Content-Length: 99999999999999")).startswith(b"HTTP/1.1 413")
 
 
-def test_a_chunked_body_above_the_limit_is_refused(target):
+def test_a_chunked_body_above_the_limit_is_refused(shared):
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-    answer = raw(target, head(target, "Transfer-Encoding: chunked"), chunk * 140)
+    answer = raw(shared, head(shared, "Transfer-Encoding: chunked"), chunk * 140)
     assert answer.startswith(b"HTTP/1.1 413")
 
 
-def test_too_many_labels_at_once_are_refused(target):
+def test_too_many_labels_at_once_are_refused(shared):
     headers = {
-        "Authorization": f"Bearer {target.tokens['admin']}",
+        "Authorization": f"Bearer {shared.tokens['admin']}",
         "Content-Type": "application/json",
     }
     body = b"[" + b"{}," * 500_000 + b"{}]"
-    reply = target.send("POST", "/api/v1/projects/birds/labels", body, headers)
+    reply = shared.send("POST", "/api/v1/projects/birds/labels", body, headers)
     assert reply.status == 413
     assert "at most 10,000 per request" in reply.body["detail"]
 
@@ -92,8 +75,8 @@ def test_a_body_that_comes_byte_by_byte_is_refused(impatient):
     assert received.startswith(b"HTTP/1.1 408")
 
 
-def test_long_headers_are_refused(target):
-    answer = raw(target, b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: " + b"x" * 300_000)
+def test_long_headers_are_refused(shared):
+    answer = raw(shared, b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: " + b"x" * 300_000)
     assert answer.startswith(b"HTTP/1.1 400")
 
 
@@ -110,14 +93,14 @@ def test_long_headers_are_refused(target):
         b"GET /%ff%fe%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_malformed_requests_are_refused(target, sent):
-    answer = raw(target, sent)
+def test_malformed_requests_are_refused(shared, sent):
+    answer = raw(shared, sent)
     assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 404", b""), answer
 
 
-def test_a_stream_of_one_endless_line_is_refused(target):
-    stream = head(target, "Transfer-Encoding: chunked").replace(
+def test_a_stream_of_one_endless_line_is_refused(shared):
+    stream = head(shared, "Transfer-Encoding: chunked").replace(
         b"application/json", b"application/x-ndjson"
     )
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-    assert raw(target, stream, chunk * 3).startswith(b"HTTP/1.1 413")
+    assert raw(shared, stream, chunk * 3).startswith(b"HTTP/1.1 413")

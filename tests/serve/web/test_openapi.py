@@ -87,7 +87,7 @@ def test_every_path_parameter_and_reference_of_the_schema_exists(client):
         assert name.removeprefix(REFERENCE) in schema["components"]["schemas"], name
     for name, (_, _, operation) in client.operations.items():
         assert {"401", "422", "429", "503"} <= operation["responses"].keys(), name
-    for path in ("/api/v1/projects/{project}/labels", "/api/v1/tokens"):
+    for path in ("/api/v1/projects/{project}/labels", "/api/v1/projects/{project}/tokens"):
         assert "requestBody" in schema["paths"][path]["post"]
 
 

@@ -10,7 +10,7 @@ from tests.serve.conftest import publish_fit
 import annotruth as at
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import append_events
-from annotruth.serve.store.projects import create_project, set_content
+from annotruth.serve.store.projects import active_leases, create_project, set_content
 from annotruth.serve.store.tables import LabelEvent
 from annotruth.serve.web.results import SnapshotCache
 from annotruth.serve.web.work_queue import WorkQueue
@@ -53,7 +53,7 @@ def test_a_deleted_label_is_asked_for_again(sqlite_database, tmp_path):
         with sqlite_database.begin() as connection:
             event = LabelEvent(**deletion, deleted=True)
             append_events(connection, project.id, "api", [event], NOW)
-        assert queue.next_task(project, "bob", NOW).task.item == "film 1"
+        assert queue.next_task(project, "bob", NOW).item == "film 1"
 
 
 def test_two_people_never_get_the_same_last_place(database_url, tmp_path):
@@ -67,8 +67,8 @@ def test_two_people_never_get_the_same_last_place(database_url, tmp_path):
     def ask(n):
         given = queues[n].next_task(project, f"person {n}", NOW)
         if given is not None:
-            give(database, project, given.task.item, f"person {n}")
-        return None if given is None else given.task.item
+            give(database, project, given.item, f"person {n}")
+        return None if given is None else given.item
 
     with ThreadPoolExecutor(n_people) as pool:
         found = [item for _ in range(3) for item in pool.map(ask, range(n_people))]
@@ -83,9 +83,12 @@ def test_a_person_gets_the_same_item_until_it_is_labelled(database, tmp_path):
     queue = queue_of(database, tmp_path)
     first = queue.next_task(project, "ann", NOW)
     again = queue.next_task(project, "ann", NOW + timedelta(seconds=10))
-    assert (first.task, first.expires) == (again.task, again.expires - timedelta(seconds=10))
-    give(database, project, first.task.item, "ann")
-    assert queue.next_task(project, "ann", NOW).task.item != first.task.item
+    assert first == again
+    with database.connect() as connection:
+        (lease,) = active_leases(connection, project.id, NOW)
+    assert lease.expires == LATER + timedelta(seconds=10)
+    give(database, project, first.item, "ann")
+    assert queue.next_task(project, "ann", NOW).item != first.item
     give(database, project, "b", "ann")
     assert queue.next_task(project, "ann", NOW) is None
 
@@ -93,9 +96,9 @@ def test_a_person_gets_the_same_item_until_it_is_labelled(database, tmp_path):
 def test_expired_leases_return(database, tmp_path):
     project = make_project(database, items=["a"], labels_per_item=1)
     queue = queue_of(database, tmp_path)
-    assert queue.next_task(project, "ann", NOW).task.item == "a"
+    assert queue.next_task(project, "ann", NOW).item == "a"
     assert queue.next_task(project, "bob", LATER - timedelta(seconds=1)) is None
-    assert queue.next_task(project, "bob", LATER).task.item == "a"
+    assert queue.next_task(project, "bob", LATER).item == "a"
     assert queue.next_task(project, "ann", LATER) is None
 
 
@@ -119,8 +122,8 @@ def test_items_follow_the_advice_and_are_given_once_per_person(database, tmp_pat
     wanted = sorted((i for i in add if add[i] and i not in done), key=lambda i: -gains[i])
     got = []
     while (given := queue.next_task(project, person, NOW)) is not None:
-        got.append(given.task.item)
-        give(database, project, given.task.item, person, label=str(rows[0]["label"]))
+        got.append(given.item)
+        give(database, project, given.item, person, label=str(rows[0]["label"]))
     assert got == wanted
 
 
@@ -136,7 +139,7 @@ def test_pairs_are_given_once_per_person(sqlite_database, tmp_path, fitted):
     queue = queue_of(database, tmp_path)
     pairs = []
     while (given := queue.next_task(project, "ann", NOW)) is not None:
-        task = given.task
+        task = given
         pairs.append(frozenset(task))
         give(database, project, task.other_item, "ann", "left", other_item=task.item)
     assert len(pairs) == len(set(pairs)) > 2

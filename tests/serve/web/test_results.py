@@ -81,29 +81,6 @@ def test_advice_and_snapshots(fitted):
     assert "folder" not in snapshot
 
 
-def test_changes_since_a_version(fitted, monkeypatch):
-    monkeypatch.setattr("annotruth.serve.web.results._CHECK_SECONDS", 0.0)
-    everything = fitted.call("GET", "/projects/birds/changes?since=0&limit=1000").body
-    assert (len(everything["items"]), everything["version"]) == (25, 1)
-    assert fitted.call("GET", "/projects/birds/changes?since=1").body["items"] == []
-    label = {"item": "7", "annotator": "new", "label": "1"}
-    fitted.call("POST", "/projects/birds/labels", label)
-    rows = fitted.context.snapshots.get(1).fit.label_table().to_pylist()
-    later = at.fit(
-        [*((r["item"], r["annotator"], r["label"]) for r in rows), (7, 99, 1)], "majority"
-    )
-    add_version(fitted, later, 2)
-
-    def changes_since(version):
-        return fitted.call("GET", f"/projects/birds/changes?since={version}").body
-
-    wait_until(lambda: changes_since(1)["version"] == 2, "the new version, which a thread loads")
-    changes = changes_since(1)
-    assert [row["item"] for row in changes["items"]] == ["7"]
-    assert [row["annotator"] for row in changes["annotators"]] == ["1"]
-    assert fitted.call("GET", "/projects/birds/changes?since=9").status == 404
-
-
 def test_a_version_is_announced_when_its_results_are_served(fitted):
     def served():
         return fitted.call("GET", "/projects/birds/items?limit=1").body["version"]
@@ -122,7 +99,7 @@ def test_a_version_is_announced_when_its_results_are_served(fitted):
 
 
 def test_without_a_snapshot_there_are_no_results(sqlite_server):
-    for path in ("items", "annotators", "advice", "changes?since=0"):
+    for path in ("items", "annotators", "advice"):
         assert sqlite_server.call("GET", f"/projects/birds/{path}").body["version"] is None
 
 
@@ -141,7 +118,7 @@ def test_open_pages_learn_of_new_labels(sqlite_server):
     response.close()
     sqlite_server.call("POST", "/projects/birds/labels", label)
     live = sqlite_server.context.live
-    wait_until(lambda: live.n_listeners == 0 and live._tasks == {}, "the end of the stream")
+    wait_until(lambda: live.n_listeners == 0, "the end of the stream")
 
 
 def test_too_many_listeners_get_503(sqlite_server, monkeypatch):

@@ -1,7 +1,5 @@
 """Simulated labels as events, and the worker on a database."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -42,10 +40,6 @@ def post(database, project, now):
 
 
 @pytest.fixture
-def loop(database, tmp_path, monkeypatch):
-    """The worker's loop, to be stepped by hand.
-
-    No refit is due because a fit took long here and no labels came meanwhile.
-    """
-    monkeypatch.setattr("annotruth.serve.worker.project._QUIET_SECONDS", math.inf)
+def loop(database, tmp_path):
+    """The worker's loop, to be stepped by hand."""
     return Loop(database, tmp_path / "data")

@@ -166,14 +166,6 @@ def test_redirects_are_not_followed(receiver):
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "0.0.0.0"]
-)
-def test_addresses_of_private_networks(address):
-    with pytest.raises(SendingError, match="private address"):
-        send(f"http://{address}:9/", b"{}", {})
-
-
-@pytest.mark.parametrize(
     "url",
     [
         "ftp://example.org/",
@@ -188,8 +180,9 @@ def test_addresses_of_private_networks(address):
     ],
 )
 def test_urls_that_are_none(url):
-    with pytest.raises(InputError, match="not a URL for messages"):
+    with pytest.raises(InputError, match="not a URL for messages") as caught:
         check_url(url)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_server_that_dawdles_is_left():

@@ -7,8 +7,8 @@ import pytest
 from tests.serve.worker.conftest import make_events
 
 import annotruth as at
-from annotruth.serve.store.events import current_table
-from annotruth.serve.store.maintenance import erase_annotator, remove_superseded
+from annotruth.serve.store.events import current_labels
+from annotruth.serve.store.maintenance import erase_annotator
 from annotruth.serve.store.projects import (
     change_settings,
     get_worker_state,
@@ -19,8 +19,8 @@ from annotruth.serve.store.projects import (
 from annotruth.serve.store.rows import latest
 from annotruth.serve.store.tables import Alert, LabelEvent
 from annotruth.serve.worker.loop import Loop
-from annotruth.serve.worker.project import is_quiet_refit_due, is_refit_due, retry_after
-from annotruth.serve.worker.publish import LastRefit, expected_end
+from annotruth.serve.worker.project import retry_after
+from annotruth.serve.worker.publish import expected_end
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -40,8 +40,8 @@ def saved(database, project, tmp_path):
 
 def plain_fit(database, project, **options):
     with database.connect() as connection:
-        table = current_table(connection, project.id)
-    return at.fit(table.select(["item", "annotator", "label"]), **options)
+        current = current_labels(connection, project.id)
+    return at.fit([(each.item, each.annotator, each.label) for each in current], **options)
 
 
 def assert_same(one, other, tol=1e-6):
@@ -59,21 +59,29 @@ def test_first_fit_equals_a_plain_fit(database, project, post, loop, saved):
     assert not loop.step()
 
 
-def test_updates_follow_and_the_due_refit_equals_a_plain_fit(database, project, post, loop, saved):
+def test_later_fits_equal_plain_fits(database, project, post, loop, saved):
     events = make_events(n_items=40)
     post(events[:140])
     loop.step()
     post(events[140:150])
     assert loop.step()
     row, fit = saved()
-    assert (row.version, row.kind, row.n_labels) == (2, "update", 150)
-    assert_same(fit, plain_fit(database, project), tol=0.05)
-    post(events[150:])  # together more than a fifth are new since the refit
-    post(make_events(n_items=5, start=40))
-    assert loop.step()
-    row, fit = saved()
-    assert row.kind == "refit"
+    assert (row.version, row.kind, row.n_labels) == (2, "refit", 150)
     assert_same(fit, plain_fit(database, project))
+
+
+def test_auto_keeps_its_model_until_there_are_a_fifth_more_labels(
+    database, project, post, loop, saved
+):
+    with database.begin() as connection:
+        change_settings(connection, project.id, {"model": "auto"})
+    events = make_events(n_items=40)
+    kinds = []
+    for part in (events[:120], events[120:130], events[130:]):
+        post(part)
+        assert loop.step()
+        kinds.append(saved()[0].kind)
+    assert kinds == ["refit", "update", "refit"]
 
 
 def test_edits_and_deletions(database, project, post, loop, saved):
@@ -85,7 +93,7 @@ def test_edits_and_deletions(database, project, post, loop, saved):
     post([LabelEvent(annotation="a1", deleted=True)], "platform")
     assert loop.step()
     row, fit = saved()
-    assert (row.kind, row.n_labels) == ("update", 119)
+    assert row.n_labels == 119
     labels = {tuple(each.values())[:2]: each["label"] for each in fit.label_table().to_pylist()}
     assert labels[wrong.item, wrong.annotator] == wrong.label
     assert (events[1].item, events[1].annotator) not in labels
@@ -115,7 +123,7 @@ def test_labels_outside_the_categories_are_left_out(database, project, post, loo
     post([LabelEvent("item 2", "ann new", "class 1"), LabelEvent("item 3", "ann new", "clss 1")])
     assert loop.step()
     row, _ = saved()
-    assert (row.kind, row.n_labels) == ("update", 121)
+    assert row.n_labels == 121
     assert row.summary["notes"][0].startswith("2 labels are left out")
 
 
@@ -170,12 +178,9 @@ def test_another_worker_goes_on_from_the_last_snapshot(
     again = Loop(database, tmp_path / "data")
     assert again.step()
     row, fit = saved()
-    assert (row.version, row.kind, row.n_labels) == (2, "update", 110)
+    assert (row.version, row.n_labels) == (2, 110)
     assert not again.step()
-    assert_same(fit, plain_fit(database, project), tol=0.05)
-    post(events[110:])
-    assert again.step()
-    assert saved()[0].kind == "update"
+    assert_same(fit, plain_fit(database, project))
 
 
 def test_a_lost_snapshot_folder_is_fitted_again(database, project, post, loop, saved, tmp_path):
@@ -213,23 +218,6 @@ def test_after_an_erasure_hours_and_alerts_are_not_repeated(
     assert counts() == before
 
 
-def test_a_deletion_that_is_pruned_before_the_worker_reads_it_counts(
-    database, project, post, loop, saved, now
-):
-    post(make_events())
-    post([LabelEvent("item 1", "somebody", "class 1")])
-    loop.step()
-    assert saved()[0].n_labels == 121
-    post([LabelEvent("item 1", "somebody", deleted=True)])
-    with database.begin() as connection:
-        assert remove_superseded(connection, project, now + timedelta(days=1)) == 2
-    post([LabelEvent("item 2", "somebody else", "class 1")])
-    assert loop.step()
-    row, fit = saved()
-    assert row.n_labels == 121
-    assert "somebody" not in fit.data.annotators.to_pylist()
-
-
 def test_labels_that_were_all_deleted_are_said_to_be(database, project, post, loop, saved):
     post([LabelEvent("item 1", "ann", "class 1"), LabelEvent("item 2", "ann", "class 2")])
     loop.step()
@@ -258,25 +246,6 @@ def test_rows_stay_and_folders_of_the_last_two_versions(database, project, post,
     assert [row.summary["n_labels"] for row in rows] == [100, 105, 110, 120]
     folders = sorted(path.name for path in (tmp_path / "data/snapshots").glob("*/*"))
     assert folders == ["3", "4"]
-
-
-@pytest.mark.parametrize(("n_changed", "due"), [(0, False), (20, False), (21, True)])
-def test_a_refit_is_due_after_a_share_of_new_labels(n_changed, due):
-    assert is_refit_due(LastRefit("s", 100, n_changed, 1.0), "s", 0.2) is due
-
-
-def test_a_refit_is_due_the_first_time_and_with_other_settings():
-    assert is_refit_due(None, "s", 0.2)
-    assert is_refit_due(LastRefit("s", 100, 0, 1.0), "other", 0.2)
-
-
-def test_a_refit_is_due_when_no_labels_come_any_more():
-    changed = LastRefit("s", 100, 1, seconds=20.0)
-    assert not is_quiet_refit_due(changed, 199.0)
-    assert is_quiet_refit_due(changed, 200.0)
-    assert is_quiet_refit_due(changed._replace(seconds=0.1), 30.0)
-    assert not is_quiet_refit_due(changed._replace(n_changed=0), 1e9)
-    assert not is_quiet_refit_due(None, 1e9)
 
 
 def test_waits_double_up_to_a_limit():

@@ -216,27 +216,6 @@ def erase(service: Service, project: str, annotator: str) -> None:
     )
 
 
-def prune(service: Service, project: str, days: int) -> None:
-    """Remove old labels that were changed or deleted since; current ones stay.
-
-    **Examples**
-
-        annotruth serve prune films --days 90
-    """
-    opened = service.open()
-    from annotruth.serve.administration import Administration
-    from annotruth.serve.store.maintenance import remove_superseded
-    from annotruth.serve.store.rows import utc_now
-
-    now = utc_now()
-    with opened.begin() as connection:
-        of = _project(connection, project)
-        removed = remove_superseded(connection, of, now - timedelta(days=days))
-        admin = Administration(connection, _ACTOR, now)
-        admin.log(of.id, "old events removed", {"days": days, "events": removed})
-    console.show_lines(f"removed {counted(removed, 'event')}")
-
-
 def backup(service: Service, file: Path, force: bool = False) -> None:
     """Copy the SQLite database; the service may keep running.
 
@@ -280,7 +259,7 @@ def _project(connection: Connection, name: str) -> Project:
 SERVE_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "token": (token_create, token_list, token_revoke),
     "project": (project_create, project_list),
-    "": (import_, export, erase, prune, backup, upgrade),
+    "": (import_, export, erase, backup, upgrade),
 }
 """The sub-commands in their groups; those without a group follow `annotruth serve`."""
 

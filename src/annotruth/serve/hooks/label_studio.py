@@ -187,7 +187,6 @@ class LabelStudio(Platform):
 
 
 def _deletion(annotation: Fields) -> LabelEvent:
-    """Return the event that an annotation was deleted; the time is that of receipt."""
     number = text_of(annotation.get("id"), "id of the annotation")
     return LabelEvent(annotation=number, event_id=event_id(number, "deleted"), deleted=True)
 

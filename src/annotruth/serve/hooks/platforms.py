@@ -8,9 +8,16 @@ Standard Webhooks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from annotruth.errors import InputError, listed, shown
 from annotruth.serve.hooks.cvat import SIGNATURE_HEADER, Cvat
@@ -39,8 +46,6 @@ _COMPARISONS: TypeAdapter[Any] = TypeAdapter(list[NewComparison])
 
 _HIDDEN = "***"
 _SECRET = "token"
-_MAX_LENGTH = 2_000
-_MAX_DIGITS = 15
 
 
 class Generic(Platform):
@@ -87,39 +92,65 @@ PLATFORMS: Mapping[str, Platform] = {
 }
 
 
-def check_settings(kind: str, settings: Fields) -> dict[str, Any]:
-    """Return the settings of a connection; refuse unknown and wrong ones."""
+def _checked_text(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("give a text without control characters")
+    return value
+
+
+def _checked_address(value: str) -> str:
+    checked_url(value)
+    return value
+
+
+_Text = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_checked_text)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    question: _Text | None = None
+    dataset: _Text | None = None
+    left: _Text | None = None
+    right: _Text | None = None
+    url: Annotated[_Text, AfterValidator(_checked_address)] | None = None
+    project: Annotated[int, Field(gt=0, lt=2**53)] | None = None
+    token: _Text | None = None
+    predictions: bool | None = None
+
+
+def check_settings(kind: str, settings: Fields, *, strict: bool = True) -> dict[str, Any]:
+    """Return the settings of a connection; refuse unknown and wrong ones.
+
+    Unless strict, numbers may be given as text.
+    """
     if kind not in PLATFORMS:
         raise InputError(
             f"there is no kind {shown(kind)} of connections: choose {listed(PLATFORMS)}"
         )
     known = PLATFORMS[kind].settings
-    for name, value in settings.items():
+    for name in settings:
         if name not in known:
             raise InputError(
                 f"connections of {kind} have no setting {shown(name)}: choose {listed(known)}"
             )
-        _check(name, value)
+    try:
+        checked = _Settings.model_validate(dict(settings), strict=strict)
+    except ValidationError as error:
+        raise InputError(message_of(error)) from None
     given = [name for name in API if name in settings]
     if given and len(given) < len(API):
         missing = next(name for name in API if name not in settings)
         raise InputError(f"the connection has no {missing}: polling needs {', '.join(API)}")
     if settings.get("predictions") and not given:
         raise InputError(f"the connection has no url: predictions need {', '.join(API)}")
-    return dict(settings)
+    return checked.model_dump(exclude_none=True)
 
 
 def parse_settings(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings that were entered in a form; what is empty is left out."""
-    names = dict.fromkeys(name for each in PLATFORMS.values() for name in each.settings)
-    entered = {name: texts[name].strip() for name in names if texts.get(name, "").strip()}
-    settings: dict[str, Any] = dict(entered)
-    number = entered.get("project", "")
-    if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS:
-        settings["project"] = int(number)
-    if "predictions" in entered:
-        settings["predictions"] = entered["predictions"] == "true"
-    return check_settings(kind, settings)
+    entered = {name: texts.get(name, "").strip() for name in _Settings.model_fields}
+    return check_settings(kind, {k: v for k, v in entered.items() if v}, strict=False)
 
 
 def can_poll(settings: Fields) -> bool:
@@ -130,19 +161,3 @@ def can_poll(settings: Fields) -> bool:
 def public_settings(settings: Fields) -> dict[str, Any]:
     """Return settings as they may be shown: without the platform's token."""
     return {name: _HIDDEN if name == _SECRET else value for name, value in settings.items()}
-
-
-def _check(name: str, value: Any) -> None:
-    if name == "predictions":
-        if not isinstance(value, bool):
-            raise InputError(f"predictions is {shown(value)}: give true or false")
-    elif name == "project":
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**53:
-            raise InputError(
-                f"project is {shown(value)}: give the number of the platform's project"
-            )
-    elif not isinstance(value, str) or not 0 < len(value) <= _MAX_LENGTH or not value.isprintable():
-        shown_value = _HIDDEN if name == _SECRET else shown(value)
-        raise InputError(f"{name} is {shown_value}: give a text")
-    elif name == "url":
-        checked_url(value)

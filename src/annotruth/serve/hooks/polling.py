@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,35 +67,10 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_DELETIONS = 1_000  # that are looked up one by one in a poll; more are found by the next ones
 
 
-class WrittenBack(NamedTuple):
-    """How many predictions were added, changed, left as they were, and refused by Label Studio."""
-
-    n_added: int
-    n_changed: int
-    n_unchanged: int
-    n_refused: int
-
-    @property
-    def summary(self) -> str:
-        """The counts in words."""
-        refused = f", {self.n_refused:,} refused" if self.n_refused else ""
-        return (
-            f"{self.n_added:,} added, {self.n_changed:,} changed, {self.n_unchanged:,} unchanged"
-            + refused
-        )
-
-
-class _Existing(NamedTuple):
-    """A task, and the predictions that were written to it before."""
-
-    task: int
-    predictions: Sequence[Fields]
-
-
 def write_back(
     client: LabelStudioProject, items: pa.Table, scale: Scale, *, question: str | None = None
-) -> WrittenBack:
-    """Write predictions to Label Studio, for the items that are tasks there.
+) -> int:
+    """Write predictions to Label Studio, for the items that are tasks there; return those refused.
 
     Where the project shows the predictions of no model, it shows these from now on. Otherwise the
     Data Manager has no score of them. ``question`` is the tag that takes the labels; by default the
@@ -105,26 +80,25 @@ def write_back(
     control = find_control(settings, question)
     tasks = _tasks_by_item(client.tasks())
     new: list[dict[str, Any]] = []
-    n_changed = n_unchanged = 0
+    n_written = 0
     names = map(str, items["item"].to_pylist())
     predictions = make_predictions(items, scale, version=MODEL_VERSION, control=control)
     for name, prediction in zip(names, predictions, strict=True):
         for task, before in tasks.get(name, ()):
             if not before:
                 new.append({"task": task, **prediction})
-            elif _is_near(before[0], prediction):
-                n_unchanged += 1
-            else:
+                continue
+            n_written += 1
+            if not _is_near(before[0], prediction):
                 client.patch(f"/api/predictions/{before[0]['id']}/", prediction)
-                n_changed += 1
             for repeated in before[1:]:  # of an attempt whose answer was lost
                 client.delete(f"/api/predictions/{repeated['id']}/")
     starts = range(0, len(new), _AT_ONCE)
     n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
-    if not settings.get("model_version") and n_added + n_changed + n_unchanged:
+    if not settings.get("model_version") and n_added + n_written:
         # The Data Manager then shows the scores of these predictions.
         client.patch(f"/api/projects/{client.number}/", {"model_version": MODEL_VERSION})
-    return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
+    return len(new) - n_added
 
 
 def find_control(settings: Fields, question: str | None) -> LabelControl:
@@ -148,21 +122,21 @@ def find_control(settings: Fields, question: str | None) -> LabelControl:
     )
 
 
-def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[_Existing]]:
-    found: dict[str, list[_Existing]] = {}
+def _tasks_by_item(tasks: Iterable[Fields]) -> dict[str, list[tuple[int, list[Fields]]]]:
+    """Return tasks by item, each with the predictions that were written to it before."""
+    found: dict[str, list[tuple[int, list[Fields]]]] = {}
     for task in tasks:
         predictions = task.get("predictions")
-        ours = [
+        ours: list[Fields] = [
             each
             for each in (predictions if isinstance(predictions, list) else ())
             if isinstance(each, dict) and each.get("model_version") == MODEL_VERSION
         ]
-        found.setdefault(str(item_of(dict(task))), []).append(_Existing(task["id"], ours))
+        found.setdefault(str(item_of(dict(task))), []).append((task["id"], ours))
     return found
 
 
 def _is_near(before: Fields, prediction: Fields) -> bool:
-    """Return whether a prediction is the one before, with nearly the same score."""
     old, new = before.get("score"), prediction["score"]
     is_number = isinstance(old, int | float) and isinstance(new, int | float)
     is_same = abs(old - new) < _SCORE_STEP if is_number else old is new
@@ -177,19 +151,11 @@ def _value(prediction: Fields) -> Any:
 
 
 class Polled(NamedTuple):
-    """What polling found: events that were missing here, with known truths by item, and counts."""
+    """What polling found: events that were missing here, with known truths by item."""
 
     events: list[LabelEvent]
     gold: dict[str, str]
-    n_missing: int
-    n_changed: int
-    n_deleted: int
     problem: str  # of annotations that could not be read; empty if all could
-
-    @property
-    def summary(self) -> str:
-        """The counts in words."""
-        return f"{self.n_missing:,} missing, {self.n_changed:,} changed, {self.n_deleted:,} deleted"
 
 
 def poll_due(
@@ -250,7 +216,7 @@ def poll_connection(
         set_gold(connection, project.id, found.gold)
         keep_contact(connection, polled.id, now, error=found.problem, cursor=began)
     if found.events:
-        _LOGGER.info("connection %d was polled: %s", polled.id, found.summary)
+        _LOGGER.info("connection %d was polled: %d events", polled.id, len(found.events))
     return found
 
 
@@ -279,8 +245,8 @@ def _predict_if_due(
         if fit.kind == "labels":
             with LabelStudioProject(to.settings, **options) as client:
                 question = to.settings.get("question")
-                written = write_back(client, fit.item_table(), fit.data.scale, question=question)
-            error = f"predictions: {written.summary}" if written.n_refused else ""
+                refused = write_back(client, fit.item_table(), fit.data.scale, question=question)
+            error = f"predictions: {refused:,} refused" if refused else ""
         cursor[VERSION] = latest.version
     except Exception as problem:  # noqa: BLE001 (as above)
         error = f"predictions: {_problem(to, problem)}"
@@ -303,7 +269,6 @@ def reconcile(
     gold: dict[str, str] = {}
     problems: list[str] = []
     seen: set[str] = set()
-    n_missing = 0
     for each in (_checked(one, kind) for one in state.annotations):
         seen.add(each.annotation)
         before = known.get(each.annotation)
@@ -312,23 +277,14 @@ def reconcile(
         elif before is None or not says_the_same(before.event_id, each.event.event_id):
             if before is None and each.event.deleted and not each.gold:
                 continue  # skipped, and never known
-            n_missing += before is None
             events.append(each.event)
             gold |= each.gold
-    n_given = len(events)
     events += _deletions(known, seen, state.still_exists)
     summary = ""
     if problems:
         annotations = counted(len(problems), "annotation")
         summary = f"{annotations} could not be read, the first because: {problems[0]}"
-    return Polled(
-        events,
-        gold,
-        n_missing=n_missing,
-        n_changed=n_given - n_missing,
-        n_deleted=len(events) - n_given,
-        problem=summary,
-    )
+    return Polled(events, gold, summary)
 
 
 def _checked(found: PolledAnnotation, kind: ProjectKind) -> PolledAnnotation:

@@ -97,7 +97,6 @@ class Potato(Platform):
 
 
 def _label_among(responses: Fields, project: HookProject) -> str:
-    """Return the label among the responses by question, an empty text for none."""
     if not responses:
         return ""
     question = project.question or chosen(responses, None, "question")

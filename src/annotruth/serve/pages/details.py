@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from markupsafe import Markup, escape
+from sqlalchemy import Connection, select
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
 
 from annotruth.analyses.advice.annotators import has_flags
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -33,7 +37,18 @@ from annotruth.serve.pages.tables import (
     TableQuery,
     chosen_rows,
 )
-from annotruth.serve.store.tables import AnnotatorHistory, StoredEvent
+from annotruth.serve.pages.visit import Visit, project_page
+from annotruth.serve.store.events import current_labels
+from annotruth.serve.store.projects import (
+    active_leases,
+    annotator_history,
+    get_content,
+    get_gold,
+    get_traits,
+)
+from annotruth.serve.store.rows import rows_of
+from annotruth.serve.store.tables import AnnotatorHistory, StoredEvent, event
+from annotruth.serve.web.guard import CONTENT_SECURITY_POLICY
 
 MAX_LABELS = 500
 """How many labels of an item the page shows."""
@@ -42,6 +57,10 @@ MAX_OPPONENTS = 200
 """How many opponents of an item its page shows."""
 
 _MAX_TEXT = 20_000
+_RECENT = 100  # labels, for the speed of an annotator
+_MAX_PAST = 100
+# An expression, so that SQLite does not read all events of a project in this order.
+_LATEST_FIRST = -event.c.seq
 _CHOSEN = {LEFT: "left", RIGHT: "right"}
 _SERIOUS = Column("p_serious", "P serious", RANK_HEADINGS["p_serious"][1], right=True)
 _SECONDS = Column("seconds", "Seconds", "from start to submission", True, False, 1)
@@ -59,43 +78,67 @@ def _page(frame: Frame, title: str, tab: str, **values: Any) -> str:
     return render(frame, "details.html", title, tab=tab, live=True, **values)
 
 
-def item_page(
-    frame: Frame,
-    item: str,
-    tables: LabelSnapshotTables | None = None,
-    *,
-    labels: Sequence[StoredEvent] = (),
-    past: Sequence[StoredEvent] = (),
-    content: Mapping[str, Any] | None = None,
-    gold: str | None = None,
-    leases: Sequence[str] = (),
-) -> str:
-    """Return the page of an item of a project of labels.
+@project_page("item")
+def item_page(visit: Visit) -> Response:
+    """Return the page of an item, which may show pictures by URL."""
+    content = get_content(visit.connection, visit.project.id, visit.id)
+    if content is None and (visit.tables is None or visit.tables.item(visit.id) is None):
+        _refuse_unknown(visit, "item", items=[visit.id])
+    show = _ranked_item if visit.frame.is_ranking else _labelled_item
+    page = show(visit, _contents(content))
+    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(content)})
 
-    ``labels`` are its current ones, as the store has them now, and ``past`` those that were changed
-    or deleted since, the latest first; ``leases`` are those who were given it and have not labelled it
-    yet.
-    """
+
+def _policy(content: Any) -> str:
+    allowed = content_sources(content)
+    kept = [part for part in CONTENT_SECURITY_POLICY.split("; ") if part.split()[0] not in allowed]
+    return "; ".join([*kept, *(f"{name} {values}" for name, values in allowed.items())])
+
+
+def _refuse_unknown(visit: Visit, what: str, **of: Any) -> None:
+    if not current_labels(visit.connection, visit.project.id, **of):
+        raise HTTPException(404, f"there is no such {what}")
+
+
+def _labelled_item(visit: Visit, content: list[tuple[str, str, str]]) -> str:
+    connection, project, item = visit.connection, visit.project.id, visit.id
+    tables: Any = visit.tables
     row = None if tables is None else tables.item(item)
+    labels = current_labels(connection, project, items=[item])
     values: dict[str, Any] = {"waiting": "It is in no snapshot yet."}
-    if tables is not None and row is not None:
+    if row is not None:
+        leases = active_leases(connection, project, visit.now, item=item)
+        facts = _item_facts(
+            tables, row, get_gold(connection, project, item), [each.annotator for each in leases]
+        )
         values = {
             "charts": [tables.charts.item(tables.fit.data.items[row[CODE]].as_py())],
             "lead": row["why"],
-            "facts": Facts(_item_facts(tables, row, gold, leases)),
+            "facts": Facts(facts),
         }
     return _page(
-        frame,
+        visit.frame,
         item,
         "items",
         under="Item",
-        content=_contents(content),
+        content=content,
         section="labels",
         heading="Who said what",
-        table=_labels_of_item(frame, item, labels, tables, row),
-        past=past,
+        table=_labels_of_item(visit.frame, item, labels, tables, row),
+        past=_past_events(connection, project, item, labels),
         **values,
     )
+
+
+def _past_events(
+    connection: Connection, project_id: int, item: str, current: Sequence[StoredEvent]
+) -> list[StoredEvent]:
+    """Return the events of an item that are not its current labels, the latest first."""
+    query = select(event).where(event.c.project == project_id, event.c.item == item)
+    latest = query.order_by(_LATEST_FIRST).limit(_MAX_PAST + len(current))
+    kept = {each.seq for each in current}
+    found = rows_of(connection, StoredEvent, latest)
+    return [each for each in found if each.seq not in kept][:_MAX_PAST]
 
 
 def _contents(content: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
@@ -168,11 +211,11 @@ def _labels_of_item(
     ]
     said = {} if tables is None or row is None else _said(tables, row[CODE], name)
     rows = []
-    for event in labels[:MAX_LABELS]:
-        known = dict(said.get(event.annotator, {}))
-        if known and known["label"].name != event.label:  # it was edited since the snapshot
+    for each in labels[:MAX_LABELS]:
+        known = dict(said.get(each.annotator, {}))
+        if known and known["label"].name != each.label:  # it was edited since the snapshot
             del known["p_serious"], known["label"]
-        rows.append({"annotator": event.annotator, "label": event.label, **_times(event), **known})
+        rows.append({"annotator": each.annotator, "label": each.label, **_times(each), **known})
     query = TableQuery(path=frame.address("item", id=item))
     return PagedTable("Who said what", columns, rows, query, len(rows))
 
@@ -190,19 +233,17 @@ def _said(tables: LabelSnapshotTables, code: int, name: str) -> dict[str, dict[s
     return said
 
 
-def _times(event: StoredEvent) -> dict[str, Any]:
+def _times(label: StoredEvent) -> dict[str, Any]:
     """Return how long an annotator took, if that is known, and when they ended."""
-    took = None if event.started is None else (event.submitted - event.started).total_seconds()
-    return {"seconds": took, "submitted": event.submitted}
+    took = None if label.started is None else (label.submitted - label.started).total_seconds()
+    return {"seconds": took, "submitted": label.submitted}
 
 
-def ranked_item_page(
-    frame: Frame, item: str, tables: RankTables | None, content: Mapping[str, Any] | None
-) -> str:
-    """Return the page of an item of a project of comparisons."""
-    row = None if tables is None else tables.item(item)
-    values: dict[str, Any] = {"under": "Item", "content": _contents(content)}
-    if tables is None or row is None:
+def _ranked_item(visit: Visit, content: list[tuple[str, str, str]]) -> str:
+    frame, item, tables = visit.frame, visit.id, visit.tables
+    row = tables.item(item) if isinstance(tables, RankTables) else None
+    values: dict[str, Any] = {"under": "Item", "content": content}
+    if not isinstance(tables, RankTables) or row is None:
         return _page(frame, item, "items", waiting="It is in no snapshot yet.", **values)
     votes = f"{row['won']:,} won, {row['lost']:,} lost, {row['tied']:,} tied"
     known: list[Fact] = [
@@ -221,7 +262,6 @@ def ranked_item_page(
 
 
 def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
-    """Return one row per item that this one was compared with, best first."""
     data, n = tables.fit.data, tables.fit.data.n_items
     is_left, is_right = data.left == code, data.right == code
 
@@ -242,50 +282,47 @@ def _opponents(tables: RankTables, code: int) -> list[dict[str, Any]]:
     ]
 
 
-def annotator_page(
-    frame: Frame,
-    annotator: str,
-    tables: SnapshotTables | None = None,
-    asked: Mapping[str, str] | None = None,
-    *,
-    history: Sequence[AnnotatorHistory] = (),
-    traits: Mapping[str, Any] | None = None,
-    seconds: float | None = None,
-    events: Callable[[Sequence[str]], Mapping[str, StoredEvent]] = lambda items: {},
-) -> str:
-    """Return the page of an annotator, the most doubtful labels first.
-
-    ``history`` is what past snapshots said about them, ``seconds`` the median time of their recent
-    labels, and ``events`` returns their labels of some items, for the times.
-    """
+@project_page("annotator")
+def annotator_page(visit: Visit) -> str:
+    """Return the page of an annotator, the most doubtful labels first."""
+    connection, project, frame = visit.connection, visit.project.id, visit.frame
+    tables, annotator = visit.tables, visit.id
     row = None if tables is None else tables.annotator(annotator)
     if tables is None or row is None:
+        _refuse_unknown(visit, "annotator", annotator=annotator)
         return _page(frame, annotator, "annotators", waiting="They are in no snapshot yet.")
-    code = row[CODE]
-    charts = _history_charts(annotator, history, tables)
+    charts = _history_charts(annotator, annotator_history(connection, project, annotator), tables)
     if isinstance(tables, LabelSnapshotTables):
-        charts.append(tables.charts.annotator(tables.fit.data.annotators[code].as_py()))
+        charts.append(tables.charts.annotator(tables.fit.data.annotators[row[CODE]].as_py()))
+    seconds = _median_seconds(connection, project, annotator)
+    traits = get_traits(connection, project, annotator)
     return _page(
         frame,
         annotator,
         "annotators",
         under="Annotator",
         lead=row["reason"],
-        facts=Facts(_annotator_facts(frame, row, seconds, traits or {})),
+        facts=Facts(_annotator_facts(frame, row, seconds, traits)),
         over_time=charts,
         section="labels",
         heading=f"{frame.unit}s".capitalize(),
-        table=_labels_of_annotator(frame, tables, code, asked or {}, events),
+        table=_labels_of_annotator(visit, tables, row[CODE]),
     )
 
 
-def _labels_of_annotator(
-    frame: Frame,
-    tables: SnapshotTables,
-    code: int,
-    asked: Mapping[str, str],
-    events: Callable[[Sequence[str]], Mapping[str, StoredEvent]],
-) -> PagedTable:
+def _median_seconds(connection: Connection, project_id: int, annotator: str) -> float | None:
+    of_annotator = (event.c.project == project_id) & (event.c.annotator == annotator)
+    latest = (
+        select(event.c.started, event.c.submitted)
+        .where(of_annotator, event.c.started.is_not(None), ~event.c.deleted)
+        .order_by(_LATEST_FIRST)
+        .limit(_RECENT)
+    )
+    seconds = [(row.submitted - row.started).total_seconds() for row in connection.execute(latest)]
+    return median(seconds) if seconds else None
+
+
+def _labels_of_annotator(visit: Visit, tables: SnapshotTables, code: int) -> PagedTable:
     serious = [] if tables.fit.p_serious is None else [_SERIOUS]
     if isinstance(tables, RankTables):
         sides = [Column("left", "Left"), Column("right", "Right"), Column("chosen", "Chosen")]
@@ -298,10 +335,12 @@ def _labels_of_annotator(
         ]
         columns, given = [*names, *serious, _SECONDS, _SUBMITTED], _labels(tables, code)
     default = "p_serious" if serious else columns[0].key
-    query = TableQuery.parse(frame.address("annotator"), asked, columns, default)
+    query = TableQuery.parse(visit.frame.address("annotator"), visit.asked, columns, default)
     rows, total = chosen_rows(given, query, ids=columns[0].key)
     if isinstance(tables, LabelSnapshotTables):
-        stored = events([row["item"] for row in rows])
+        items = [row["item"] for row in rows]
+        labels = current_labels(visit.connection, visit.project.id, items=items, annotator=visit.id)
+        stored = {each.item: each for each in labels}
         for row in rows:
             if row["item"] in stored:
                 row |= _times(stored[row["item"]])
@@ -311,7 +350,6 @@ def _labels_of_annotator(
 
 
 def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
-    """Return the labels of an annotator in the snapshot."""
     data, consensus = tables.fit.data, tables.consensus
     at = np.flatnonzero(data.annotator == code)
     item = consensus.item[at]
@@ -330,7 +368,6 @@ def _labels(tables: LabelSnapshotTables, code: int) -> pa.Table:
 
 
 def _comparisons(tables: RankTables, code: int) -> pa.Table:
-    """Return the comparisons of an annotator in the snapshot."""
     data, ids = tables.fit.data, to_text(tables.fit.data.items)
     at = np.arange(data.annotator_ptr[code], data.annotator_ptr[code + 1])
     columns = {

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW
@@ -27,7 +27,7 @@ from annotruth.report.charts.chart import CLASS_COLORS, category_colors, color_r
 from annotruth.report.charts.drawing import Axis, Drawing
 from annotruth.report.charts.panels import short_day
 from annotruth.report.page import asset, page_style, script_of
-from annotruth.report.render import Renderer, with_code
+from annotruth.report.render import Renderer
 
 STATIC = "/static"
 """Where static files are served."""
@@ -46,7 +46,6 @@ _TABS = {
     "queue": "Queue",
     "alerts": "Alerts",
     "settings": "Settings",
-    "audit": "Audit log",
 }
 _GOOD = {"keep", "needs no more labels", "known truth", "serious", "delivered"}
 _BAD = re.compile(
@@ -135,13 +134,11 @@ def _renderer() -> Renderer:
     made = Renderer("annotruth.serve.pages")
     made.environment.globals["digits"] = _DIGITS
     made.environment.filters |= {
-        "breakable": lambda text: escape(text).replace("/", Markup("/<wbr>")),
         "counted": counted,
         "estimate": estimate,
         "minute": minute,
         "number": number,
         "percent": percent,
-        "prose": lambda text: with_code(re.sub("`+", "`", text)),
         "tone": _tone,
         "without_secrets": _without_secrets,
     }
@@ -164,12 +161,10 @@ def percent(value: float | None) -> str:
 
 
 def _tone(word: str) -> str:
-    """Return the class that colors a word by whether it is good."""
     return " good" if word in _GOOD else " bad" if _BAD.match(word) else ""
 
 
 def _without_secrets(url: str) -> str:
-    """Return an address without what may be secret in it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -239,19 +234,6 @@ def bars(shares: Sequence[float], colors: Sequence[int], names: Sequence[str]) -
     first = sorted(range(len(shares)), key=lambda k: -shares[k])[:6]
     tip = " · ".join(f"{names[k]}: {shares[k]:.0%}" for k in first if shares[k] >= 0.005)
     return Mark(Markup(drawing.svg("distribution")), tip)
-
-
-def trend(values: Sequence[float | None]) -> Mark | None:
-    """Return shares from 0 to 1 over time as a small line; None where there is one or none."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2:
-        return None
-    drawing = Drawing(_MARK_WIDTH, 24.0)
-    x, y = Axis(0, len(known) - 1, 3.0, _MARK_WIDTH - 3.0), Axis(0.0, 1.0, 22.0, 2.0)
-    drawing.line(0, y(SPAMMER_BELOW), _MARK_WIDTH, y(SPAMMER_BELOW), "at-limit")
-    drawing.path([(x(k), y(value)) for k, value in enumerate(known)], "at-mark-line")
-    tip = f"reliability over time: {known[0]:.2f} at first, {known[-1]:.2f} now"
-    return Mark(Markup(drawing.svg(tip)), tip)
 
 
 class StaticFile(NamedTuple):

@@ -1,20 +1,18 @@
-"""Pages with one large table: annotators, items, the ranking, the queue, alerts and the audit log."""
+"""Pages with one large table: annotators, items, the ranking, the queue and alerts."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow.compute as pc
 
 from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.analyses.advice.items import ITEM_STATUS
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted
 from annotruth.report.charts.chart import drawable
 from annotruth.report.headings import ACCURACY_TIPS, HEADINGS, RANK_HEADINGS, READOUT_TIPS
-from annotruth.serve.pages.frame import Category, Frame, Mark, PageLink, bars, list_page, trend
+from annotruth.serve.pages.frame import Category, Frame, Mark, PageLink, bars, list_page
 from annotruth.serve.pages.tables import (
     CODE,
     ROWS_PER_PAGE,
@@ -26,7 +24,10 @@ from annotruth.serve.pages.tables import (
     TableQuery,
     chosen_rows,
 )
-from annotruth.serve.store.tables import Alert, AuditEntry, Lease
+from annotruth.serve.pages.visit import TO_ACT_ON, Visit, project_page, waiting_page
+from annotruth.serve.store.projects import active_leases
+from annotruth.serve.store.rows import count, latest
+from annotruth.serve.store.tables import Alert, alert
 from annotruth.serve.web.schemas import AlertKind
 from annotruth.serve.web.work_queue import LabelTask
 
@@ -42,13 +43,6 @@ _ALERT_COLUMNS = [
     Column("kind", "Kind", sorts=False, rank=1),
     Column("seen", "Seen", sorts=False),
 ]
-_AUDIT_COLUMNS = [
-    Column("time", "Time", "in UTC", sorts=False),
-    Column("actor", "Who", "the token's name", sorts=False),
-    Column("action", "Action", sorts=False),
-    Column("detail", "Detail", sorts=False, rank=1),
-]
-_MAX_DETAIL = 300
 
 
 def _headed(key: str, headings: Mapping[str, tuple[str, str]] = HEADINGS, **more: Any) -> Column:
@@ -87,32 +81,19 @@ _PAIR_COLUMNS = [
 ]
 
 
-class Activity(NamedTuple):
-    """What the store knows about an annotator, beside the snapshot."""
-
-    seconds: float | None = None  # median time of their recent labels; None if it is not known
-    reliability: Sequence[float | None] = ()  # in the past, oldest first
-
-
-def annotators_page(
-    frame: Frame,
-    tables: SnapshotTables,
-    asked: Mapping[str, str],
-    activity: Callable[[Sequence[str]], Mapping[str, Activity]],
-) -> str:
-    """Return the page of annotators; ``activity`` returns what the store knows about some of them."""
+@project_page("annotators")
+def annotators_page(visit: Visit) -> str:
+    """Return the page of annotators."""
+    frame, tables = visit.frame, visit.tables
+    if tables is None:
+        return waiting_page(frame, "Annotators", "annotators")
     columns = _annotator_columns(tables)
     keys = {column.key for column in columns}
     default = next(name for name in _DEFAULT_SORT if name in keys)
-    query = TableQuery.parse(frame.address("annotators"), asked, columns, default)
+    query = TableQuery.parse(frame.address("annotators"), visit.asked, columns, default)
     rows, total = chosen_rows(tables.annotators, query, ids="annotator", picked="verdict")
     charts: Any = tables.charts
     has_accuracy = isinstance(tables, LabelSnapshotTables) and tables.fit.accuracy is not None
-    known = activity([row["annotator"] for row in rows])
-    for row in rows:
-        seconds, past = known.get(row["annotator"], Activity())
-        row["seconds"] = seconds
-        row["over_time"] = trend([*past, row["reliability"]]) if "reliability" in row else None
     return list_page(
         frame,
         "Annotators",
@@ -129,7 +110,6 @@ def annotators_page(
 
 
 def _annotator_columns(tables: SnapshotTables) -> list[Column]:
-    """Return the columns of the table of annotators: what the model estimates."""
     readout = "right" if isinstance(tables, RankTables) else tables.fit.readout
     wanted = [
         Column("annotator", "Annotator"),
@@ -137,26 +117,25 @@ def _annotator_columns(tables: SnapshotTables) -> list[Column]:
         Column("n_comparisons", "Votes", right=True, rank=1),
         _headed("accuracy", tip=ACCURACY_TIPS[readout]),
         _headed("reliability"),
-        Column("over_time", "Over time", "reliability in past snapshots", sorts=False, rank=1),
         _headed("behavior", rank=1),
         _headed("matches", right=True, rank=2),
-        Column("seconds", "Seconds", "median seconds per label, of the last 100", True, False, 2),
         Column("verdict", "Verdict", "what the advice is, by the rules below the table"),
         _headed("ask", rank=2),
         _headed("reason", sorts=False, rank=2),
     ]
-    known = {*tables.annotators.column_names, "seconds"}
-    if "reliability" in known:
-        known.add("over_time")
-    return [column for column in wanted if column.key in known]
+    return [column for column in wanted if column.key in tables.annotators.column_names]
 
 
-def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -> str:
+@project_page("items")
+def items_page(visit: Visit) -> str:
     """Return the page of items, or the ranking: the most difficult or the best items first."""
+    frame, tables = visit.frame, visit.tables
+    if tables is None:
+        return waiting_page(frame, frame.items_title, "items")
     is_ranking = isinstance(tables, RankTables)
     columns = _item_columns(tables)
     default = "rank" if is_ranking else "-entropy"
-    query = TableQuery.parse(frame.address("items"), asked, columns, default)
+    query = TableQuery.parse(frame.address("items"), visit.asked, columns, default)
     picked = "" if is_ranking else "status"
     rows, total = chosen_rows(tables.items, query, ids="item", picked=picked)
     if isinstance(tables, LabelSnapshotTables):
@@ -178,7 +157,6 @@ def items_page(frame: Frame, tables: SnapshotTables, asked: Mapping[str, str]) -
 
 
 def _item_columns(tables: SnapshotTables) -> list[Column]:
-    """Return the columns of the table of items: what the model estimates."""
     if isinstance(tables, RankTables):
         return [each for each in _RANKING_COLUMNS if each.key != "part" or tables.fit.n_parts > 1]
     wanted = [
@@ -208,7 +186,6 @@ def category(tables: LabelSnapshotTables, code: int) -> Category:
 
 
 def _distribution(tables: LabelSnapshotTables, code: int) -> Mark | None:
-    """Return the recovered distribution of an item as small bars."""
     theta = tables.fit.distribution
     if theta is None:
         return None
@@ -221,15 +198,14 @@ def _distribution(tables: LabelSnapshotTables, code: int) -> Mark | None:
     return bars(shares, tables.colors, tables.names)
 
 
-def queue_page(
-    frame: Frame,
-    tables: SnapshotTables,
-    asked: Mapping[str, str],
-    leases: Sequence[Lease],
-    now: datetime,
-) -> str:
+@project_page("queue")
+def queue_page(visit: Visit) -> str:
     """Return the queue: what to ask for next, whom to ask, and what is being labelled now."""
-    query = TableQuery.parse(frame.address("queue"), asked, _QUEUE_COLUMNS, "-gain")
+    frame, tables = visit.frame, visit.tables
+    if tables is None:
+        return waiting_page(frame, "Queue", "queue")
+    leases = active_leases(visit.connection, visit.project.id, visit.now)
+    query = TableQuery.parse(frame.address("queue"), visit.asked, _QUEUE_COLUMNS, "-gain")
     pairs_by_key: dict[str, LabelTask] = {}
     if isinstance(tables, RankTables):
         pairs = tables.advice.comparison_table()
@@ -256,7 +232,7 @@ def queue_page(
         {
             "names": pairs_by_key.get(each.item, ()) if frame.is_ranking else (each.item,),
             "annotator": each.annotator,
-            "minutes": f"{max((each.expires - now).total_seconds(), 0) / 60:.0f}",
+            "minutes": f"{max((each.expires - visit.now).total_seconds(), 0) / 60:.0f}",
         }
         for each in leases[:ROWS_PER_PAGE]
     ]
@@ -278,26 +254,36 @@ def queue_page(
     )
 
 
-def alerts_page(
-    frame: Frame, query: TableQuery, alerts: Sequence[Alert], total: int, n_others: int
-) -> str:
+@project_page("alerts", with_tables=False)
+def alerts_page(visit: Visit) -> str:
     """Return one page of the alerts of a project.
 
-    Those of finished items, which ask for nothing and are many, have pages of their own; ``n_others`` is
-    the number of those on the other pages.
+    Those of finished items, which ask for nothing and are many, have pages of their own.
     """
-    rows = [{**alert._asdict(), "text": _subject(frame, alert)} for alert in alerts]
+    frame, project = visit.frame, visit.project.id
+    query = TableQuery.parse(frame.address("alerts"), visit.asked)
     is_finished = query.pick == FINISHED
+    kinds, others = ((FINISHED,), TO_ACT_ON) if is_finished else (TO_ACT_ON, (FINISHED,))
+    total, n_others = (
+        count(visit.connection, Alert, alert.c.kind.in_(each), project=project)
+        for each in (kinds, others)
+    )
+    query = query.within(total)
+    part = {"limit": ROWS_PER_PAGE, "offset": query.start, "project": project}
+    alerts = latest(visit.connection, Alert, alert.c.kind.in_(kinds), **part)
+    rows = [{**each._asdict(), "text": _subject(frame, each)} for each in alerts]
     other = frame.address("alerts", **({} if is_finished else {"pick": FINISHED}))
     of = "about annotators and agreement" if is_finished else "of finished items"
-    values = {
-        "under": "When the verdict on an annotator changes, agreement falls, or items are finished.",
-        "live": True,
-        "may_mark": frame.n_alerts and frame.scope != "read",
-        "other": PageLink(other, f"{counted(n_others, 'alert')} {of}") if n_others else None,
-    }
-    table = PagedTable("Alerts", _ALERT_COLUMNS, rows, query, total)
-    return list_page(frame, "Alerts", tab="alerts", table=table, **values)
+    return list_page(
+        frame,
+        "Alerts",
+        tab="alerts",
+        under="When the verdict on an annotator changes, agreement falls, or items are finished.",
+        live=True,
+        may_mark=frame.n_alerts and frame.scope != "read",
+        other=PageLink(other, f"{counted(n_others, 'alert')} {of}") if n_others else None,
+        table=PagedTable("Alerts", _ALERT_COLUMNS, rows, query, total),
+    )
 
 
 def _subject(frame: Frame, alert: Alert) -> PageLink:
@@ -308,15 +294,3 @@ def _subject(frame: Frame, alert: Alert) -> PageLink:
     elif isinstance(items, list) and len(items) == 1:
         address = frame.address("item", id=items[0])
     return PageLink(address, alert.text)
-
-
-def audit_page(frame: Frame, query: TableQuery, entries: Sequence[AuditEntry], total: int) -> str:
-    """Return one page of the audit log."""
-    rows = []
-    for each in entries:
-        detail = json.dumps(each.detail, ensure_ascii=False, default=str) if each.detail else ""
-        said = {"actor": shorten(each.actor), "detail": shorten(detail, _MAX_DETAIL)}
-        rows.append(each._asdict() | said)
-    table = PagedTable("Audit log", _AUDIT_COLUMNS, rows, query, total)
-    under = "Who changed what. Labels are not listed here; they are never overwritten."
-    return list_page(frame, "Audit log", tab="audit", under=under, table=table)

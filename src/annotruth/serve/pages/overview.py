@@ -1,25 +1,31 @@
-"""The overview of a project, the list of projects, and the page that documents the API."""
+"""The overview of a project, and the list of projects."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from fastapi import Request
 
 from annotruth.errors import counted
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.panels import (
-    TIME_LINES_WIDTH,
-    TimeLine,
-    draw_counts,
-    time_chart,
-)
+from annotruth.report.charts.panels import TIME_LINES_WIDTH, TimeLine, draw_counts, time_chart
 from annotruth.report.render import Fact, Facts
 from annotruth.serve.pages.frame import PROJECTS, Frame, PageLink, list_page, minute, render
 from annotruth.serve.pages.tables import Column, PagedTable, TableQuery
-from annotruth.serve.store.rows import utc_now
-from annotruth.serve.store.tables import Alert, Project, Snapshot, WorkerState
+from annotruth.serve.pages.visit import TO_ACT_ON, Visit, frame_of, project_page, router
+from annotruth.serve.store.projects import (
+    get_worker_state,
+    hourly_counts,
+    latest_annotator_history,
+    latest_snapshot,
+    list_projects,
+    snapshot_history,
+)
+from annotruth.serve.store.rows import count, latest
+from annotruth.serve.store.tables import Alert, Project, Snapshot, StoredEvent, alert
+from annotruth.serve.web.parameters import Reader, context_of
 
 MAX_POINTS = 120
 """How many snapshots a line of a chart has at most."""
@@ -28,9 +34,9 @@ _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MAX_HOURS = 72  # of longer projects, the chart has days
 _MIN_BARS = 12  # of a shorter project, one bar would fill the chart
 _MAX_DAYS = 366  # of longer projects, the chart has the last ones
-
-MAX_HOURS_READ = _MAX_DAYS * 24
-"""How many hours with labels the chart needs at most."""
+_MAX_HOURS_READ = _MAX_DAYS * 24
+_MAX_ALERTS = 8
+_MAX_SNAPSHOTS = 1000  # that the charts are drawn from
 
 _COLUMNS = [
     Column("name", "Project", sorts=False),
@@ -42,42 +48,35 @@ _COLUMNS = [
 ]
 
 
-def overview_page(
-    frame: Frame,
-    project: Project,
-    snapshots: Sequence[Snapshot] = (),
-    *,
-    per_hour: Mapping[datetime, int] | None = None,
-    state: WorkerState | None = None,
-    alerts: Sequence[Alert] = (),
-    to_drop: Sequence[str] = (),
-    n_received: int = 0,
-    now: datetime | None = None,
-) -> str:
-    """Return the overview of a project.
-
-    ``snapshots`` are the oldest first, ``per_hour`` counts labels, ``alerts`` are those that nobody has
-    seen and that ask for something, ``to_drop`` are the annotators that the advice is to drop, and
-    ``n_received`` counts labels where there is no snapshot yet.
-    """
-    page = {"tab": "", "notice": "" if state is None else state.error, "live": True}
+@project_page("", with_tables=False)
+def overview_page(visit: Visit) -> str:
+    """Return the overview of a project."""
+    connection, frame, project = visit.connection, visit.frame, visit.project
+    snapshots = snapshot_history(connection, project.id, limit=_MAX_SNAPSHOTS)
+    state = get_worker_state(connection, project.id)
+    page = {"tab": "", "notice": state.error, "live": True}
     if not snapshots:
+        n_received = count(connection, StoredEvent, project=project.id)
         received = (f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")
         page |= {"facts": None, "n_received": n_received, "received": Facts([received])}
         return render(frame, "overview.html", frame.project, every_label=True, **page)
     last = snapshots[-1]
     notes, n_needed = last.summary.get("notes"), last.summary.get("n_needed")
+    to_act_on, unseen = alert.c.kind.in_(TO_ACT_ON), {"project": project.id, "seen": False}
+    verdicts = latest_annotator_history(connection, project.id)
     return render(
         frame,
         "overview.html",
         frame.project,
         under=f"{last.model} · {minute(last.created)} UTC · snapshot {last.version:,}",
-        facts=Facts(_facts(frame, project, last, utc_now() if now is None else now)),
+        facts=Facts(_facts(frame, project, last, visit.now)),
         notes=notes if isinstance(notes, list) else [],
         n_needed=None if n_needed is None else _whole(n_needed),
-        to_drop=to_drop,
-        alerts=alerts,
-        charts=_charts(frame, snapshots, per_hour),
+        to_drop=sorted(name for name, row in verdicts.items() if row.verdict == "drop"),
+        alerts=latest(connection, Alert, to_act_on, limit=_MAX_ALERTS, **unseen),
+        charts=_charts(
+            frame, snapshots, hourly_counts(connection, project.id, limit=_MAX_HOURS_READ)
+        ),
         **page,
     )
 
@@ -196,13 +195,18 @@ def _whole(value: object) -> int:
     return int(_number(value) or 0)
 
 
-def projects_page(
-    frame: Frame, rows: Sequence[tuple[Project, Snapshot | None]], *, may_create: bool
-) -> str:
-    """Return the list of projects with the latest snapshot of each."""
-    listed = [_row(*each) for each in rows]
-    table = PagedTable("Projects", _COLUMNS, listed, TableQuery(path=PROJECTS), len(rows))
-    return list_page(frame, "Projects", table=table, may_create=may_create)
+@router.get(PROJECTS)
+def _projects(request: Request, access: Reader) -> str:
+    context = context_of(request)
+    with context.database.connect() as connection:
+        rows = [
+            _row(each, latest_snapshot(connection, each.id))
+            for each in list_projects(connection)
+            if access.token.allows("read", each.id)
+        ]
+    may_create = access.token.allows("admin", None) and access.token.project is None
+    table = PagedTable("Projects", _COLUMNS, rows, TableQuery(path=PROJECTS), len(rows))
+    return list_page(frame_of(context, access), "Projects", table=table, may_create=may_create)
 
 
 def _row(project: Project, snapshot: Snapshot | None) -> dict[str, object]:
@@ -216,9 +220,3 @@ def _row(project: Project, snapshot: Snapshot | None) -> dict[str, object]:
         row["finished"] = f"{finished:,} of {n_items:,}"
     more = {"agreement": summary.get("agreement"), "updated": snapshot.created}
     return {**row, "n_labels": snapshot.n_labels, **more}
-
-
-def api_page(schema: Mapping[str, Any]) -> str:
-    """Return a page that documents the API, given its OpenAPI description; it works offline."""
-    title = f"API of {schema['info']['title']} {schema['info']['version']}"
-    return render(Frame(), "api.html", title, schema=schema)

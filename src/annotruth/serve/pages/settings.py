@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -18,15 +18,13 @@ from annotruth.report.render import Settings
 from annotruth.serve.administration import Administration, list_tokens
 from annotruth.serve.hooks.platforms import PLATFORMS, parse_settings
 from annotruth.serve.pages.frame import PROJECTS, Frame, login_page, render
-from annotruth.serve.pages.routes import PageRoute, frame_of
+from annotruth.serve.pages.visit import frame_of, router
 from annotruth.serve.store.projects import last_deliveries
 from annotruth.serve.store.rows import change, find, utc_now
 from annotruth.serve.store.tables import (
     Alert,
-    Delivery,
     PlatformConnection,
     Project,
-    Token,
     Webhook,
 )
 from annotruth.serve.web.auth import Access, check_same_origin, form_of
@@ -61,7 +59,6 @@ _MAX_DAYS = 36_500
 _OUT_OF_DATE = "the form is out of date: load the page again and repeat"
 
 Form = Annotated[Mapping[str, str], Depends(form_of)]
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/login")
@@ -116,23 +113,31 @@ class _Change(NamedTuple):
         return self.fields.get(name, "")
 
 
-def settings_page(
-    frame: Frame,
-    project: Project,
-    now: datetime,
-    *,
-    tokens: Sequence[Token] = (),
-    webhooks: Sequence[Webhook] = (),
-    last_deliveries: Mapping[int, Delivery] | None = None,
-    connections: Sequence[PlatformConnection] = (),
-    secret: tuple[str, str] | None = None,
-    notice: str = "",
+@router.get(f"{PROJECTS}/{{project}}/settings")
+def _show_settings(request: Request, access: Reader) -> Response:
+    return HTMLResponse(_settings(context_of(request), access))
+
+
+def _settings(
+    context: ServeContext, access: Access, *, secret: _Secret | None = None, notice: str = ""
 ) -> str:
     """Return the page of settings; those who may not change them see them.
 
     ``secret`` is what was just created, and its text, which is shown once; ``notice`` is what is wrong
     with the last change.
     """
+    project, frame = access.project, frame_of(context, access)
+    shown: dict[str, Any] = {"tokens": [], "webhooks": [], "connections": []}
+    shown["last_deliveries"] = {}
+    if access.token.allows("admin", project.id):
+        with context.database.connect() as connection:
+            webhooks = find(connection, Webhook, project=project.id)
+            shown = {
+                "tokens": list_tokens(connection, project.id),
+                "webhooks": webhooks,
+                "last_deliveries": last_deliveries(connection, webhooks),
+                "connections": find(connection, PlatformConnection, project=project.id),
+            }
     models = {"": "default", "auto": "auto: chosen by held-out labels"}
     models |= {name: name for name in sorted(PAIR_MODELS if frame.is_ranking else MODELS)}
     known = project.settings
@@ -147,34 +152,11 @@ def settings_page(
         options=Settings({name.replace("_", " "): value for name, value in known.items()}),
         categories=known.get("categories") or (),
         models=models,
-        now=now,
-        tokens=tokens,
-        webhooks=webhooks,
-        last_deliveries=last_deliveries or {},
-        connections=connections,
+        now=utc_now(),
         alert_kinds=ALERT_KINDS,
         platforms={kind: platform.title for kind, platform in PLATFORMS.items()},
+        **shown,
     )
-
-
-@router.get(f"{PROJECTS}/{{project}}/settings")
-def _show_settings(request: Request, access: Reader) -> Response:
-    return HTMLResponse(_settings(context_of(request), access))
-
-
-def _settings(context: ServeContext, access: Access, **more: Any) -> str:
-    project = access.project
-    shown: dict[str, Any] = {}
-    if access.token.allows("admin", project.id):
-        with context.database.connect() as connection:
-            webhooks = find(connection, Webhook, project=project.id)
-            shown = {
-                "tokens": list_tokens(connection, project.id),
-                "webhooks": webhooks,
-                "last_deliveries": last_deliveries(connection, webhooks),
-                "connections": find(connection, PlatformConnection, project=project.id),
-            }
-    return settings_page(frame_of(context, access), project, utc_now(), **shown, **more)
 
 
 @router.post(f"{PROJECTS}/{{project}}/settings")

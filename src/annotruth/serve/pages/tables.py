@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -16,18 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes
-from annotruth.models.result import Fit, RankFit
+from annotruth.models.result import Fit
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
 from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts, outcome_counts
 from annotruth.report.consensus import Consensus
-from annotruth.serve.web.results import LoadedSnapshot
+from annotruth.serve.web.results import LoadedSnapshot, sorted_part
 
 ROWS_PER_PAGE = 50
 
@@ -36,30 +34,22 @@ _MAX_SEARCH = 512
 CODE = "code"
 """The column with the code of each item or annotator in the fit."""
 
-AnyFit = TypeVar("AnyFit", Fit, RankFit)
-AnyAdvice = TypeVar("AnyAdvice", Advice, PairAdvice)
-
 
 @dataclass(frozen=True, eq=False)
-class _Tables(Generic[AnyFit, AnyAdvice]):
+class _Tables:
     """The tables of a snapshot as pages show them: ids are text, and each row has its code."""
 
     loaded: LoadedSnapshot
 
     @property
-    def fit(self) -> AnyFit:
+    def fit(self) -> Fit[Any]:
         """The fit."""
-        return cast("AnyFit", self.loaded.fit)
+        return self.loaded.fit
 
     @property
-    def advice(self) -> AnyAdvice:
+    def advice(self) -> Any:
         """The advice drawn from it."""
-        return cast("AnyAdvice", self.loaded.advice)
-
-    @cached_property
-    def items(self) -> pa.Table:
-        """One row per item."""
-        raise NotImplementedError
+        return self.loaded.advice
 
     @cached_property
     def annotators(self) -> pa.Table:
@@ -69,20 +59,21 @@ class _Tables(Generic[AnyFit, AnyAdvice]):
 
     def item(self, id_: str) -> dict[str, Any] | None:
         """Return the row of an item; None if it is not in the snapshot."""
-        return _row(self.items, self.loaded.items.numbers.get(id_))
+        return _row(self.items, self.loaded.items.numbers.get(id_))  # type: ignore[attr-defined]
 
     def annotator(self, id_: str) -> dict[str, Any] | None:
         """Return the row of an annotator; None if they are not in the snapshot."""
         return _row(self.annotators, self.loaded.annotators.numbers.get(id_))
 
 
-class LabelSnapshotTables(_Tables[Fit, Advice]):
+class LabelSnapshotTables(_Tables):
     """The tables of a fit of labels."""
 
     @cached_property
     def names(self) -> list[str]:
         """The names of the categories."""
-        return self.fit.data.scale.names
+        names: list[str] = self.fit.data.scale.names
+        return names
 
     @cached_property
     def colors(self) -> list[int]:
@@ -119,7 +110,7 @@ class LabelSnapshotTables(_Tables[Fit, Advice]):
         return np.arange(ends[0], ends[1])
 
 
-class RankTables(_Tables[RankFit, PairAdvice]):
+class RankTables(_Tables):
     """The tables of a ranking."""
 
     @cached_property
@@ -242,10 +233,9 @@ def chosen_rows(
         table = table.filter(pc.match_substring(text, query.search, ignore_case=True))
     if query.pick and picked in table.column_names:
         table = table.filter(pc.equal(table[picked], query.pick))
-    order = "descending" if query.descending else "ascending"
-    rows = pc.sort_indices(table[query.sort], sort_keys=[("", order)])
     start = query.within(table.num_rows).start
-    return table.take(rows.slice(start, ROWS_PER_PAGE)).to_pylist(), table.num_rows
+    chosen = sorted_part(table, query.sort, start, ROWS_PER_PAGE, descending=query.descending)
+    return chosen.to_pylist(), table.num_rows
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""Which events are current, computed in columns.
-
-The view ``current_label`` says the same in SQL. For a large project it takes several times as long,
-and for a few annotations databases do not find the right index.
-"""
+"""Which events are current, computed in columns."""
 
 from __future__ import annotations
 
@@ -12,14 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, select, type_coerce
 
-from annotruth.kernels.arrays import Codes
 from annotruth.serve.store.rows import UtcTime, from_microseconds
 from annotruth.serve.store.tables import ProjectKind, StoredEvent, event
-
-Flags = NDArray[np.bool_]
 
 _ROWS_AT_ONCE = 1 << 11  # more objects at once take longer: cache misses, garbage collection
 _TIMES = [each.name for each in event.columns if isinstance(each.type, UtcTime)]
@@ -31,6 +23,15 @@ _TYPES = {
     else pa.string()
     for each in event.columns
 }
+
+SAID = ("item", "other_item", "annotator", "label")
+EVENT_STATES = pa.schema(
+    [
+        (name, _TYPES[name])
+        for name in ("seq", *SAID, "source", "annotation", "submitted", "deleted")
+    ]
+)
+"""The columns of events that decide which are current, and what these say."""
 
 
 def read_events(
@@ -45,10 +46,13 @@ def read_events(
     ]
     query = select(*columns).where(*conditions)
     batches = [_to_arrow(rows, schema) for rows in _fetch(connection, query)]
-    table = pa.Table.from_batches(batches, schema)
     # For a few rows in order, databases would rather read all rows than use the right index.
-    is_sorted = bool((np.diff(table["seq"].to_numpy()) > 0).all())
-    return table if is_sorted else table.sort_by("seq")
+    return _in_order(pa.Table.from_batches(batches, schema))
+
+
+def _in_order(events: pa.Table) -> pa.Table:
+    is_sorted = bool((np.diff(events["seq"].to_numpy()) > 0).all())
+    return events if is_sorted else events.sort_by("seq")
 
 
 def _fetch(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Sequence[Any]]]:
@@ -66,41 +70,53 @@ def _to_arrow(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatc
     return pa.record_batch(arrays, schema.names).cast(schema)
 
 
+def latest_states(events: pa.Table) -> pa.Table:
+    """Return the latest event of each annotation."""
+    return _latest_of(events, "source", "annotation")
+
+
 def keep_current(events: pa.Table, kind: ProjectKind) -> pa.Table:
-    """Return the current ones of events that are in order of ``seq``.
+    """Return the current ones of events.
 
     The events are all those of some annotations. Of labels, they are all those of some slots.
     """
-    _, is_latest = latest_of_annotations(events)
-    living = events.filter(pc.and_not(pa.array(is_latest), events["deleted"]))
-    if kind == "comparisons":
-        return living
-    return living.filter(pa.array(_is_latest(_codes(living["item"], living["annotator"]), living)))
+    states = latest_states(events)
+    living = states.filter(pc.invert(states["deleted"]))
+    return living if kind == "comparisons" else _latest_of(living, "item", "annotator")
 
 
-def latest_of_annotations(events: pa.Table) -> tuple[Codes, Flags]:
-    """Return a number for each event's annotation, and whether the event is its latest."""
-    annotation = _codes(events["source"], events["annotation"])
-    return annotation, _is_latest(annotation, events)
+def after_events(
+    states: pa.Table, current: pa.Table, new: pa.Table, kind: ProjectKind
+) -> tuple[pa.Table, pa.Table]:
+    """Return the states of annotations, and the current labels, after new events.
+
+    Only what concerns the items of these events is computed again.
+    """
+    concerned = pc.is_in(states["annotation"], new["annotation"].combine_chunks())
+    some = pa.concat_tables([states.filter(concerned), new])
+    items = some["item"].unique()
+    states = pa.concat_tables([_without(states, concerned), latest_states(some)]).combine_chunks()
+    others = _without(current, pc.is_in(current["item"], items))
+    of_items = keep_current(states.filter(pc.is_in(states["item"], items)), kind)
+    together = pa.concat_tables([others, of_items.select(current.column_names)])
+    return states, _in_order(together)
 
 
-def _codes(first: pa.ChunkedArray, second: pa.ChunkedArray) -> Codes:
-    """Return one number per pair of values."""
-    codes, others = (
-        np.asarray(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
-        for column in (first, second)
+def _without(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
+    return table.filter(pc.invert(rows)) if pc.any(rows).as_py() else table
+
+
+def _latest_of(events: pa.Table, *names: str) -> pa.Table:
+    first, second = (
+        np.asarray(events[name].combine_chunks().dictionary_encode().indices).astype(np.int64)
+        for name in names
     )
-    return codes * (int(others.max(initial=0)) + 1) + others
-
-
-def _is_latest(group: Codes, events: pa.Table) -> Flags:
-    """Return whether an event is the latest of its group."""
-    # The sort is stable and the events are in order of seq, which decides between equal times.
-    order = np.lexsort((events["submitted"].to_numpy(), group))
+    group = first * (int(second.max(initial=0)) + 1) + second
+    order = np.lexsort((events["seq"].to_numpy(), events["submitted"].to_numpy(), group))
     in_order = group[order]
     is_latest = np.zeros(len(order), bool)
     is_latest[order] = np.append(in_order[1:] != in_order[:-1], True)[: len(order)]
-    return is_latest
+    return events.filter(pa.array(is_latest))
 
 
 def stored_events(events: pa.Table) -> Iterable[StoredEvent]:

@@ -14,8 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, t
 from sqlalchemy.engine import URL, make_url
 
 from annotruth.errors import InputError, listed, one_line, shorten, shown
-from annotruth.serve.store.rows import metadata
-from annotruth.serve.store.tables import CURRENT_LABEL
+from annotruth.serve.store.tables import metadata
 
 _SECONDS_FOR_LOCK = 30
 _SECONDS_TO_CONNECT = 10
@@ -155,7 +154,6 @@ class Database:
             config.attributes["connection"] = opened
             if state == "empty":
                 metadata.create_all(opened)
-                opened.execute(text(CURRENT_LABEL))
                 command.stamp(config, "head")
             elif state == "old":
                 command.upgrade(config, "head")

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Integer, Text, column, func, select, text
 
 from annotruth.errors import InputError, shown
@@ -31,7 +30,6 @@ MAX_LABEL_LENGTH = 10_000
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 _APPEND_LOCK = 0x616E6E70
-_SAID = ["seq", "item", "other_item", "annotator", "label"]
 # What an event is inserted with: all but its number.
 _INSERTED = [each for each in event.columns if each.name != "seq"]
 
@@ -50,7 +48,6 @@ _PAIRS = {
         """,
 }
 
-Slot = tuple[str, str]  # an item and an annotator
 EventKey = tuple[int, str, str]  # project, source and id of an event
 Annotation = tuple[str, str]  # a source and its name for the annotation
 
@@ -263,53 +260,27 @@ def current_labels(
     connection: Connection,
     project_id: int,
     *,
-    item: str | None = None,
+    items: Sequence[str] | None = None,
     annotator: str | None = None,
 ) -> list[StoredEvent]:
-    """Return the current labels, all or those of an item or an annotator, in order of ``seq``."""
+    """Return the current labels, all or those of some items or an annotator, in order of ``seq``."""
     conditions = [event.c.project == project_id]
-    if item is not None:
-        conditions.append(event.c.item == item)
+    if items is not None:
+        conditions.append(event.c.item.in_(items))
     if annotator is not None:
         conditions.append(event.c.annotator == annotator)
-    if len(conditions) == 1:
-        return _current(connection, project_id, conditions[0])
-    chosen = _of_annotations(connection, project_id, _annotations(connection, *conditions))
+    chosen = conditions[0]
+    if len(conditions) > 1:
+        chosen = _of_annotations(connection, project_id, _annotations(connection, *conditions))
+    events = read_events(connection, StoredEvent._fields, chosen)
     return [
         each
-        for each in _current(connection, project_id, chosen)
-        if item in (None, each.item) and annotator in (None, each.annotator)
+        for each in stored_events(keep_current(events, _kind_of(connection, project_id)))
+        if (items is None or each.item in items) and annotator in (None, each.annotator)
     ]
 
 
-def current_of_slots(
-    connection: Connection, project_id: int, slots: Iterable[Slot]
-) -> list[StoredEvent]:
-    """Return the current labels of some slots, in order of ``seq``; those without one are left out.
-
-    Of comparisons, the item of a slot is the left one, and a slot may have several.
-    """
-    wanted = set(slots)
-    in_slots = _one_of(connection, project_id, event.c.item, event.c.annotator, wanted)
-    annotations = _annotations(connection, in_slots)
-    current = _current(connection, project_id, _of_annotations(connection, project_id, annotations))
-    return [each for each in current if each.slot in wanted]
-
-
-def slots_changed_since(connection: Connection, project_id: int, seq: int) -> set[Slot]:
-    """Return the slots whose current label may have changed by the events after a number.
-
-    These are the slots of all events of the annotations concerned, since a deletion may name
-    the annotation only, and an edit may move it.
-    """
-    changed = _annotations(connection, event.c.project == project_id, event.c.seq > seq)
-    chosen = _of_annotations(connection, project_id, changed)
-    slots = select(event.c.item, event.c.annotator).where(chosen)
-    return {(item, annotator) for item, annotator in connection.execute(slots)}
-
-
 def _annotations(connection: Connection, *conditions: ColumnElement[bool]) -> set[Annotation]:
-    """Return the annotations of the events with the conditions."""
     query = select(event.c.source, event.c.annotation).where(*conditions)
     return {(source, annotation) for source, annotation in connection.execute(query)}
 
@@ -322,39 +293,17 @@ def _of_annotations(
     The annotations are found by a query of their own: as a part of this one, PostgreSQL would look
     them up for every event until it has statistics.
     """
-    return _one_of(connection, project_id, event.c.source, event.c.annotation, annotations)
-
-
-def _one_of(
-    connection: Connection,
-    project_id: int,
-    first: ColumnElement[str],
-    second: ColumnElement[str],
-    pairs: set[tuple[str, str]],
-) -> ColumnElement[bool]:
-    """Return the condition that two columns of a project's events are one of the pairs."""
     chosen = (
         text(_PAIRS[connection.dialect.name])
-        .bindparams(project=project_id, pairs=json.dumps(sorted(pairs)))
+        .bindparams(project=project_id, pairs=json.dumps(sorted(annotations)))
         .columns(column("project", Integer), column("a", Text), column("b", Text))
         .cte("pairs")
     )
-    return (event.c.project == chosen.c.project) & (first == chosen.c.a) & (second == chosen.c.b)
-
-
-def _current(
-    connection: Connection, project_id: int, condition: ColumnElement[bool]
-) -> list[StoredEvent]:
-    """Return the current ones of the events with the condition."""
-    events = read_events(connection, StoredEvent._fields, condition)
-    return list(stored_events(keep_current(events, _kind_of(connection, project_id))))
-
-
-def current_table(connection: Connection, project_id: int) -> pa.Table:
-    """Return who said what in all current labels as an Arrow table, in order of ``seq``."""
-    needed = [*_SAID, "source", "annotation", "submitted", "deleted"]
-    events = read_events(connection, needed, event.c.project == project_id)
-    return keep_current(events, _kind_of(connection, project_id)).select(_SAID)
+    return (
+        (event.c.project == chosen.c.project)
+        & (event.c.source == chosen.c.a)
+        & (event.c.annotation == chosen.c.b)
+    )
 
 
 class AnnotationState(NamedTuple):

@@ -1,4 +1,4 @@
-"""Export, import, retention, erasure of a person's data, and backup."""
+"""Export, import, erasure of a person's data, and backup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from sqlalchemy import Connection, delete, exists, select, update
 
@@ -24,7 +23,7 @@ from annotruth.io.readers import read_comparisons, read_labels
 from annotruth.io.sources import file_named_in_errors
 from annotruth.io.writers import format_of, write_table
 from annotruth.observations.encode import to_text
-from annotruth.serve.store.current import keep_current, latest_of_annotations, read_events
+from annotruth.serve.store.current import keep_current, read_events
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
     AnnotationState,
@@ -40,7 +39,6 @@ from annotruth.serve.store.rows import (
     count,
     remove,
     table_of,
-    to_microseconds,
 )
 from annotruth.serve.store.tables import (
     Alert,
@@ -76,7 +74,6 @@ _NAMING_ANNOTATORS = (
     (Snapshot, "summary"),
     (PlatformConnection, "cursor"),
 )
-_ROWS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
 _TIME_COLUMNS = ("started", "submitted", "received")
 _EXPORTED = {
@@ -183,32 +180,6 @@ def export_labels(connection: Connection, of: Project, path: str | os.PathLike[s
     return int(table.num_rows)
 
 
-def remove_superseded(connection: Connection, of: Project, before: datetime) -> int:
-    """Remove old events that no current label depends on; return their number.
-
-    These are events received before a time that a later event of their annotation supersedes, and
-    all events of an annotation that is not current and has no event since then. A deletion stays
-    as long as an event of its annotation does.
-    """
-    lock_project(connection, of.id)  # in the order of `erase_rows`
-    lock_appends(connection)
-    names = ["seq", "source", "annotation", "item", "annotator", "submitted", "received", "deleted"]
-    events = read_events(connection, names, event.c.project == of.id)
-    seq = events["seq"].to_numpy()
-    is_old = events["received"].to_numpy() < to_microseconds(before)
-    annotation, is_latest = latest_of_annotations(events)
-    is_current = np.isin(seq, keep_current(events, of.kind)["seq"].to_numpy())
-    has_new = np.isin(annotation, annotation[~is_old])
-    needed = is_latest & (is_current | has_new)
-    removed = seq[is_old & ~needed].tolist()
-    for start in range(0, len(removed), _ROWS_AT_ONCE):
-        some = removed[start : start + _ROWS_AT_ONCE]
-        connection.execute(delete(event).where(event.c.seq.in_(some)))
-    if removed:  # a deletion may be among them that the worker has not read yet
-        _count_erasure(connection, of)
-    return len(removed)
-
-
 def backup(database: Database, path: str | os.PathLike[str]) -> None:
     """Copy a database of SQLite as it is at one moment, while others write to it."""
     if not database.is_sqlite:
@@ -302,7 +273,6 @@ def _remove_anonymous_deletions(connection: Connection, project_id: int, annotat
 
 
 def _remove_alerts(connection: Connection, project_id: int, annotator: str) -> None:
-    """Remove alerts about the annotator, and those whose text has the name; also deliveries."""
     # Not a part of a longer word: the annotator "a" is not in every text.
     name = re.compile(rf"(?<!\w){re.escape(annotator)}(?!\w)")
     rows = connection.execute(select(alert).where(alert.c.project == project_id))
@@ -320,7 +290,6 @@ def _remove_alerts(connection: Connection, project_id: int, annotator: str) -> N
 def _replace_names(
     connection: Connection, row: type[Any], name: str, project_id: int, annotator: str
 ) -> None:
-    """Replace the annotator in a column of text or JSON."""
     table = table_of(row)
     keys = list(table.primary_key)
     query = select(table.c[name], *keys).where(table.c.project == project_id)

@@ -16,12 +16,12 @@ from sqlalchemy import (
     Column,
     ForeignKeyConstraint,
     Index,
-    MetaData,
-    Table,
     UniqueConstraint,
 )
 
-from annotruth.serve.store.rows import SEQ, PlainText, make_table
+from annotruth.serve.store.rows import SEQ, PlainText, make_table, metadata
+
+__all__ = ["metadata"]  # with all tables, which importing this module defines
 
 ProjectKind = Literal["labels", "comparisons"]
 Scope = Literal["read", "write", "admin"]
@@ -365,32 +365,4 @@ audit = make_table(
     key=("seq",),
     types={"seq": SEQ},
     sqlite_autoincrement=True,
-)
-
-CURRENT_LABEL = """
-create view current_label as
-select seq, project, source, event_id, annotation, item, other_item, annotator, label, started,
-    submitted, deleted, received
-from (
-    select ranked.*, row_number() over (
-        partition by ranked.project, item, annotator,
-            case when project.kind = 'comparisons' then seq else 0 end
-        order by submitted desc, seq desc
-    ) as place
-    from (
-        select event.*, row_number() over (
-            partition by project, source, annotation order by submitted desc, seq desc
-        ) as rank_in_annotation
-        from event
-    ) as ranked
-    join project on project.id = ranked.project
-    where rank_in_annotation = 1 and not deleted
-) as living
-where place = 1
-"""
-"""A view of the current labels, for administrators; `annotruth.serve.store.events` is faster."""
-
-# No table of `metadata`, which would create it as one.
-current_label = Table(
-    "current_label", MetaData(), *(Column(each.name, each.type) for each in event.columns)
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, HTTPException, Response
 from sqlalchemy import text
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import JSONResponse
 
 from annotruth.serve.administration import list_tokens
 from annotruth.serve.hooks.platforms import check_settings, public_settings
-from annotruth.serve.pages.overview import api_page
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
@@ -39,24 +38,19 @@ from annotruth.serve.web.parameters import (
 )
 from annotruth.serve.web.results import without
 from annotruth.serve.web.schemas import (
-    CreatedToken,
     NewConnection,
     NewProject,
     NewToken,
     NewWebhook,
-    ProjectInfo,
     ProjectSettings,
-    TokenInfo,
 )
 
 project_router, alert_router = make_router("projects"), make_router("alerts")
 connection_router, token_router = make_router("connections"), make_router("tokens")
 
-SentToken = Annotated[NewToken, json_body(NewToken)]
-
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-OPEN_PATHS = ("/healthz", "/openapi.json", "/api")
+OPEN_PATHS = ("/healthz", "/openapi.json")
 """What needs no token: it shows nothing of any project."""
 
 
@@ -66,7 +60,7 @@ router = APIRouter(include_in_schema=False)
 @project_router.post("/projects", status_code=201)
 def create(
     context: Context, access: ServerAdmin, sent: Annotated[NewProject, json_body(NewProject)]
-) -> ProjectInfo:
+) -> dict[str, Any]:
     """Create a project."""
     settings = {k: v for k, v in sent.settings.to_changes().items() if v is not None}
     with context.administer(access.actor) as admin:
@@ -76,7 +70,7 @@ def create(
 
 
 @project_router.get("/projects")
-def list_(context: Context, access: Reader) -> list[ProjectInfo]:
+def list_(context: Context, access: Reader) -> list[dict[str, Any]]:
     """List the projects that the token is for."""
     with context.database.connect() as connection:
         projects = list_projects(connection)
@@ -93,7 +87,7 @@ def show(context: Context, access: Reader) -> dict[str, Any]:
         state = get_worker_state(connection, project.id)
         last = last_seq(connection, project.id)
     return {
-        **_info(project).model_dump(),
+        **_info(project),
         "last_seq": last,
         "version": None if snapshot is None else snapshot.version,
         "summary": None if snapshot is None else snapshot.summary,
@@ -106,7 +100,7 @@ def change_project(
     context: Context,
     access: Admin,
     sent: Annotated[ProjectSettings, json_body(ProjectSettings)],
-) -> ProjectInfo:
+) -> dict[str, Any]:
     """Change some settings of a project; null removes one."""
     with context.administer(access.actor) as admin:
         changed = admin.change_settings(access.project, sent.to_changes())
@@ -114,8 +108,8 @@ def change_project(
     return _info(changed)
 
 
-def _info(project: Project) -> ProjectInfo:
-    return ProjectInfo.model_validate(project, from_attributes=True)
+def _info(project: Project) -> dict[str, Any]:
+    return without(project, "id", "erasures")
 
 
 @alert_router.get("/projects/{project}/alerts")
@@ -226,47 +220,31 @@ def _shown_connection(connection: PlatformConnection) -> dict[str, Any]:
 
 
 @token_router.post("/projects/{project}/tokens", status_code=201, name="create")
-def create_token(context: Context, access: Admin, sent: SentToken) -> CreatedToken:
+def create_token(
+    context: Context, access: Admin, sent: Annotated[NewToken, json_body(NewToken)]
+) -> dict[str, Any]:
     """Create a token for the project; its text is in the answer, and nowhere else."""
     with context.administer(access.actor) as admin:
-        token, text = admin.create_token(access.project_id, sent.name, sent.scope, sent.expires)
-    return CreatedToken.model_validate({**token._asdict(), "token": text})
+        token, text = admin.create_token(access.project.id, sent.name, sent.scope, sent.expires)
+    return {**without(token, "project"), "token": text}
 
 
 @token_router.get("/projects/{project}/tokens", name="list_")
-def tokens(context: Context, access: Admin) -> list[TokenInfo]:
+def tokens(context: Context, access: Admin) -> list[dict[str, Any]]:
     """List the project's tokens, without their secrets."""
     with context.database.connect() as connection:
-        found = list_tokens(connection, access.project_id)
-    return [TokenInfo.model_validate(each, from_attributes=True) for each in found]
+        found = list_tokens(connection, access.project.id)
+    return [without(each, "project") for each in found]
 
 
 @token_router.delete("/projects/{project}/tokens/{token_id}", status_code=204)
 def revoke(token_id: str, context: Context, access: Admin) -> Response:
     """Revoke a token of the project."""
     with context.administer(access.actor) as admin:
-        if not admin.revoke_token(access.project_id, token_id):
+        if not admin.revoke_token(access.project.id, token_id):
             raise HTTPException(404, "there is no such token, or it is revoked already")
     context.access.forget()
     return Response(status_code=204)
-
-
-@token_router.post("/tokens", status_code=201)
-def create_for_all(context: Context, access: ServerAdmin, sent: SentToken) -> CreatedToken:
-    """Create a token for all projects."""
-    return create_token(context, access, sent)
-
-
-@token_router.get("/tokens")
-def list_all(context: Context, access: ServerAdmin) -> list[TokenInfo]:
-    """List all tokens, without their secrets."""
-    return tokens(context, access)
-
-
-@token_router.delete("/tokens/{token_id}", status_code=204)
-def revoke_any(token_id: str, context: Context, access: ServerAdmin) -> Response:
-    """Revoke any token."""
-    return revoke(token_id, context, access)
 
 
 @router.get("/healthz")
@@ -284,10 +262,3 @@ def healthz(context: Context) -> Response:
 async def metrics(context: Context, access: ServerReader) -> Response:
     """Return the metrics of the web server for Prometheus."""
     return Response(context.metrics.text(), headers={"Content-Type": _METRICS_TYPE})
-
-
-@router.get("/api")
-async def documentation(request: Request) -> HTMLResponse:
-    """Return a page with all endpoints, without scripts."""
-    schema: dict[str, Any] = request.app.openapi()
-    return HTMLResponse(api_page(schema))

@@ -5,7 +5,8 @@ Content is what is known of items and annotators: known truths, what items are, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Request, Response
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from annotruth.errors import InputError, counted
+from annotruth.errors import InputError, counted, shown
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.projects import set_content, set_gold, set_traits
 from annotruth.serve.store.rows import utc_now
@@ -48,7 +49,6 @@ from annotruth.serve.web.schemas import (
     NewLabel,
     NewTraits,
     Stored,
-    refuse_duplicates,
 )
 
 router, content_router = make_router("labels"), make_router("content")
@@ -198,8 +198,7 @@ def post_gold(
     sent: Annotated[list[NewGold], json_body(NewGold, or_list=True)],
 ) -> Stored:
     """Set the known truths of items; null removes one."""
-    labels = refuse_duplicates("item", [(each.item, each.label) for each in sent])
-    return _store(context, access, "known truths set", set_gold, labels)
+    return _store(context, access, "known truths set", set_gold, sent)
 
 
 @content_router.post("/projects/{project}/annotators")
@@ -209,8 +208,7 @@ def post_traits(
     sent: Annotated[list[NewTraits], json_body(NewTraits, or_list=True)],
 ) -> Stored:
     """Set the traits of annotators."""
-    traits = refuse_duplicates("annotator", [(each.annotator, each.traits) for each in sent])
-    return _store(context, access, "traits set", set_traits, traits)
+    return _store(context, access, "traits set", set_traits, sent)
 
 
 @content_router.post("/projects/{project}/items")
@@ -220,12 +218,7 @@ def post_items(
     sent: Annotated[list[NewContent], json_body(NewContent, or_list=True)],
 ) -> Stored:
     """Set the content of items; items without labels are given out by ``next``."""
-    contents = refuse_duplicates("item", [(each.item, each.content) for each in sent])
-
-    def store(connection: Connection, project: int, values: Mapping[str, Any]) -> None:
-        set_content(connection, project, values, utc_now())
-
-    return _store(context, access, "content set", store, contents)
+    return _store(context, access, "content set", partial(set_content, now=utc_now()), sent)
 
 
 def _store(
@@ -233,9 +226,15 @@ def _store(
     access: Access,
     action: str,
     store: Callable[[Connection, int, Mapping[str, Any]], None],
-    values: Mapping[str, Any],
+    sent: Sequence[NewGold | NewTraits | NewContent],
 ) -> Stored:
-    """Store values by id, and note in the audit log how many."""
+    """Store values by the ids before them, and note in the audit log how many."""
+    values: dict[str, Any] = {}
+    for each in sent:
+        (what, id_), (_, value) = each
+        if id_ in values:
+            raise InputError(f"{what} {shown(id_)} is given twice: give it once")
+        values[id_] = value
     with context.administer(access.actor) as admin:
         store(admin.connection, access.project.id, values)
         admin.log(access.project.id, action, {"n": len(values)})

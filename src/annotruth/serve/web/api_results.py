@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 
-from annotruth.serve.store.events import current_labels, slots_changed_since
+from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.projects import (
     annotator_history,
     get_content,
@@ -17,8 +17,8 @@ from annotruth.serve.store.projects import (
     get_traits,
     snapshot_history,
 )
-from annotruth.serve.store.rows import find_one, utc_now
-from annotruth.serve.store.tables import Snapshot, StoredEvent
+from annotruth.serve.store.rows import utc_now
+from annotruth.serve.store.tables import StoredEvent
 from annotruth.serve.web.auth import Access
 from annotruth.serve.web.parameters import (
     MAX_INTEGER,
@@ -27,7 +27,6 @@ from annotruth.serve.web.parameters import (
     Reader,
     ServeContext,
     SinceVersion,
-    Start,
     Writer,
     make_router,
 )
@@ -37,8 +36,6 @@ router, queue_router, live_router = map(make_router, ("results", "queue", "live"
 
 
 class _Part(BaseModel):
-    """Which rows of a table are asked for, and in which order."""
-
     sort: str | None = Field(None, max_length=200, description="A column of the rows.")
     order: Order = "asc"
     start: int = Field(0, alias="cursor", ge=0, le=MAX_INTEGER)
@@ -91,7 +88,7 @@ def item(item: str, context: Context, access: Reader) -> dict[str, Any]:
     loaded = context.snapshots.get(access.project.id)
     result = None if loaded is None else loaded.items.row(item)
     with context.database.connect() as connection:
-        labels = _labels(connection, access.project.id, item=item)
+        labels = _labels(connection, access.project.id, items=[item])
         content = get_content(connection, access.project.id, item)
         gold = get_gold(connection, access.project.id, item)
     if result is None and not labels and content is None and gold is None:
@@ -127,7 +124,7 @@ def annotator(annotator: str, context: Context, access: Reader) -> dict[str, Any
     }
 
 
-def _labels(connection: Connection, project: int, **of: str) -> list[dict[str, Any]]:
+def _labels(connection: Connection, project: int, **of: Any) -> list[dict[str, Any]]:
     hidden = [name for name in StoredEvent._fields if name not in _SHOWN]
     return [
         without(each, *hidden, *(() if each.other_item else ("other_item",)))
@@ -150,35 +147,6 @@ def advice(context: Context, access: Reader, limit: Limit = 100) -> dict[str, An
     }
 
 
-@router.get("/projects/{project}/changes")
-def changes(
-    context: Context, access: Reader, since: SinceVersion, start: Start = 0, limit: Limit = 100
-) -> dict[str, Any]:
-    """Return what changed after a version: items that got labels, and annotators.
-
-    Items are those with new, edited or deleted labels, with their present results; the results of
-    other items change little. Annotators are those whose reliability or verdict changed noticeably.
-    """
-    project = access.project.id
-    loaded = context.snapshots.get(project)
-    if loaded is None:
-        return {"version": None, "items": [], "annotators": [], "next": None}
-    with context.database.connect() as connection:
-        before = find_one(connection, Snapshot, project=project, version=since)
-        if since and before is None:
-            raise HTTPException(404, f"there is no version {since}")
-        slots = slots_changed_since(connection, project, 0 if before is None else before.last_seq)
-        history = annotator_history(connection, project)
-    ids = sorted({item for item, _ in slots})
-    latest = {each.annotator: each for each in history if since < each.version <= loaded.version}
-    return {
-        "version": loaded.version,
-        "items": loaded.items.rows(ids[start : start + limit]),
-        "annotators": [without(each, "project") for each in latest.values()],
-        "next": start + limit if start + limit < len(ids) else None,
-    }
-
-
 @router.get("/projects/{project}/snapshots")
 def snapshots(
     context: Context, access: Reader, since: SinceVersion = 0, limit: Limit = 1000
@@ -197,17 +165,17 @@ def next_(context: Context, access: Writer, annotator: Person) -> dict[str, Any]
     is the verdict on the annotator: it is for you to decide whether to ask them.
     """
     project = access.project
-    given = context.queue.next_task(project, annotator, utc_now())
+    now = utc_now()
+    task = context.queue.next_task(project, annotator, now)
     loaded = context.snapshots.get(project.id)
     person = None if loaded is None else loaded.annotators.row(annotator)
     advice = None if person is None else {name: person.get(name) for name in _ADVICE}
-    if given is None:
+    if task is None:
         return {"item": None, "reason": "no item needs a label by this annotator", "advice": advice}
-    task = given.task
     items = [each for each in task if each]
     with context.database.connect() as connection:
         content = [get_content(connection, project.id, each) for each in items]
-    ends: dict[str, Any] = {"expires": given.expires, "advice": advice}
+    ends: dict[str, Any] = {"expires": now + context.queue.lease, "advice": advice}
     if task.other_item:
         pair = {"left": task.item, "right": task.other_item}
         return {**pair, "left_content": content[0], "right_content": content[1], **ends}

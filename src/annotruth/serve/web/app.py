@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
-from annotruth.serve.pages import routes, settings
+from annotruth.serve.pages import details, lists, overview, settings, visit
 from annotruth.serve.start import end_with_parent
 from annotruth.serve.web import api_admin, api_labels, api_results
 from annotruth.serve.web.guard import Guard, add_handlers
@@ -44,6 +44,9 @@ Labels in, quality out: send labels as they are given; get the most likely label
 reliability of every annotator, and what to label next. Every request needs a token, in the header
 `Authorization: Bearer at_...`.
 """
+
+PAGES = (overview, lists, details, settings)
+"""The modules that add pages to `visit.router`."""
 
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -149,8 +152,7 @@ def make_app(config: ServeConfig) -> FastAPI:
         api_admin.token_router,
         api_admin.router,
         make_hooks(context),
-        routes.router,
-        settings.router,
+        visit.router,
     ):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)

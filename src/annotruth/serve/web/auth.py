@@ -74,11 +74,6 @@ class Access(NamedTuple):
         return self.found_project
 
     @property
-    def project_id(self) -> int | None:
-        """The number of the project of the path; None if the request is about all."""
-        return None if self.found_project is None else self.found_project.id
-
-    @property
     def actor(self) -> str:
         """How the audit log names who did something."""
         return f"token {self.token.id} ({self.token.name})"

@@ -32,8 +32,6 @@ _MAX_GROUP = 10_000  # events of one commit, so that nobody waits long
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
-    """Events of one request, and where its result goes."""
-
     batch: Batch
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[AppendedEvents]
@@ -125,7 +123,6 @@ class Ingest:
 
 
 def _failure(error: Exception) -> Exception:
-    """Return what the requests of a failed commit are answered with."""
     if isinstance(error, DatabaseUnavailableError):
         _LOGGER.warning("labels not written: %s", error)
         return UnavailableError(f"{error.public_reason}, and nothing was stored: try again")

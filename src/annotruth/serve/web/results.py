@@ -12,15 +12,15 @@ import logging
 import math
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import func, select
@@ -29,7 +29,6 @@ from starlette.concurrency import run_in_threadpool
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs
 from annotruth.errors import AnnotruthError, InputError, listed, shown
-from annotruth.kernels.arrays import Codes
 from annotruth.models.result import Fit
 from annotruth.models.storage import load_fit
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
@@ -67,7 +66,6 @@ class ResultTable:
 
     name: TableName
     table: pa.Table
-    _orders: dict[tuple[str, Order], Codes] = field(default_factory=dict)
 
     @classmethod
     def join(cls, name: TableName, result: pa.Table, advice: pa.Table | None) -> ResultTable:
@@ -86,12 +84,8 @@ class ResultTable:
 
     def row(self, id_: str) -> dict[str, Any] | None:
         """Return the row of an item or an annotator; None if the snapshot has none."""
-        return next(iter(self.rows([id_])), None)
-
-    def rows(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows of those ids that the snapshot has."""
-        rows = [self.numbers[each] for each in ids if each in self.numbers]
-        return to_rows(self.table.take(pa.array(rows, pa.int64())))
+        number = self.numbers.get(id_)
+        return None if number is None else to_rows(self.table.slice(number, 1))[0]
 
     def part(
         self, sort: str | None, order: Order, status: str | None, start: int, limit: int
@@ -100,28 +94,28 @@ class ResultTable:
 
         Beside them: how many rows there are in all, and where the next part starts, if any.
         """
-        rows = self._sorted(sort, order)
+        table, names = self.table, self.table.column_names
         if status is not None:
             column = "status" if self.name == "items" else "verdict"
-            if column not in self.table.column_names:
+            if column not in names:
                 raise InputError(f"these {self.name} have no {column}: leave it out")
-            has_status = pc.fill_null(pc.equal(self.table[column], status), False).to_numpy()
-            rows = rows[has_status[rows]]
-        end = start + limit
-        chosen = to_rows(self.table.take(pa.array(rows[start:end])))
-        return {"total": len(rows), self.name: chosen, "next": end if end < len(rows) else None}
-
-    def _sorted(self, sort: str | None, order: Order) -> Codes:
-        names = self.table.column_names
-        if sort is None:
-            return np.arange(len(self.table))
-        if sort not in names:
+            table = table.filter(pc.equal(table[column], status))
+        if sort is not None and sort not in names:
             raise InputError(f"sort by {shown(sort)}: choose one of {listed(names, 40)}")
-        if (sort, order) not in self._orders:
-            keys = [(sort, "descending" if order == "desc" else "ascending")]
-            rows = pc.sort_indices(self.table, keys).to_numpy()
-            self._orders[sort, order] = rows.astype(np.int64)
-        return self._orders[sort, order]
+        chosen = sorted_part(table, sort, start, limit, descending=order == "desc")
+        end, total = start + limit, len(table)
+        return {"total": total, self.name: to_rows(chosen), "next": end if end < total else None}
+
+
+def sorted_part(
+    table: pa.Table, sort: str | None, start: int, limit: int, *, descending: bool
+) -> pa.Table:
+    """Return some rows of a table that is sorted by a column; what is missing comes last."""
+    if sort is None:
+        return table.slice(start, limit)
+    order = "descending" if descending else "ascending"
+    rows = pc.sort_indices(table[sort], sort_keys=[("", order)])
+    return table.take(rows.slice(start, limit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +268,13 @@ class LiveState(NamedTuple):
         return {name: value for name, value in after.items() if value != before[name]}
 
 
+@dataclass(eq=False)
+class _Polled:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    state: LiveState | None = None
+    time: float = -math.inf
+
+
 class Live:
     """Sends listeners what changed in a project; the database is polled once for all of them."""
 
@@ -283,13 +284,9 @@ class Live:
         self._database = database
         self._snapshots = snapshots
         self._metrics = ServeMetrics() if metrics is None else metrics
-        self._listeners: dict[int, set[asyncio.Queue[LiveState | None]]] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-
-    @property
-    def n_listeners(self) -> int:
-        """How many streams are open."""
-        return sum(map(len, self._listeners.values()))
+        self._polled: defaultdict[int, _Polled] = defaultdict(_Polled)
+        self._stopped = asyncio.Event()
+        self.n_listeners = 0  # open streams
 
     def listen(self, project: int) -> AsyncIterator[bytes]:
         """Return the events of a project, as server-sent events: first its state, then changes."""
@@ -298,56 +295,45 @@ class Live:
         return self._events(project)
 
     async def _events(self, project: int) -> AsyncIterator[bytes]:
-        queue: asyncio.Queue[LiveState | None] = asyncio.Queue(1)
-        self._listeners.setdefault(project, set()).add(queue)
-        if project not in self._tasks:
-            self._tasks[project] = asyncio.create_task(self._poll(project))
-        self._metrics.listeners.set(self.n_listeners)
+        self._count(1)
         try:
             seen = LiveState(-1, -1, -1)
-            end = time.monotonic() + MAX_SECONDS
-            while time.monotonic() < end:
-                try:
-                    state = await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
-                except TimeoutError:
-                    yield b": no news\n\n"
-                    continue
-                if state is None:
-                    return
+            sent = start = time.monotonic()
+            while not self._stopped.is_set() and time.monotonic() - start < MAX_SECONDS:
+                state = await self._state(project) or seen
                 if changes := seen.changes(state):
-                    yield _event(changes)
-                seen = state
+                    yield f"event: change\ndata: {json.dumps(changes)}\n\n".encode()
+                elif time.monotonic() - sent > KEEP_ALIVE_SECONDS:
+                    yield b": no news\n\n"
+                else:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._stopped.wait(), POLL_SECONDS)
+                    continue
+                seen, sent = state, time.monotonic()
         finally:
-            self._forget(project, queue)
+            self._count(-1)
 
     def stop(self) -> None:
         """End all streams."""
-        for task in self._tasks.values():
-            task.cancel()
-        for queues in self._listeners.values():
-            for queue in queues:
-                _replace(queue, None)
+        self._stopped.set()
 
-    def _forget(self, project: int, queue: asyncio.Queue[LiveState | None]) -> None:
-        queues = self._listeners[project]
-        queues.discard(queue)
-        if not queues:
-            del self._listeners[project]
-            self._tasks.pop(project).cancel()
+    def _count(self, change: int) -> None:
+        self.n_listeners += change
         self._metrics.listeners.set(self.n_listeners)
 
-    async def _poll(self, project: int) -> None:
-        while True:
-            try:
-                state = await run_in_threadpool(self._state, project)
-            except DatabaseUnavailableError as error:
-                _LOGGER.warning("live events are late: %s", error)
-            else:
-                for queue in self._listeners.get(project, ()):
-                    _replace(queue, state)
-            await asyncio.sleep(POLL_SECONDS)
+    async def _state(self, project: int) -> LiveState | None:
+        """Return the state of a project, at most `POLL_SECONDS` old; None before the first one."""
+        polled = self._polled[project]
+        async with polled.lock:
+            if time.monotonic() - polled.time >= POLL_SECONDS:
+                try:
+                    polled.state = await run_in_threadpool(self._read, project)
+                except DatabaseUnavailableError as error:
+                    _LOGGER.warning("live events are late: %s", error)
+                polled.time = time.monotonic()
+            return polled.state
 
-    def _state(self, project: int) -> LiveState:
+    def _read(self, project: int) -> LiveState:
         last_alert = select(func.max(alert.c.id)).where(alert.c.project == project)
         version = self._version(project)
         with self._database.connect() as connection:
@@ -365,14 +351,3 @@ class Live:
             _LOGGER.warning("the snapshot of project %d cannot be loaded: %s", project, error)
             return 0
         return 0 if loaded is None else loaded.version
-
-
-def _replace(queue: asyncio.Queue[LiveState | None], state: LiveState | None) -> None:
-    """Put the newest state into a queue; a slow listener misses those in between."""
-    if queue.full():
-        queue.get_nowait()
-    queue.put_nowait(state)
-
-
-def _event(changes: dict[str, int]) -> bytes:
-    return f"event: change\ndata: {json.dumps(changes)}\n\n".encode()

@@ -18,7 +18,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from annotruth.errors import InputError, shown
 from annotruth.serve.outgoing import check_url
 from annotruth.serve.store.projects import check_name
 from annotruth.serve.store.tables import LabelEvent, ProjectKind, Scope
@@ -199,12 +198,6 @@ class ProjectSettings(_Sent):
     )
     labels_per_item: int | None = Field(default=None, ge=1, le=1000)
     cost_per_label: float | None = Field(default=None, ge=0.0, le=1e9, allow_inf_nan=False)
-    refit_after: float | None = Field(
-        default=None,
-        gt=0.0,
-        le=100.0,
-        description="The share of new labels after which all is fitted again.",
-    )
 
     def to_changes(self) -> dict[str, Any]:
         """Return the settings that were given; None for those to remove."""
@@ -219,15 +212,6 @@ class NewProject(_Sent):
     )
     kind: ProjectKind = "labels"
     settings: ProjectSettings = Field(default_factory=ProjectSettings)
-
-
-class ProjectInfo(BaseModel):
-    """A project."""
-
-    name: str
-    kind: ProjectKind
-    settings: dict[str, Any]
-    created: datetime
 
 
 class NewGold(_Sent):
@@ -259,24 +243,6 @@ class NewToken(_Sent):
     expires: Time | None = Field(default=None, description="Never by default.")
 
 
-class TokenInfo(BaseModel):
-    """A token without its secret."""
-
-    id: str
-    name: str
-    scope: Scope
-    created: datetime
-    expires: datetime | None = None
-    revoked: datetime | None = None
-    last_used: datetime | None = None
-
-
-class CreatedToken(TokenInfo):
-    """A new token with its text, which is shown once."""
-
-    token: str
-
-
 class NewWebhook(_Sent):
     """Where alerts are sent; requests are signed by Standard Webhooks."""
 
@@ -298,13 +264,3 @@ class NewConnection(_Sent):
         pattern=r"^[!-~]+$",
         description="That of a platform which makes its own; a new one by default.",
     )
-
-
-def refuse_duplicates(what: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return values by id; refuse a list that names something twice."""
-    values: dict[str, Any] = {}
-    for each, value in pairs:
-        if each in values:
-            raise InputError(f"{what} {shown(each)} is given twice: give it once")
-        values[each] = value
-    return values

@@ -56,13 +56,6 @@ class LabelTask(NamedTuple):
         return f"pair:{hashlib.blake2b(content, digest_size=16).hexdigest()}"
 
 
-class GivenTask(NamedTuple):
-    """A task that is reserved for a person until a time."""
-
-    task: LabelTask
-    expires: datetime
-
-
 @dataclass(eq=False)
 class _Wanted:
     """A task and how many labels it should still get, not counting those since the snapshot."""
@@ -110,11 +103,11 @@ class WorkQueue:
     def __init__(self, database: Database, snapshots: SnapshotCache, *, seconds: float) -> None:
         self._database = database
         self._snapshots = snapshots
-        self._lease = timedelta(seconds=seconds)
+        self.lease = timedelta(seconds=seconds)
         self._queues: defaultdict[int, _Queue] = defaultdict(_Queue)
 
-    def next_task(self, project: Project, annotator: str, now: datetime) -> GivenTask | None:
-        """Reserve a task for a person; None if there is none that they have not done.
+    def next_task(self, project: Project, annotator: str, now: datetime) -> LabelTask | None:
+        """Reserve a task for a person for a while; None if there is none that they have not done.
 
         Whoever asks again before their label comes in gets the same task, for longer.
         """
@@ -124,25 +117,23 @@ class WorkQueue:
             # Reading and reserving must be one step also for other processes.
             lock_project(connection, project.id)
             _refresh(queue, connection, project, loaded)
-            task = self._take(queue, connection, project, loaded, annotator, now)
-        return None if task is None else GivenTask(task, now + self._lease)
+            done = _done_before(loaded, annotator)
+            return self._take(queue, connection, project, done, annotator, now)
 
     def _take(
         self,
         queue: _Queue,
         connection: Connection,
         project: Project,
-        loaded: LoadedSnapshot | None,
+        done: set[str],
         annotator: str,
         now: datetime,
     ) -> LabelTask | None:
-        done = _done_before(loaded, annotator)
         leased: Counter[str] = Counter()
         own: list[str] = []
         for lease in active_leases(connection, project.id, now):
             if lease.annotator in queue.done_by.get(lease.item, ()):
-                held = {"project": project.id, "annotator": lease.annotator}
-                remove(connection, Lease, item=lease.item, **held)
+                remove(connection, Lease, **lease._asdict())
             elif lease.annotator == annotator:
                 own.append(lease.item)
             else:
@@ -152,12 +143,11 @@ class WorkQueue:
             places = queue.places(key)
             if places <= leased[key] or key in done or annotator in queue.done_by.get(key, ()):
                 continue
-            expires = now + self._lease
+            expires = now + self.lease
             if take_lease(connection, project.id, key, annotator, now, expires, places=places):
-                for other in own:  # what they can no longer use
-                    if other != key:
-                        held = {"project": project.id, "annotator": annotator}
-                        remove(connection, Lease, item=other, **held)
+                of = {"project": project.id, "annotator": annotator}
+                for other in set(own) - {key}:  # what they can no longer use
+                    remove(connection, Lease, item=other, **of)
                 return wanted.task
         return None
 
@@ -229,7 +219,6 @@ def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
 
 
 def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
-    """Return the keys of the tasks that an annotator did before the snapshot."""
     person = None if loaded is None else loaded.annotators.numbers.get(annotator)
     if loaded is None or person is None:
         return set()

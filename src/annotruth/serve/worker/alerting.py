@@ -137,7 +137,6 @@ def _latest_rows(labels: Labels, seq: Codes, since: int) -> _Rows:
 
 
 def _compare(rows: _Rows, size: int, level: float) -> AgreementChange | None:
-    """Compare the latest labels with those before; None if that is impossible."""
     is_late = np.arange(len(rows.seq)) >= len(rows.seq) - size
     n_annotators = int(rows.annotator.max()) + 1
     n_early, n_late = (
@@ -277,7 +276,6 @@ def _places(before: pa.Array, after: pa.Array) -> Codes:
 
 
 def _finished_alerts(items: list[str]) -> list[NewAlert]:
-    """Return alerts of finished items, many in one."""
     alerts = []
     for start in range(0, len(items), _ITEMS_PER_ALERT):
         some = items[start : start + _ITEMS_PER_ALERT]

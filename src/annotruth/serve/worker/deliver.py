@@ -168,7 +168,6 @@ def _deliver_all(
 
 
 def _attempt(webhook: Webhook, alert: Alert, send_message: Send) -> AnnotruthError | None:
-    """Send one alert; return what went wrong."""
     if not webhook.active:
         return SendingError("the webhook is switched off", status=_GONE)
     body = json.dumps(message(alert)).encode()

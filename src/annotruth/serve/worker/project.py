@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from pathlib import Path
 
-from sqlalchemy import Connection, func, select
+import numpy as np
+import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
+from annotruth.models.registry import AUTO
 from annotruth.models.storage import load_fit
+from annotruth.observations.frames import as_arrow
+from annotruth.serve.store.current import EVENT_STATES, SAID, after_events, read_events
 from annotruth.serve.store.database import Database
-from annotruth.serve.store.events import (
-    current_of_slots,
-    current_table,
-    last_seq,
-    slots_changed_since,
-)
+from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.projects import (
     all_gold,
     get_worker_state,
@@ -27,42 +27,14 @@ from annotruth.serve.store.projects import (
 from annotruth.serve.store.rows import put
 from annotruth.serve.store.tables import Project, Snapshot, event
 from annotruth.serve.worker.alerting import Alerted
-from annotruth.serve.worker.fitting import (
-    AnyFit,
-    CurrentLabels,
-    CurrentRow,
-    FitSettings,
-    fit_current,
-)
-from annotruth.serve.worker.publish import LastRefit, publish
+from annotruth.serve.worker.fitting import AnyFit, FitSettings, fit_current
+from annotruth.serve.worker.publish import ModelChoice, publish
 
-REFIT_AFTER = 0.2
-"""The share of labels that may change after a fit from scratch before the next one is due."""
-
-_QUIET_SECONDS = 30.0
-_QUIET_TIMES = 10.0  # a quiet time as long as this many fits, so that refits take a tenth of it
+_CHOOSE_AFTER = 1.2  # times as many labels as when `auto` chose the model
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 _LOGGER = logging.getLogger(__name__)
-_MANY_EVENTS = 20_000  # from here on, reading all labels is faster than reading those that changed
 _GOLD_SECONDS = 5.0  # how often known truths are read while no labels come
-
-
-def is_refit_due(last: LastRefit | None, settings: str, refit_after: float) -> bool:
-    """Return whether the next fit starts from scratch.
-
-    It does the first time, when settings or known truths changed, and when more labels than the
-    share ``refit_after`` changed. So the number of labels grows by that factor between refits, and
-    all refits together take about ``1 + 1 / refit_after`` times as long as the last.
-    """
-    return last is None or last.settings != settings or last.share > refit_after
-
-
-def is_quiet_refit_due(last: LastRefit | None, seconds_without_events: float) -> bool:
-    """Return whether a refit is due because labels changed since the last one and none come now."""
-    if last is None or not last.n_changed:
-        return False
-    return seconds_without_events >= max(_QUIET_SECONDS, _QUIET_TIMES * last.seconds)
 
 
 def retry_after(n_failures: int) -> float:
@@ -82,10 +54,9 @@ class ProjectWorker:
         self._start(project)
 
     def _start(self, project: Project) -> None:
-        """Read everything."""
         self._project = project
         self._fit: AnyFit | None = None
-        self._refit: LastRefit | None = None
+        self._choice: ModelChoice | None = None
         self._alerted: Alerted | None = Alerted()
         self._fitted_seq = 0  # the last event of the latest snapshot
         with self._database.connect() as connection:
@@ -93,14 +64,14 @@ class ProjectWorker:
             self._histories = latest_annotator_history(connection, project.id)
         if snapshots:
             self._load(snapshots[0])
-        self._read_all()
-        # How many labels changed since the snapshot is not known, but whether any did.
-        self._n_changed = int(self._seq > self._fitted_seq)
+        self._seq, self._states = 0, EVENT_STATES.empty_table()
+        self._current = self._states.select(["seq", *SAID])
+        self._read_events()
+        self._is_changed = self._seq > self._fitted_seq
         self._gold_read = -_GOLD_SECONDS
-        self._last_event = time.monotonic()
 
     def _load(self, snapshot: Snapshot) -> None:
-        """Take up the latest snapshot; without its folder, the next fit starts from scratch.
+        """Take up the latest snapshot; without its folder, all is fitted again.
 
         Its labels are counted and its alerts were given, whether its folder is there or not.
         """
@@ -110,22 +81,12 @@ class ProjectWorker:
         folder = snapshots_folder(self._data_dir) / snapshot.folder
         try:
             self._fit, self._alerted = load_fit(folder), Alerted.load(folder)
-            self._refit = LastRefit(**snapshot.summary["refit"])
+            self._choice = ModelChoice(**snapshot.summary["choice"])
         except (AnnotruthError, OSError, ValueError, LookupError, TypeError) as error:
             _LOGGER.warning(
                 "project %s: the last snapshot cannot be read: %s", snapshot.project, error
             )
-            self._fit = self._refit = self._alerted = None
-
-    def _read_all(self) -> None:
-        """Read all current labels; ids of the fit keep their codes."""
-        data = None if self._fit is None else self._fit.data
-        first = {} if data is None else {"item": data.items, "annotator": data.annotators}
-        with self._database.connect() as connection:
-            self._seq = last_seq(connection, self._project.id)
-            table = current_table(connection, self._project.id)
-        self._current = CurrentLabels(are_pairs=self._project.kind == "comparisons", first=first)
-        self._current.add_table(table)
+            self._fit = self._choice = self._alerted = None
 
     def step(self, project: Project) -> bool:
         """Fit and publish if anything changed; return whether a snapshot was published.
@@ -135,100 +96,83 @@ class ProjectWorker:
         if project.erasures != self._project.erasures:
             self._start(project)
         self._project = project
-        self._read_events()
+        self._note_changes()
         self._read_settings()
         if not len(self._current):
             if self._fit is None:
                 return False
             raise InputError(f"all {project.kind} were deleted: the results are those before")
-        return self._is_due() and self._fit_and_publish()
+        is_new = self._choice is None or self._choice.settings != self._settings.fingerprint()
+        return (is_new or self._is_changed) and self._fit_and_publish()
 
-    def _read_events(self) -> None:
-        """Bring the current labels up to date."""
+    def _read_events(self) -> bool:
         with self._database.connect() as connection:
-            # First, so that an event that comes meanwhile counts as new the next time.
             last = last_seq(connection, self._project.id)
             if last == self._seq:
-                return
-            n_events = _count_events(connection, self._project.id, self._seq)
-            if n_events < _MANY_EVENTS:
-                slots = list(slots_changed_since(connection, self._project.id, self._seq))
-                rows = current_of_slots(connection, self._project.id, slots)
-        self._last_event = time.monotonic()
-        if n_events < _MANY_EVENTS:
-            self._n_changed += self._current.replace(
-                slots,
-                [CurrentRow(r.seq, r.item, r.other_item, r.annotator, r.label) for r in rows],
-            )
-            self._seq = last
-        else:
-            self._read_all()
-            self._n_changed += n_events
-        if not self._n_changed:  # the latest snapshot is up to date
-            with self._database.begin() as connection:
-                state = get_worker_state(connection, self._project.id)
-                put(connection, [state._replace(last_seq=self._seq)])
+                return False
+            later = (event.c.project == self._project.id) & (event.c.seq > self._seq)
+            new = read_events(connection, EVENT_STATES.names, later)
+        self._states, self._current = after_events(
+            self._states, self._current, new, self._project.kind
+        )
+        self._seq = last
+        return True
+
+    def _note_changes(self) -> None:
+        before = self._current
+        if self._read_events() and not self._is_changed:
+            self._is_changed = not say_the_same(before, self._current)
+            if not self._is_changed:  # the latest snapshot is up to date
+                with self._database.begin() as connection:
+                    state = get_worker_state(connection, self._project.id)
+                    put(connection, [state._replace(last_seq=self._seq)])
 
     def _read_settings(self) -> None:
         now = time.monotonic()
-        if self._n_changed or now >= self._gold_read + _GOLD_SECONDS:
+        if self._is_changed or now >= self._gold_read + _GOLD_SECONDS:
             with self._database.connect() as connection:
                 self._gold = all_gold(connection, self._project.id)
             self._gold_read = now
         self._settings = FitSettings.of(self._project.settings, self._gold)
 
-    def _is_due(self) -> bool:
-        if self._n_changed or self._refit is None:
-            return True
-        if self._refit.settings != self._settings.fingerprint():
-            return True
-        return is_quiet_refit_due(self._refit, time.monotonic() - self._last_event)
-
     def _fit_and_publish(self) -> bool:
-        settings = self._settings.fingerprint()
-        refit_after = float(self._project.settings.get("refit_after", REFIT_AFTER))
-        last = self._refit
-        if last is not None:
-            last = last._replace(n_changed=last.n_changed + self._n_changed)
-        is_quiet = self._n_changed == 0
-        from_scratch = is_quiet or is_refit_due(last, settings, refit_after)
-        start = time.monotonic()
-        made = fit_current(self._current, self._settings, None if from_scratch else self._fit)
-        if made.is_refit or last is None:
-            seconds = time.monotonic() - start
-            last = LastRefit(settings, made.fit.data.n_labels, 0, seconds)
+        start, kept, choice = time.monotonic(), None, self._choice
+        settings, n_labels = self._settings.fingerprint(), len(self._current)
+        if self._settings.model == AUTO and choice is not None and choice.settings == settings:
+            kept = self._fit if n_labels <= _CHOOSE_AFTER * choice.n_labels else None
+        made = fit_current(self._current, self._project.kind, self._settings, kept)
+        if made.is_refit or choice is None:
+            choice = ModelChoice(settings, n_labels)
         published = publish(
             self._database,
             self._data_dir,
             self._project,
             made,
             (self._fitted_seq, self._seq),
-            last,
+            choice,
             self._alerted,
             self._histories,
         )
         if published is None:  # a person's data were erased meanwhile
             return False
-        self._fit, self._refit, self._alerted = made.fit, last, published.alerted
+        self._fit, self._choice, self._alerted = made.fit, choice, published.alerted
         self._histories |= {each.annotator: each for each in published.histories}
-        self._fitted_seq, self._n_changed = self._seq, 0
+        self._fitted_seq, self._is_changed = self._seq, False
         _LOGGER.info(
-            "project %s: snapshot %d of %d labels, %s in %.1f s",
+            "project %s: snapshot %d of %d labels in %.1f s",
             self._project.name,
             published.version,
             made.fit.data.n_labels,
-            "refit" if made.is_refit else "update",
             time.monotonic() - start,
         )
         return True
 
 
-def _count_events(connection: Connection, project_id: int, after: int) -> int:
-    """Return the number of events after a number, at most `_MANY_EVENTS`."""
-    some = (
-        select(event.c.seq)
-        .where(event.c.project == project_id, event.c.seq > after)
-        .limit(_MANY_EVENTS)
-        .subquery()
-    )
-    return connection.scalar(select(func.count()).select_from(some)) or 0
+def say_the_same(before: pa.Table, after: pa.Table) -> bool:
+    """Return whether two tables of current labels have the same labels."""
+
+    def said(table: pa.Table, other: pa.Table) -> Counter[tuple[str, ...]]:
+        own = table.filter(as_arrow(~np.isin(table["seq"].to_numpy(), other["seq"].to_numpy())))
+        return Counter(zip(*(own[name].to_pylist() for name in SAID), strict=True))
+
+    return said(before, after) == said(after, before)

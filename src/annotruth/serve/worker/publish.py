@@ -195,18 +195,11 @@ def _is_noticeable(row: AnnotatorHistory, last: AnnotatorHistory | None) -> bool
     )
 
 
-class LastRefit(NamedTuple):
-    """A project's last fit from scratch, and what came after it."""
+class ModelChoice(NamedTuple):
+    """What the model of a project was chosen with."""
 
-    settings: str  # the fingerprint of the settings of that fit
-    n_labels: int  # how many labels it had
-    n_changed: int  # how many labels were added, edited or deleted since then
-    seconds: float  # how long it took
-
-    @property
-    def share(self) -> float:
-        """The number of changed labels, relative to those of the fit."""
-        return self.n_changed / max(self.n_labels, 1)
+    settings: str  # the fingerprint of the settings
+    n_labels: int  # how many labels there were
 
 
 class Published(NamedTuple):
@@ -223,7 +216,7 @@ def publish(
     project: Project,
     made: CurrentFit,
     events: tuple[int, int],
-    refit: LastRefit,
+    choice: ModelChoice,
     alerted: Alerted | None,
     histories: Mapping[str, AnnotatorHistory],
 ) -> Published | None:
@@ -245,7 +238,7 @@ def publish(
         per_hour[hour] = per_hour.get(hour, 0) + number
     rows = changed_annotators(project, version, fit, histories, now)
     summary = summarize(project, made, advice, per_hour, now)
-    summary["refit"] = refit._asdict()
+    summary["choice"] = choice._asdict()
     snapshot = Snapshot(
         project.id,
         version,
