@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import annotruth as at
+from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 
@@ -165,9 +166,13 @@ def test_votes_on_disk_give_the_same_tables(run, files):
     )
 
 
-def test_engine_gpu_is_refused_with_what_to_type(run, files):
-    code, out, err = run("rank", "votes.csv", "--engine", "gpu")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "pair-gpm runs on this machine's processor only" in err
-    assert "`--engine memory`" in err
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("pair-gpm", "pair-gpm runs on this machine's processor only.*`--engine memory`"),
+        ("bradley-terry", "the engine gpu takes labels, not comparisons.*`--engine memory`"),
+    ],
+)
+def test_engine_gpu_is_refused_with_what_to_type(files, model, message):
+    with pytest.raises(InputError, match=message):
+        at.rank("votes.csv", model, engine="gpu")

@@ -156,7 +156,7 @@ refit: Fit all labels again, also if none of them is new.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
-rank.engine: Where the passes over the votes run: on this machine, on an NVIDIA card, or on Spark.
+rank.engine: Where the passes over the votes run: on this machine, or on Spark.
 master URL: Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect. | as
     Spark is configured, else this machine
 storage URL: A folder that all of Spark's machines can reach.

@@ -30,7 +30,7 @@ def rank(
     analyses: dict[str, Any],
     warm_start: Path | None = None,
     outputs: Outputs,
-    engine: Literal["memory", "gpu", "spark"] = "memory",
+    engine: Literal["memory", "spark"] = "memory",
     master: str | None = None,
     storage: str | None = None,
     as_json: bool = False,
@@ -60,8 +60,6 @@ def rank(
         annotruth rank huge.parquet --memory 1GB --out result --format parquet
 
         annotruth rank arena.jsonl --preferences training.parquet
-
-        annotruth rank votes.parquet --model bradley-terry --engine gpu
 
         annotruth rank votes.parquet --model crowd-bt --engine spark --master yarn
     """

@@ -2,67 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from annotruth.engines.gpu.device import (
-    DENSE_CATEGORIES,
     CUDADevice,
-    all_cards,
+    bytes_on_card,
     errors_in_one_line,
     limit_exceeded,
-    resident_bytes,
 )
-from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.protocol import EngineCapabilities, Session
+from annotruth.engines.protocol import EngineCapabilities
 from annotruth.errors import InputError
 from annotruth.observations import Labels
-from annotruth.observations.disk import parse_size
-from annotruth.observations.pairs.votes import UnsortedVotes
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
 
-STREAMED_MODELS = ("gpm", "dawid-skene")
-"""The models that can be fitted to more labels than fit on a card."""
-
-RESIDENT_MODELS = ("robust-gpm",)
-"""Those that need all labels on the card."""
+MODELS = ("gpm", "dawid-skene", "robust-gpm")
 
 
 class GPUEngine:
-    """Runs passes on an NVIDIA card.
-
-    It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
-    of gpm and dawid-skene are fitted in double precision.
-    Of pair comparisons, it counts those of bradley-terry and thurstone.
+    """Runs passes on an NVIDIA card: those of gpm, dawid-skene and robust-gpm.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
 
     Parameters
     ----------
     device
-        Where kernels run: a card, or several. By default, the current card; and others that there
-        are, for labels that do not fit on it.
-    memory
-        How much memory of a card to use, such as "20GB"; by default, what is free. Labels and items
-        that do not fit stay in memory, or on disk if they are there, and are copied to the card in
-        partitions by every pass.
+        Where kernels run; by default, the current card.
     """
 
     name: ClassVar[str] = "gpu"
-    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities()
 
-    def __init__(
-        self,
-        device: CUDADevice | Sequence[CUDADevice] | None = None,
-        *,
-        memory: str | int | None = None,
-    ) -> None:
-        self._devices = device if device is None or isinstance(device, Sequence) else [device]
-        self.memory = None if memory is None else parse_size(memory)
+    def __init__(self, device: CUDADevice | None = None) -> None:
+        self._device = device
 
     def read(
         self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
@@ -70,37 +45,24 @@ class GPUEngine:
         """Read labels from a path, a frame, tuples or Labels."""
         return MemoryEngine().read(source, options, gold=gold, annotator_prior=annotator_prior)
 
-    def open(self, data: Any) -> Session:
-        """Copy labels or comparisons to the card.
-
-        Whatever else a model opens, such as counts of pairs, is small and stays in memory.
-        """
-        kind = getattr(data, "kind", None)
-        if kind is None and not isinstance(data, UnsortedVotes):
-            return MemoryEngine().open(data)
-        of_labels = kind in ("labels", "sets")
-        if not of_labels and getattr(data, "disk", None) is not None:
+    def open(self, data: Any) -> GPUSession:
+        """Copy labels to the card."""
+        if getattr(data, "kind", None) not in ("labels", "sets"):
             raise InputError(
-                "the engine gpu takes comparisons in memory only: choose engine='memory' "
+                "the engine gpu takes labels, not comparisons: choose engine='memory' "
                 "(`--engine memory`)"
             )
         with errors_in_one_line():
-            devices = self._devices or all_cards()
-            if of_labels:
-                return GPUSession(data, devices, self.memory)
-            return PairSession(data, devices[0])
+            return GPUSession(data, self._device or CUDADevice())
 
     def can_fit(self, model: str, labels: Labels) -> bool:
         """Return whether there is a card, and a model can be fitted to labels on it."""
         is_plain = labels.classifier is None and labels.annotator_weight is None
-        if model not in STREAMED_MODELS + RESIDENT_MODELS or not is_plain or limit_exceeded(labels):
+        is_plain = is_plain and not labels.on_disk and not limit_exceeded(labels)
+        if model not in MODELS or not is_plain:
             return False
         try:
-            card = (self._devices or all_cards())[0]
+            device = self._device or CUDADevice()
         except InputError:
             return False
-        if model in STREAMED_MODELS:
-            return True
-        if labels.on_disk or labels.n_categories > DENSE_CATEGORIES:
-            return False
-        return resident_bytes(labels) <= (self.memory or card.free_bytes())
+        return bytes_on_card(labels) <= device.free_bytes()
