@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from tests.kernels.twins import Kernels, Twins, assert_same, one_item
 
-from annotruth.observations import Labels, Scale
-
 dawid_skene, reference = Kernels("dawid_skene"), Twins("dawid_skene")
 
 BOTH = (dawid_skene, reference)
@@ -92,22 +90,6 @@ def test_rows_are_where_the_classes_of_a_label_begin(problem):
             confusion.ravel()[int(row) : int(row) + labels.n_categories],
             confusion[labels.cell_category[cell[j]], labels.annotator[j]],
         )
-
-
-def test_step_equals_its_twin_with_tables_larger_than_the_caches():
-    rng = np.random.default_rng(0)
-    n_annotators, n = 17_000, 5
-    labels = Labels.from_codes(
-        np.sort(rng.integers(1000, size=n_annotators)),
-        rng.permutation(n_annotators),
-        rng.integers(n, size=n_annotators),
-        items=range(1000),
-        annotators=range(n_annotators),
-        scale=Scale.nominal(list(range(n))),
-    )
-    prior, confusion = random_parameters(rng, labels)
-    assert confusion.size > 400_000  # from where rows are prefetched
-    assert_same([run_step(kernels, labels, prior, confusion) for kernels in BOTH])
 
 
 @WIDTHS

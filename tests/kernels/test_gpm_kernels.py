@@ -55,21 +55,6 @@ def test_step_equals_its_twin_for_items_of_any_size(sizes, n_categories, learned
     assert_same(results, rtol=1e-11)
 
 
-@pytest.mark.parametrize("learned", [False, True])
-def test_step_equals_its_twin_with_annotators_larger_than_the_caches(learned):
-    n_annotators = 70_000
-    labels = make_crowd([3] * 4_000 + [2_000, 1], n_annotators, 2)
-    rng = np.random.default_rng(2)
-    eps, theta = rng.random(n_annotators), rng.random(labels.n_cells)
-    pi = rng.random((n_annotators, 2)) if learned else np.zeros((0, 0))
-    results = []
-    for step in (gpm.step, reference.step):
-        state, sums = theta.copy(), (np.zeros(n_annotators), np.zeros(pi.shape), np.zeros(2))
-        step(labels.block(), 0, 4_002, state, eps, pi, 0.5, *sums)
-        results.append((state, *sums))
-    assert_same(results)
-
-
 def test_annotators_of_tiny_reliability_determine_theta(make_labels):
     labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
     results = []

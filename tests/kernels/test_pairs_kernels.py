@@ -79,22 +79,6 @@ def test_sorting_by_ranges_equals_the_twins(shift):
     assert_same(results, rtol=0.0, atol=0.0)
 
 
-def test_numbers_of_pairs_equal_those_of_the_twins(votes):
-    codes = votes.left.astype(np.int64), votes.right.astype(np.int64)
-    code = np.arange(81, dtype=np.int32)[::-1].copy()
-    results = []
-    for module in LAYOUT:
-        occurs, pair = np.zeros(81, np.bool_), np.zeros(votes.n_comparisons, np.int32)
-        module.mark_pairs(*codes, 9, occurs)
-        module.set_pairs(*codes, 9, code, pair)
-        results.append((occurs, pair))
-    assert_same(results, rtol=0.0, atol=0.0)
-    occurs, pair = results[0]
-    items = np.sort(np.stack(codes, axis=1), axis=1)
-    assert occurs.sum() == len(np.unique(items, axis=0))
-    np.testing.assert_array_equal(80 - pair, items @ [9, 1])
-
-
 @pytest.mark.parametrize(("lo", "hi"), [(0, 30), (4, 19), (7, 7)])
 @pytest.mark.parametrize("nu", [0.0, 0.6])
 def test_log_partition_equals_its_twin(lo, hi, nu):
@@ -118,15 +102,3 @@ def test_many_votes_of_a_pair_are_counted():
     LAYOUT[0].add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
     assert table[0, 1].tolist() == [0, 0, n]
     assert table.sum() == n
-
-
-def test_weights_of_pairs_equal_those_of_the_twin():
-    rng = np.random.default_rng(4)
-    left, right = rng.integers(5, size=(2, 60))
-    weight = rng.uniform(size=60)
-    results = []
-    for module in LAYOUT:
-        weights, degree = np.zeros((5, 5)), np.ones(5)
-        module.add_pairs(left, right, weight, weights, degree)
-        results.append((weights, degree))
-    assert_same(results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class GPUSession(MemorySession):
         self.labels, self.device = labels, device
         self._xp = device.xp
         self._on_card: dict[str, Any] = {}
+        self._of_cells: set[str] = set()  # arrays of one entry per cell
         self._zeros: set[str] = set()  # arrays that nothing was written to
         self._folds: dict[int, LabelBlock] = {}
         # Of sums of probabilities, of logs of at least e^-85, and of slopes below 2^20.
@@ -65,6 +66,7 @@ class GPUSession(MemorySession):
         super().allocate(name, per, shape)
         self._on_card.pop(name, None)
         self._zeros.add(name)
+        self._of_cells.add(name) if per == "cells" else self._of_cells.discard(name)
         if name == "fold":
             self._folds.clear()
 
@@ -73,6 +75,7 @@ class GPUSession(MemorySession):
         super().put(name, values, per)
         self._on_card.pop(name, None)
         self._zeros.discard(name)
+        self._of_cells.add(name) if per == "cells" else self._of_cells.discard(name)
 
     def apply(self, name: str, function: Callable[[Any], Any]) -> None:
         """Replace an item-side array by a function of it, which is computed on the card."""
@@ -81,7 +84,7 @@ class GPUSession(MemorySession):
     def card_array(self, name: str) -> Any:
         """Return an item-side array on the card; one entry per cell is items x categories there."""
         if name not in self._on_card:
-            values, of_cells = self._state[name], self._extents[name] == "cells"
+            values, of_cells = self._state[name], name in self._of_cells
             n_categories = self.labels.n_categories
             shape = (self.labels.n_items, n_categories) if of_cells else values.shape
             check_room(self.device, 8 * int(np.prod(shape)), f"the array {name}")
@@ -97,7 +100,7 @@ class GPUSession(MemorySession):
         if name not in self._on_card:
             return super().collect(name)
         array = self._on_card[name]
-        if self._extents[name] == "cells":
+        if name in self._of_cells:
             array = array.reshape(-1)[self._xp.asarray(self._cell_places())]
         return self.device.to_host(array)
 
@@ -132,10 +135,6 @@ class GPUSession(MemorySession):
                 name: self.to_engine(values) if name in of_annotators else values
                 for name, values in sums.items()
             }
-
-    def without_items(self, name: str, value: float) -> Self:
-        """Return this session: passes skip the items where they are."""
-        return self
 
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
         """Return an array with an annotator axis on the card."""

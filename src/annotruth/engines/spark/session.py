@@ -191,10 +191,6 @@ class PartitionedSession:
             added = ranges.add_sums(self._data.run_tasks, self._folder, files, n_columns)
         return combine_sums(one, added, [result.other_sums for result in results])
 
-    def without_items(self, name: str, value: float) -> PartitionedSession:
-        """Return this session: passes skip the items where they are."""
-        return self
-
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
         """Return the array: this engine computes in memory."""
         return values

@@ -70,7 +70,8 @@ ALWAYS_INLINE double new_point(double x0, double x1, double x2, double a) {
 // the new one is written to `x` and `x0`.
 ALWAYS_INLINE void extrapolate(double* x, double* x0, const double* x1, int64_t first, int64_t last,
                                double limit) {
-    constexpr double MARGIN = 0.3;  // the least part of its distance from a bound that a share keeps
+    constexpr double MARGIN =
+        0.3;  // the least part of its distance from a bound that a share keeps
     double r2 = 0.0, v2 = 0.0, total = 0.0;
     for (int64_t c = first; c < last; ++c) {
         const double r = x1[c] - x0[c], v = (x[c] - x1[c]) - r;

@@ -24,8 +24,8 @@ typedef long long i64;
 
 // The loop of a group of neighbouring threads over its share of n.
 #define FOR_EACH_BY_GROUPS(i, n, size)                                            \
-    for (i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / (size); i < (n); \
-         i += (i64)gridDim.x * blockDim.x / (size))
+    for (i64 i = (blockIdx.x * (i64) blockDim.x + threadIdx.x) / (size); i < (n); \
+         i += (i64) gridDim.x * blockDim.x / (size))
 
 // The loop of a thread over its share of n.
 #define FOR_EACH(i, n) FOR_EACH_BY_GROUPS(i, n, 1)
@@ -37,7 +37,7 @@ typedef long long i64;
 
 // Add a number to a sum of multiples of 1 / unit; two's complement makes it an addition without signs.
 __device__ __forceinline__ void add_to(u64* sum, double value, double unit) {
-    atomicAdd(sum, (u64)llrint(value * unit));
+    atomicAdd(sum, (u64) llrint(value * unit));
 }
 
 // Add the integers of all threads to one sum. Atomic additions to one address wait for each other, so a
@@ -46,5 +46,5 @@ __device__ __forceinline__ void add_of_all_threads(u64* sum, i64 value) {
 #pragma unroll
     for (int other = WARP_SIZE / 2; other > 0; other /= 2)
         value += __shfl_xor_sync(0xFFFFFFFFu, value, other, WARP_SIZE);
-    if (threadIdx.x % WARP_SIZE == 0) atomicAdd(sum, (u64)value);
+    if (threadIdx.x % WARP_SIZE == 0) atomicAdd(sum, (u64) value);
 }

@@ -13,7 +13,7 @@ constexpr int GROUP = WARP_SIZE;
 constexpr int GROUP = N_STATES > 16 ? 32 : N_STATES > 8 ? 16 : N_STATES > 4 ? 8 : 4;
 #endif
 #define LANE (threadIdx.x % GROUP)
-#define THREADS_OF_GROUP ((u32)(((u64)1 << GROUP) - 1) << (threadIdx.x % WARP_SIZE - LANE))
+#define THREADS_OF_GROUP ((u32) (((u64) 1 << GROUP) - 1) << (threadIdx.x % WARP_SIZE - LANE))
 #define RUN 32  // labels that a group adds up before it adds to global memory
 #define PER_LANE(n) (((n) + GROUP - 1) / GROUP)
 
@@ -41,7 +41,7 @@ __device__ __forceinline__ double group_max(double value) {
 
 // Return where the row of a label begins in a table.
 __device__ __forceinline__ u64 row_of(u32 label) {
-    return ((u64)ANNOTATOR_OF(label) * N_CATEGORIES + CATEGORY_OF(label)) * N_STATES;
+    return ((u64) ANNOTATOR_OF(label) * N_CATEGORIES + CATEGORY_OF(label)) * N_STATES;
 }
 
 // Compute the posterior of item e over the lane's states and return the log-likelihood.
@@ -86,7 +86,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
         log_sum += llrint(log_total * log_unit);
         FOR_EACH_OF_LANE(i, z, N_STATES) {
             posterior[e * N_STATES + z] = share[i];
-            by_state[i] += (u64)llrint(share[i] * unit);
+            by_state[i] += (u64) llrint(share[i] * unit);
         }
     }
     add_of_all_threads(log_likelihood, LANE == 0 ? log_sum : 0);
@@ -101,14 +101,14 @@ __device__ __forceinline__ int agreement_bin(const u32* label, u32 first, u32 la
         n = j > first && CATEGORY_OF(label[j]) == CATEGORY_OF(label[j - 1]) ? n + 1 : 1;
         most = n > most ? n : most;
     }
-    return (int)rint((1.0 - (double)most / (double)(last - first)) * (double)(n_bins - 1));
+    return (int) rint((1.0 - (double) most / (double) (last - first)) * (double) (n_bins - 1));
 }
 
 // Count the items by the share of their most frequent category.
 extern "C" __global__ void agreement(const u32* begin, const u32* label, i64 n_items, i64 n_bins,
                                      u64* items) {
     FOR_EACH(e, n_items)
-    atomicAdd(items + agreement_bin(label, begin[e], begin[e + 1], n_bins), (u64)1);
+    atomicAdd(items + agreement_bin(label, begin[e], begin[e + 1], n_bins), (u64) 1);
 }
 
 // Write observed shares, or known truths, divided among subtypes by how much the labels agree, as
@@ -123,8 +123,8 @@ extern "C" __global__ void observed(const u32* begin, const u32* label, const in
         FOR_EACH_OF_LANE(i, z, N_STATES) {
             u32 n = 0;
             FOR_LABELS(j, e)
-            n += (truth < 0 ? (int)CATEGORY_OF(label[j]) : truth) == z / n_subtypes;
-            double share = (double)n / (double)(begin[e + 1] - begin[e]) *
+            n += (truth < 0 ? (int) CATEGORY_OF(label[j]) : truth) == z / n_subtypes;
+            double share = (double) n / (double) (begin[e + 1] - begin[e]) *
                            subtypes[bin * n_subtypes + z % n_subtypes];
             posterior[e * N_STATES + z] = share;
             add_to(classes + z, share, unit);
@@ -144,9 +144,9 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
         for (i64 j = first; j < last; j++) {
             bool ends = j + 1 == last || row[j + 1] != row[j];
             FOR_EACH_OF_LANE(i, z, N_STATES) {
-                sum[i] += posterior[(u64)item[j] * N_STATES + z];
+                sum[i] += posterior[(u64) item[j] * N_STATES + z];
                 if (!ends) continue;
-                add_to(counts + (u64)row[j] * N_STATES + z, sum[i], unit);
+                add_to(counts + (u64) row[j] * N_STATES + z, sum[i], unit);
                 sum[i] = 0.0;
             }
         }
@@ -154,17 +154,13 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
 }
 
 // Summarize the posterior of every item, and write how likely each label was serious.
-extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* __restrict__ label,
-                                     const int* __restrict__ known, i64 n_items,
-                                     const double* __restrict__ log_prior,
-                                     const double* __restrict__ log_confusion,
-                                     const double* __restrict__ opinions,
-                                     const int* __restrict__ modes,
-                                     const double* __restrict__ scores,
-                                     const double* __restrict__ serious, double log_unit,
-                                     double* __restrict__ theta, double* __restrict__ leading,
-                                     double* __restrict__ spread, double* __restrict__ p_serious,
-                                     u64* __restrict__ log_likelihood) {
+extern "C" __global__ void summarize(
+    const u32* __restrict__ begin, const u32* __restrict__ label, const int* __restrict__ known,
+    i64 n_items, const double* __restrict__ log_prior, const double* __restrict__ log_confusion,
+    const double* __restrict__ opinions, const int* __restrict__ modes,
+    const double* __restrict__ scores, const double* __restrict__ serious, double log_unit,
+    double* __restrict__ theta, double* __restrict__ leading, double* __restrict__ spread,
+    double* __restrict__ p_serious, u64* __restrict__ log_likelihood) {
     i64 log_sum = 0;
     FOR_EACH_BY_GROUPS(e, n_items, GROUP) {
         double share[PER_LANE(N_STATES)];
@@ -192,7 +188,8 @@ extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* _
         FOR_EACH_OF_LANE(i, z, N_STATES) mean += share[i] * scores[z];
         mean = group_sum(mean);
         FOR_EACH_OF_LANE(i, z, N_STATES) {
-            double from_mean = scores[z] - mean, from_top = opinions[z * N_CATEGORIES + top] - p_top;
+            double from_mean = scores[z] - mean,
+                   from_top = opinions[z * N_CATEGORIES + top] - p_top;
             variance += share[i] * from_mean * from_mean;
             top_variance += share[i] * from_top * from_top;
         }
@@ -231,25 +228,26 @@ extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32*
         FOR_EACH_OF_LANE(i, g, N_STRATEGIES) sum[i] = 0.0;
         for (i64 j = first; j < last; j++) {
             u32 annotator = row[j] / N_CATEGORIES, category = row[j] % N_CATEGORIES;
-            const double* table = repeated_label[annotator] == (int)category ? repeated : other;
+            const double* table = repeated_label[annotator] == (int) category ? repeated : other;
             table += category * N_STATES * N_STRATEGIES;
             double without[PER_LANE(N_STATES)], mixture[PER_LANE(N_STRATEGIES)], total = 0.0;
             FOR_EACH_OF_LANE(i, z, N_STATES) {
-                without[i] = posterior[(u64)item[j] * N_STATES + z] *
-                             exp(-log_confusion[(u64)row[j] * N_STATES + z]);
+                without[i] = posterior[(u64) item[j] * N_STATES + z] *
+                             exp(-log_confusion[(u64) row[j] * N_STATES + z]);
                 total += without[i];
             }
             total = group_sum(total);
             FOR_EACH_OF_LANE(i, g, N_STRATEGIES) mixture[i] = 0.0;
             for (int z = 0; z < N_STATES; z++) {
                 double weight = from_lane(without[z / GROUP], z % GROUP);
-                FOR_EACH_OF_LANE(i, g, N_STRATEGIES) mixture[i] += weight * table[z * N_STRATEGIES + g];
+                FOR_EACH_OF_LANE(i, g, N_STRATEGIES)
+                mixture[i] += weight * table[z * N_STRATEGIES + g];
             }
             bool ends = j + 1 == last || row[j + 1] / N_CATEGORIES != annotator;
             FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
                 sum[i] += log(fmax(mixture[i] / total, LEAST));
                 if (!ends) continue;
-                add_to(log_likelihood + (u64)annotator * N_STRATEGIES + g, sum[i], log_unit);
+                add_to(log_likelihood + (u64) annotator * N_STRATEGIES + g, sum[i], log_unit);
                 sum[i] = 0.0;
             }
         }

@@ -1,9 +1,11 @@
-// Sort votes, number pairs and count outcomes.
+// Sort votes and count outcomes.
 //
 // Codes must be within their ranges; they are not checked.
 #include <algorithm>
 
 #include "arrays.hpp"
+
+#define FAMILY "pairs.layout"
 
 namespace annotruth::pairs_layout {
 namespace {
@@ -20,16 +22,11 @@ struct VoteBlock {
     auto fields() { return std::tie(left, right, outcome); }
 };
 
-// The place of the pair of comparison v in a table of all pairs.
-ALWAYS_INLINE int64_t pair_place(Codes left, Codes right, int64_t n_items, int64_t v) {
-    return std::min(left[v], right[v]) * n_items + std::max(left[v], right[v]);
-}
-
 }  // namespace
 
 // Count the rows `lo:hi` by range of annotators, `annotator >> shift`.
-void count_ranges(ShortCodes annotator, int64_t lo, int64_t hi, int64_t shift,
-                  Array<int64_t> counts) {
+KERNEL(count_ranges, (ShortCodes) annotator, (int64_t) lo, (int64_t) hi, (int64_t) shift,
+       (Array<int64_t>) counts) {
     for (int64_t r = lo; r < hi; ++r) ++counts[annotator[r] >> shift];
 }
 
@@ -37,9 +34,9 @@ void count_ranges(ShortCodes annotator, int64_t lo, int64_t hi, int64_t shift,
 //
 // A record is the place of the annotator in the range, times 4, and the outcome; left; right; the
 // row.
-void distribute_votes(ShortCodes annotator, ShortCodes left, ShortCodes right, Outcomes outcome,
-                      int64_t lo, int64_t hi, int64_t shift, Codes begin,
-                      Array<int32_t, 2> records) {
+KERNEL(distribute_votes, (ShortCodes) annotator, (ShortCodes) left, (ShortCodes) right,
+       (Outcomes) outcome, (int64_t) lo, (int64_t) hi, (int64_t) shift, (Codes) begin,
+       (Array<int32_t, 2>) records) {
     std::vector<int64_t> next_free(begin.data, begin.data + begin.size());
     const int32_t mask = (1 << shift) - 1;
     for (int64_t r = lo; r < hi; ++r) {
@@ -55,9 +52,9 @@ void distribute_votes(ShortCodes annotator, ShortCodes left, ShortCodes right, O
 //
 // `annotator_ptr` is that of the annotators of the range: one entry each, which gets the end of
 // the annotator's rows.
-void sort_range(Array<const int32_t, 2> records, int64_t lo, int64_t hi,
-                Array<int64_t> annotator_ptr, Array<int32_t> left, Array<int32_t> right,
-                Array<int8_t> outcome, Array<int64_t> row) {
+KERNEL(sort_range, (Array<const int32_t, 2>) records, (int64_t) lo, (int64_t) hi,
+       (Array<int64_t>) annotator_ptr, (Array<int32_t>) left, (Array<int32_t>) right,
+       (Array<int8_t>) outcome, (Array<int64_t>) row) {
     std::fill_n(annotator_ptr.data, annotator_ptr.size(), 0);
     for (int64_t i = lo; i < hi; ++i) ++annotator_ptr[records(i, 0) >> 2];
     std::vector<int64_t> next_free(annotator_ptr.size());
@@ -77,18 +74,8 @@ void sort_range(Array<const int32_t, 2> records, int64_t lo, int64_t hi,
     }
 }
 
-// Set occurs[low * n_items + high] of the pairs of items that were compared.
-void mark_pairs(Codes left, Codes right, int64_t n_items, Array<bool> occurs) {
-    for (int64_t v = 0; v < left.size(); ++v) occurs[pair_place(left, right, n_items, v)] = true;
-}
-
-// Set `pair` to code[low * n_items + high] of each comparison's items.
-void set_pairs(Codes left, Codes right, int64_t n_items, ShortCodes code, Array<int32_t> pair) {
-    for (int64_t v = 0; v < left.size(); ++v) pair[v] = code[pair_place(left, right, n_items, v)];
-}
-
 // Add the comparisons `lo:hi` to votes[left, right, outcome].
-void add_votes(const VoteBlock& block, int64_t lo, int64_t hi, Sums<3> votes) {
+KERNEL(add_votes, (const VoteBlock&) block, (int64_t) lo, (int64_t) hi, (Sums<3>) votes) {
     const int64_t n_items = votes.shape[1], n_outcomes = votes.shape[2];
     // Small counters, as more of them fit into the caches.
     std::vector<uint8_t> counts(votes.count());
@@ -100,26 +87,4 @@ void add_votes(const VoteBlock& block, int64_t lo, int64_t hi, Sums<3> votes) {
     for (int64_t cell = 0; cell < votes.count(); ++cell) votes.data[cell] += counts[cell];
 }
 
-// Add the weights of pairs to weights[left, right] and to the degrees of both items.
-void add_pairs(Codes left, Codes right, Floats<> weight, Sums<2> weights, Sums<> degree) {
-    for (int64_t p = 0; p < left.size(); ++p) {
-        weights(left[p], right[p]) += weight[p];
-        degree[left[p]] += weight[p];
-        degree[right[p]] += weight[p];
-    }
-}
-
 }  // namespace annotruth::pairs_layout
-
-void annotruth::bind_pairs_layout(nb::module_& m) {
-    using namespace pairs_layout;
-    kernel(m, "count_ranges", count_ranges, "annotator", "lo", "hi", "shift", "counts");
-    kernel(m, "distribute_votes", distribute_votes, "annotator", "left", "right", "outcome", "lo",
-           "hi", "shift", "begin", "records");
-    kernel(m, "sort_range", sort_range, "records", "lo", "hi", "annotator_ptr", "left", "right",
-           "outcome", "row");
-    kernel(m, "mark_pairs", mark_pairs, "left", "right", "n_items", "occurs");
-    kernel(m, "set_pairs", set_pairs, "left", "right", "n_items", "code", "pair");
-    kernel(m, "add_votes", add_votes, "block", "lo", "hi", "votes");
-    kernel(m, "add_pairs", add_pairs, "left", "right", "weight", "weights", "degree");
-}

@@ -128,13 +128,8 @@ ALWAYS_INLINE void add_posteriors(const Block& block, int64_t lo, int64_t hi, Fl
         if (n_rows == 0) continue;
         total +=
             find_posterior(block, e, prior, known_truth, confusion.data, rows.data(), n_rows, w);
-#pragma omp simd
-        for (int64_t z = 0; z < n_states; ++z) sums[z] += w[z];
-        for (int64_t j = 0; j < n_rows; ++j) {
-            double* const row = counts.data + rows[j];
-#pragma omp simd
-            for (int64_t z = 0; z < n_states; ++z) row[z] += w[z];
-        }
+        add_row(sums, w, n_states);
+        for (int64_t j = 0; j < n_rows; ++j) add_row(counts.data + rows[j], w, n_states);
     }
     log_likelihood[0] += total;
 }

@@ -16,7 +16,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
-from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner, slices
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT
 from annotruth.observations.pairs.votes import UnsortedVotes
@@ -254,10 +253,9 @@ class LaplacianSystem:
 
     def _dense(self, n_items: int) -> Floats:
         left, right, weight = self._pairs
-        weights = np.zeros((n_items, n_items))
-        degree = np.full(n_items, self._ridge)
-        find_kernel("pairs.layout.add_pairs")(left, right, weight, weights, degree)
-        matrix: Floats = weights + weights.T
+        above = sums_at(left * n_items + right, weight, n_items**2).reshape(n_items, n_items)
+        matrix: Floats = above + above.T
+        degree = self._ridge + matrix.sum(axis=0)
         np.negative(matrix, out=matrix)
         matrix[np.diag_indices(n_items)] = degree
         return matrix.T  # the same matrix, in the order of LAPACK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats, VoteBlock
+from annotruth.kernels.arrays import Floats, VoteBlock
 
 
 def count_ranges(
@@ -53,39 +53,7 @@ def sort_range(
     outcome[lo:hi], row[lo:hi] = by_annotator[:, 0] & 3, by_annotator[:, 3]
 
 
-def mark_pairs(
-    left: NDArray[np.int32], right: NDArray[np.int32], n_items: int, occurs: NDArray[np.bool_]
-) -> None:
-    """Set ``occurs[low * n_items + high]`` of the pairs of items that were compared."""
-    occurs[_places(left, right, n_items)] = True
-
-
-def set_pairs(
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    n_items: int,
-    code: NDArray[np.int32],
-    pair: NDArray[np.int32],
-) -> None:
-    """Set ``pair`` to ``code[low * n_items + high]`` of each comparison's items."""
-    pair[:] = code[_places(left, right, n_items)]
-
-
-def _places(left: NDArray[np.int32], right: NDArray[np.int32], n_items: int) -> NDArray[np.int64]:
-    """Return the place of each comparison's pair in a table of all pairs."""
-    places: NDArray[np.int64] = np.minimum(left, right).astype(np.int64) * n_items
-    places += np.maximum(left, right)
-    return places
-
-
 def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
     """Add the comparisons ``lo:hi`` to ``votes[left, right, outcome]``."""
     rows = slice(lo, hi)
     np.add.at(votes, (block.left[rows], block.right[rows], block.outcome[rows]), 1.0)
-
-
-def add_pairs(left: Codes, right: Codes, weight: Floats, weights: Floats, degree: Floats) -> None:
-    """Add the weights of pairs to ``weights[left, right]`` and to the degrees of both items."""
-    np.add.at(weights, (left, right), weight)
-    np.add.at(degree, left, weight)
-    np.add.at(degree, right, weight)

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from annotruth.errors import AnnotruthError
-from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs import (
     ContextPosterior,
@@ -151,9 +150,9 @@ class GroupScores:
     def _sum_pairs(self) -> None:
         """Set the equations of scores where contexts do not matter."""
         votes, n, (precision, shift) = self.votes, self._n, self.sites
-        weights, degree = np.zeros((n, n)), np.zeros(n)
-        by_pair = sums_at(votes.pair, precision, len(votes.pairs[0]))
-        find_kernel("pairs.layout.add_pairs")(*votes.pairs, by_pair, weights, degree)
+        weights, (left, right) = np.zeros((n, n)), votes.pairs
+        weights[left, right] = sums_at(votes.pair, precision, len(left))
+        degree = weights.sum(axis=0) + weights.sum(axis=1)
         self.information = np.zeros((n + self._q, n + self._q))
         self.information[:n, :n] = np.diag(degree) - weights - weights.T
         self.right_side = np.zeros(n + self._q)

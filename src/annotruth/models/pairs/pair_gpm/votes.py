@@ -173,16 +173,13 @@ def _context_layout(
 
 def _distinct_pairs(left: Codes, right: Codes, n_items: int) -> tuple[Codes, Codes]:
     """Return the pairs, low * n_items + high, in order, and the place of each comparison's pair."""
+    place = np.minimum(left, right) * n_items + np.maximum(left, right)
     if n_items**2 > _MAX_TABLE * len(left):
-        low, high = np.minimum(left, right), np.maximum(left, right)
-        pairs, place = np.unique(low * n_items + high, return_inverse=True)
-        return pairs, place.astype(np.int64)
+        pairs, pair = np.unique(place, return_inverse=True)
+        return pairs, pair.astype(np.int64)
     occurs = np.zeros(n_items**2, dtype=np.bool_)
-    find_kernel("pairs.layout.mark_pairs")(left, right, n_items, occurs)
-    code = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    pair = np.empty(len(left), dtype=np.int32)
-    find_kernel("pairs.layout.set_pairs")(left, right, n_items, code, pair)
-    return np.flatnonzero(occurs), pair.astype(np.int64)
+    occurs[place] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[place]
 
 
 def standardised_covariates(data: Comparisons) -> tuple[Floats, Floats]:
