@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from tests.engines.gpu.host_device import device_of, host_device
+from tests.engines.gpu.host_device import device_of
 
 import annotruth as at
 from annotruth.engines import Input, Pass, Sum, get_engine
@@ -137,12 +137,3 @@ def test_fits_equal_the_reference(n_categories, device):
 def fit_opinions(labels, engine):
     with closing(engine.open(labels)) as session:
         return OpinionModel(at.RobustGPM()).fit(labels, session, None, None)
-
-
-def test_results_do_not_depend_on_the_grid():
-    labels = at.simulate.crowd(n_items=40, n_annotators=9, labels_per_item=5, seed=2).labels
-    first, second = (fit_opinions(labels, GPUEngine(host_device(n_processors=n))) for n in (1, 3))
-    np.testing.assert_array_equal(first.reliability, second.reliability)
-    np.testing.assert_array_equal(first.p_serious, second.p_serious)
-    np.testing.assert_array_equal(first.distribution.probability, second.distribution.probability)
-    assert first.log_likelihood == second.log_likelihood

@@ -58,6 +58,8 @@ def _is_of_cupy(error: Exception) -> bool:
 MAX_CATEGORIES = 64
 """An item's distribution is with the thread that processes it."""
 
+MAX_LABELS = (1 << 32) - 1
+
 _WORD_BITS = 32  # of a label: the category, and the annotator
 _STATES_PER_CLASS, _SHAPES = 3, 32  # the latent states of robust-gpm, at most
 
@@ -72,6 +74,8 @@ def limit_exceeded(labels: Labels) -> str:
     n_categories, most = labels.n_categories, 1 << category_shift(labels.n_categories)
     if n_categories > MAX_CATEGORIES:
         return f"{MAX_CATEGORIES:,} categories, not {n_categories:,}"
+    if labels.n_labels > MAX_LABELS:
+        return f"{MAX_LABELS:,} labels, not {labels.n_labels:,}"
     if labels.n_annotators > most:
         return f"{most:,} annotators with {n_categories:,} categories, not {labels.n_annotators:,}"
     return ""

@@ -90,7 +90,7 @@ class GPUSession(MemorySession):
             check_room(self.device, 8 * int(np.prod(shape)), f"the array {name}")
             array = self._xp.zeros(shape, np.float64)
             if name not in self._zeros:
-                place = self._xp.asarray(self._cell_places()) if of_cells else slice(None)
+                place = self._cell_places() if of_cells else slice(None)
                 (array.reshape(-1) if of_cells else array)[place] = self._xp.asarray(values)
             self._on_card[name] = array
         return self._on_card[name]
@@ -101,14 +101,15 @@ class GPUSession(MemorySession):
             return super().collect(name)
         array = self._on_card[name]
         if name in self._of_cells:
-            array = array.reshape(-1)[self._xp.asarray(self._cell_places())]
+            array = array.reshape(-1)[self._cell_places()]
         return self.device.to_host(array)
 
-    def _cell_places(self) -> NDArray[np.int64]:
-        """Return the place of each cell in an array of items x categories."""
-        item = np.repeat(np.arange(self.labels.n_items), np.diff(self.labels.item_ptr))
-        places: NDArray[np.int64] = item * self.labels.n_categories + self.labels.cell_category
-        return places
+    def _cell_places(self) -> Any:
+        """Return the place of each cell in an array of items x categories, on the card."""
+        xp, labels = self._xp, self.labels
+        cells = xp.arange(labels.n_cells)
+        item = xp.searchsorted(xp.asarray(labels.item_ptr[1:]), cells, side="right")
+        return item * labels.n_categories + xp.asarray(labels.cell_category)
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a pass on the card, or in memory, and return the sums by name."""
