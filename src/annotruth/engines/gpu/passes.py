@@ -47,7 +47,8 @@ def _parameters(kernel: str) -> list[tuple[str, Any, bool]]:
     family, function = kernel.split(".")
     found = re.search(rf"__global__ void {function}\(([^)]*)\)", cuda_source(family))
     assert found is not None
-    matches = map(_PARAMETER.match, re.split(r",\s+", found[1]))
+    matches = [_PARAMETER.fullmatch(each.strip()) for each in found[1].split(",")]
+    assert None not in matches
     return [(one[3], _TYPES[one[1]], bool(one[2])) for one in matches if one is not None]
 
 
