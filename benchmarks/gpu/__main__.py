@@ -4,7 +4,6 @@
     python -m benchmarks.gpu --labels 10000000   # fewer labels
     python -m benchmarks.gpu --part robust-gpm   # whole fits of the default model
     python -m benchmarks.gpu --part opinions     # the same where opinions differ; needs 60 GB of memory
-    python -m benchmarks.gpu --part streaming    # labels larger than the card; needs 80 GB of memory
     python -m benchmarks.gpu --part start        # from how many labels on the card is faster
     python -m benchmarks.gpu --part parquet      # from a file to the card
 
@@ -20,14 +19,12 @@ from benchmarks.gpu.parquet import time_parquet
 from benchmarks.gpu.passes import time_passes
 from benchmarks.gpu.robust_gpm import time_robust_gpm
 from benchmarks.gpu.start import time_start
-from benchmarks.gpu.streaming import time_streaming
 
 # Each takes the number of labels, and has a default.
 PARTS = {
     "passes": time_passes,
     "robust-gpm": time_robust_gpm,
     "opinions": time_opinions,
-    "streaming": time_streaming,
     "start": time_start,
     "parquet": time_parquet,
 }

@@ -6,8 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from annotruth.engines import Pass, PassData, Sum, get_engine, memory
-from annotruth.errors import InputError
+from annotruth.engines import Pass, PassData, Sum, memory
 
 
 def session_with(kernel, labels, threads):
@@ -49,16 +48,14 @@ def test_sums_of_parts_never_outweigh_the_labels(make_labels, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_labels", "n_partitions"), [(49_999, 1), (50_000, 2), (124_999, 2), (250_000, 4)]
+    ("n_labels", "n_sums", "n_partitions"),
+    [
+        *((49_999, 1, 1), (50_000, 1, 2), (124_999, 1, 2), (250_000, 1, 4)),
+        *((60_000, 1 << 19, 2), (60_000, (1 << 19) + 1, 1)),  # sums of some megabytes
+    ],
 )
-def test_two_threads_share_fifty_thousand_labels(n_labels, n_partitions):
+def test_two_threads_share_fifty_thousand_labels(n_labels, n_sums, n_partitions):
     with closing(memory.MemorySession(Pairs(np.zeros(n_labels)), 1)) as session:
-        assert len(session._partitions(1)) == n_partitions
-
-
-@pytest.mark.parametrize(("n_sums", "n_partitions"), [(1 << 19, 2), ((1 << 19) + 1, 1)])
-def test_two_threads_share_labels_whose_sums_are_some_megabytes(n_sums, n_partitions):
-    with closing(memory.MemorySession(Pairs(np.zeros(60_000)), 1)) as session:
         assert len(session._partitions(n_sums)) == n_partitions
 
 
@@ -196,13 +193,3 @@ def test_a_kernel_that_fails_on_another_thread_is_heard(make_labels, monkeypatch
     session = session_with(fail, labels, 3)
     with closing(session), pytest.raises(RuntimeError, match="broken"):
         session.run_pass(Pass("fail.all", sums=(Sum("n", (1,)),)))
-
-
-def test_engines_go_by_name_or_as_they_are():
-    assert isinstance(get_engine("memory"), memory.MemoryEngine)
-    engine = memory.MemoryEngine(threads=1)
-    assert get_engine(engine) is engine
-    with pytest.raises(
-        InputError, match="unknown engine 'abacus': choose memory, reference, spark"
-    ):
-        get_engine("abacus")

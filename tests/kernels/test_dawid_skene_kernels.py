@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from tests.kernels.twins import Kernels, Twins, assert_same, one_item
 
-from annotruth.observations import Labels, Scale
-
 dawid_skene, reference = Kernels("dawid_skene"), Twins("dawid_skene")
 
 BOTH = (dawid_skene, reference)
@@ -43,36 +41,17 @@ def random_parameters(rng, labels):
     return rng.dirichlet(np.ones(n)), confusion
 
 
-# Four to eight classes have a step of their own.
-@pytest.fixture(params=[3, 4, 5, 8, 9])
-def problem(request, make_labels):
-    n = request.param
-    rng = np.random.default_rng(n)
-    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=n)
-    labels.known[::7] = 2
-    labels.known[1::7] = [n, n + 1] * 3
-    return labels, *random_parameters(rng, labels)
-
-
-def run_step(kernels, labels, prior, confusion, lo=0, hi=None):
-    counts, classes, log_likelihood = np.zeros(confusion.shape), np.zeros(len(prior)), np.zeros(1)
+def run_step(kernels, labels, prior, confusion):
+    sums = np.zeros(confusion.shape), np.zeros(len(prior)), np.zeros(1)
     inputs = start_rows(labels), prior, known_truth(prior), confusion
-    kernels.step(
-        labels.block(),
-        lo,
-        labels.n_items if hi is None else hi,
-        *inputs,
-        counts,
-        classes,
-        log_likelihood,
-    )
-    return counts, classes, log_likelihood
+    kernels.step(labels.block(), 0, labels.n_items, *inputs, *sums)
+    return sums
 
 
-def run_posterior(kernels, labels, prior, confusion, lo=0, hi=None):
+def run_posterior(kernels, labels, prior, confusion):
     posterior, log_likelihood = np.full((labels.n_items, len(prior)), 7.0), np.zeros(1)
     args = (start_rows(labels), posterior, prior, known_truth(prior), confusion, log_likelihood)
-    kernels.posterior(labels.block(), lo, labels.n_items if hi is None else hi, *args)
+    kernels.posterior(labels.block(), 0, labels.n_items, *args)
     return posterior, log_likelihood
 
 
@@ -84,30 +63,16 @@ def test_a_step_over_more_items_than_are_processed_at_once(make_labels):
     assert_same((fast, plain), rtol=1e-11)
 
 
-def test_rows_are_where_the_classes_of_a_label_begin(problem):
-    labels, _, confusion = problem
+def test_rows_are_where_the_classes_of_a_label_begin(make_labels):
+    rng = np.random.default_rng(3)
+    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=4)
+    _, confusion = random_parameters(rng, labels)
     cell = labels.cell_of_label()
     for j, row in enumerate(start_rows(labels).view(np.uint64)):
         np.testing.assert_array_equal(
             confusion.ravel()[int(row) : int(row) + labels.n_categories],
             confusion[labels.cell_category[cell[j]], labels.annotator[j]],
         )
-
-
-def test_step_equals_its_twin_with_tables_larger_than_the_caches():
-    rng = np.random.default_rng(0)
-    n_annotators, n = 17_000, 5
-    labels = Labels.from_codes(
-        np.sort(rng.integers(1000, size=n_annotators)),
-        rng.permutation(n_annotators),
-        rng.integers(n, size=n_annotators),
-        items=range(1000),
-        annotators=range(n_annotators),
-        scale=Scale.nominal(list(range(n))),
-    )
-    prior, confusion = random_parameters(rng, labels)
-    assert confusion.size > 400_000  # from where rows are prefetched
-    assert_same([run_step(kernels, labels, prior, confusion) for kernels in BOTH])
 
 
 @WIDTHS

@@ -55,31 +55,19 @@ def test_step_equals_its_twin_for_items_of_any_size(sizes, n_categories, learned
     assert_same(results, rtol=1e-11)
 
 
-@pytest.mark.parametrize("learned", [False, True])
-def test_step_equals_its_twin_with_annotators_larger_than_the_caches(learned):
-    n_annotators = 70_000
-    labels = make_crowd([3] * 4_000 + [2_000, 1], n_annotators, 2)
-    rng = np.random.default_rng(2)
-    eps, theta = rng.random(n_annotators), rng.random(labels.n_cells)
-    pi = rng.random((n_annotators, 2)) if learned else np.zeros((0, 0))
-    results = []
-    for step in (gpm.step, reference.step):
-        state, sums = theta.copy(), (np.zeros(n_annotators), np.zeros(pi.shape), np.zeros(2))
-        step(labels.block(), 0, 4_002, state, eps, pi, 0.5, *sums)
-        results.append((state, *sums))
-    assert_same(results)
-
-
-def test_annotators_of_tiny_reliability_determine_theta(make_labels):
+@pytest.mark.parametrize("eps", [[1e-300, 2e-300, 3e-300, 1e-301, 0.0], [0.0] * 5])
+def test_annotators_who_are_hardly_ever_serious(make_labels, eps):
+    """Tiny reliabilities determine theta; without serious labels it is the observed shares."""
     labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
-    results = []
+    none, results = np.zeros((0, 0)), []
     for step in (gpm.step, reference.step):
-        theta = np.full(labels.n_cells, 0.1)
-        none = np.zeros((0, 0))
-        eps = np.array([1e-300, 2e-300, 3e-300, 1e-301, 0.0])
-        step(labels.block(), 0, 30, theta, eps, none, 1 / 3, np.zeros(5), none, np.zeros(2))
-        results.append(theta)
+        results.append(np.full(labels.n_cells, 0.1))
+        inputs = np.array(eps), none, 1 / 3, np.zeros(5), none, np.zeros(2)
+        step(labels.block(), 0, 30, results[-1], *inputs)
     np.testing.assert_allclose(*results, rtol=1e-12)
+    shares = np.zeros(labels.n_cells)
+    gpm.start(labels.block(), 0, 30, shares)
+    assert np.allclose(results[0], shares, rtol=0.0, atol=1e-15) == (not any(eps))
 
 
 def test_log_likelihood_of_tiny_probabilities_is_finite(make_labels):
@@ -92,14 +80,3 @@ def test_log_likelihood_of_tiny_probabilities_is_finite(make_labels):
     reference.step(labels.block(), 0, 200, theta.copy(), *args, expected)
     assert np.isfinite(totals[0])
     np.testing.assert_allclose(totals[0], expected[0], rtol=1e-12)
-
-
-def test_items_without_serious_labels_get_the_observed_shares(make_labels):
-    labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
-    shares = np.zeros(labels.n_cells)
-    gpm.start(labels.block(), 0, 30, shares)
-    for step in (gpm.step, reference.step):
-        theta = np.full(labels.n_cells, 0.1)
-        none = np.zeros((0, 0))
-        step(labels.block(), 0, 30, theta, np.zeros(5), none, 1 / 3, np.zeros(5), none, np.zeros(2))
-        np.testing.assert_allclose(theta, shares, atol=1e-15)

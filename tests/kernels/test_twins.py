@@ -313,6 +313,18 @@ def over_time(rng, labels):
     }
 
 
+def squarem(rng, labels):
+    """Three points of distributions, some of them converged or at a bound."""
+    item = labels.item_of_cell()
+    points = rng.exponential(size=(3, labels.n_cells)) ** 3
+    points[:, ::5] = 0.0
+    points[1:, item % 4 == 0] = points[0, item % 4 == 0]
+    points[:, item == 7] = 0.0  # a known truth without labels
+    names = ("x0", "x1", "x")
+    points = [x / np.maximum(np.bincount(item, x)[item], 1e-300) for x in points]
+    return {**dict(zip(names, points, strict=True)), "copy": np.full(labels.n_cells, -1.0)}
+
+
 def presence(rng, labels):
     """Sets of three labels as categories, and two types of items."""
     members = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=float)
@@ -342,6 +354,12 @@ SUBTYPES = {"counts": np.zeros((S, K, 2 * K)), "classes": np.zeros(2 * K)}
 BY_GROUP = {"proposed": np.ones((2, G)), "log_likelihood": np.zeros((2, G))}
 ONE_LEVEL = {"levels": np.zeros(1), "log_prior": np.zeros(1), "log_hyper": np.zeros((2, 1))}
 
+SQUAREM = ("copy_cells", "extrapolate_cells", "copy_items", "extrapolate_items")
+OF_ITEMS = {
+    name: np.random.default_rng(n).gamma(1.0, size=ITEMS)
+    for n, name in enumerate(("x", "x0", "x1"))
+}
+OF_ITEMS["copy"] = np.full(ITEMS, -1.0)
 ONE_TYPE = {"type_items": np.zeros(1), "type_labels": np.zeros((1, 3))}
 
 CASES = [
@@ -388,6 +406,11 @@ CASES = [
     *(
         ("subject_bias_posterior.score_moments", [{**more, "variance": np.zeros(ITEMS)}])
         for more in ({}, {"b_covariance": EMPTY}, ONE_LEVEL)
+    ),
+    *((f"squarem.{name}", [{"limit": n} for n in (1.0, 9.0)]) for name in SQUAREM[:2]),
+    *(
+        (f"squarem.{name}", [{**OF_ITEMS, "limit": 9.0, "non_negative": n} for n in (True, False)])
+        for name in SQUAREM[2:]
     ),
     ("bwa.step", [{}]),
     ("bwa.distribution", [{}]),

@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.protocol import EngineCapabilities, Extent, Pass, PassData
-from annotruth.engines.selection import SelectedItems
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.kernels import Kernel, find_kernel, native_kernels
 from annotruth.kernels.arrays import Floats, aligned_empty, contiguous, usable_cores
@@ -92,7 +91,6 @@ class MemorySession:
         self._data = data
         self._block = data.block()
         self._state: dict[str, NDArray[Any]] = {}
-        self._extents: dict[str, Extent] = {}
         self._spare: dict[Pass, list[Floats]] = {}  # buffers for the sums of partitions
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
@@ -101,14 +99,12 @@ class MemorySession:
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
         self._state[name] = self._data.zeros((self._data.length(per), *shape))
-        self._extents[name] = per
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Store an array beside the data: one entry per item, cell or label."""
         if len(values) != self._data.length(per):
             raise ValueError(f"{name} has {len(values)} entries for {self._data.length(per)} {per}")
         self._state[name] = values
-        self._extents[name] = per
 
     def apply(self, name: str, function: Callable[[Any], Any]) -> None:
         """Replace an item-side array by a function of it."""
@@ -143,19 +139,6 @@ class MemorySession:
 
         self._run_tasks(run, len(partitions))
         return one.named(layout.views(total.sums))
-
-    def without_items(self, name: str, value: float) -> Self:
-        """Return a session of the items whose labels do not have a value in an array, with its arrays.
-
-        It shares the threads of this session, and is closed with it.
-        """
-        first_label = self._block.cell_ptr[self._block.item_ptr[:-1]]
-        selected = SelectedItems(self._data, self._state[name][first_label] != value)
-        session = type(self)(selected, threads=1)
-        session._threads, session._pool = self._threads, self._pool
-        for array, per in self._extents.items():
-            session.put(array, self._state[array][selected.places[per]], per)
-        return session
 
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
         """Return the array: this engine computes in memory."""

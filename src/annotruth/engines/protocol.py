@@ -150,13 +150,6 @@ class Session(Protocol):
         inputs with an annotator axis may be there or in memory. Other inputs and sums are in memory.
         """
 
-    def without_items(self, name: str, value: float) -> Session:
-        """Return a session without the items whose labels have a value in an item-side array.
-
-        For passes that skip such items, which are many. The arrays are copied. An engine that gains
-        nothing returns the session itself; it need not be closed in either case.
-        """
-
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
         """Return an array with an annotator axis where the engine computes, such as on a card.
 

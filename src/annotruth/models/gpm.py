@@ -99,7 +99,6 @@ class GPMSteps:
                 Sum("irregular", self._pi_shape, 0 if learned else None),
                 Sum("totals", (2,)),
             ),
-            scratch=2 * n_annotators,
         )
         self._posterior = Pass(
             "gpm.posterior", ("theta", "p_serious"), _INPUTS, (Sum("log_likelihood", (1,)),)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,34 +27,18 @@ class HostDevice:
     A warp is a block, so kernels that use warps need a power of two of threads.
     """
 
-    def __init__(self, *, n_processors: int = 2, threads: int = 4, shared_bytes: int = 64) -> None:
+    def __init__(self, *, n_processors: int = 2, threads: int = 1) -> None:
         self.xp = CardNumPy()
-        self.n_processors = n_processors
-        self.shared_bytes = shared_bytes
-        self._threads = threads
+        self._blocks, self._threads = 8 * n_processors, threads
 
     def to_host(self, values: Any) -> Any:
         return values.get()
 
-    def copy_to_host(self, values: Any, to: Any) -> None:
-        to[...] = values.get()
-
     def free_bytes(self) -> int:
         return 1 << 30
 
-    def current(self) -> Any:
-        return nullcontext()
-
-    def page_locked(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return np.empty(shape, dtype)
-
-    def queue(self) -> "HostQueue":
-        return HostQueue()
-
-    def run(self, family, function, defines, arguments, *, blocks, threads, shared_bytes=0) -> None:
-        assert shared_bytes <= self.shared_bytes
-        assert threads <= 1024
-        library = compiled(family, (f"WARP_SIZE={self._threads}", *defines))
+    def run(self, family, function, defines, arguments) -> None:
+        library, blocks = compiled(family, (f"WARP_SIZE={self._threads}", *defines)), self._blocks
         kernel = getattr(library, function)
         passed = [as_c(argument) for argument in arguments]
 
@@ -76,38 +59,13 @@ class HostDevice:
                     done.result()
 
 
-class HostQueue:
-    """Copies and kernels run at once."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def begin(self) -> None:
-        pass
-
-    end = wait = begin
-
-    def upload(self, values: Any, to: Any) -> None:
-        assert isinstance(to, CardArray)
-        assert not isinstance(values, CardArray)
-        np.copyto(to.values, values)
-
-    def download(self, values: Any, to: Any) -> None:
-        np.copyto(to, values.get())
-
-
 def as_c(argument: Any) -> Any:
     """Return an argument of a kernel as C takes it."""
     if isinstance(argument, CardArray):
         assert argument.values.flags.c_contiguous
         return ctypes.c_void_p(argument.values.ctypes.data)
     kinds = {
-        np.float32: ctypes.c_float,
         np.float64: ctypes.c_double,
-        np.uint32: ctypes.c_uint32,
         np.int64: ctypes.c_int64,
         np.uint64: ctypes.c_uint64,
     }
@@ -121,7 +79,7 @@ def compiled(family: str, defines: tuple[str, ...]) -> ctypes.CDLL:
     name = hashlib.sha256(source.encode()).hexdigest()[:16]
     with tempfile.TemporaryDirectory(prefix="annotruth-cuda-") as folder:
         path = Path(folder) / f"{name}.so"
-        command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++17"]
+        command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++20"]
         options = ["-pthread", "-Wno-unknown-pragmas", *(f"-D{name}" for name in defines)]
         subprocess.run([*command, *options], input=source.encode(), check=True)
         return ctypes.CDLL(str(path))  # it stays loaded when its file is gone

@@ -106,7 +106,7 @@ def test_errors_of_the_card_are_one_line(error, message):
 
 @pytest.mark.skipif(COMPILER is None, reason="g++ is missing")
 def test_memory_that_is_full_in_the_middle_of_a_fit_is_one_line(monkeypatch):
-    device = HostDevice(threads=1)
+    device = HostDevice()
     run, n_runs = device.run, iter(range(5))
 
     def fail(*arguments, **options):
@@ -137,7 +137,7 @@ def card(monkeypatch):
         pytest.skip("g++ is missing")
     monkeypatch.setattr(registry, "find_spec", lambda name: name)
     monkeypatch.setattr(registry, "GPU_LABELS", 1)
-    monkeypatch.setattr("annotruth.engines.gpu.engine.all_cards", lambda: [HostDevice(threads=1)])
+    monkeypatch.setattr("annotruth.engines.gpu.engine.CUDADevice", HostDevice)
 
 
 def test_auto_takes_the_card_where_it_can(card):
@@ -149,15 +149,16 @@ def test_auto_takes_the_card_where_it_can(card):
     assert again.settings["engine"] == "auto (gpu)"
 
 
-def test_auto_takes_the_card_for_the_default_model_where_it_can(card):
+def test_auto_takes_the_card_for_the_default_model_where_it_can(card, monkeypatch):
     labels = at.Labels.of(LABELS)
     assert at.fit(labels, engine="auto").settings["engine"] == "auto (gpu)"
     assert GPUEngine().can_fit("robust-gpm", labels)
-    assert not GPUEngine(memory="1kB").can_fit("robust-gpm", labels)
-    assert GPUEngine(memory="1kB").can_fit("gpm", labels)  # which is streamed
+    monkeypatch.setattr(HostDevice, "free_bytes", lambda device: 1000)
+    assert not GPUEngine().can_fit("robust-gpm", labels)
+    monkeypatch.undo()
     weighted = replace(labels, annotator_weight=np.full(labels.n_annotators, 0.5))
     assert not GPUEngine().can_fit("robust-gpm", weighted)
-    many = at.Labels.of([(e, s, f"class {(e + s) % 17}") for e in range(20) for s in range(3)])
+    many = at.Labels.of([(e, s, f"class {(e + s) % 65}") for e in range(65) for s in range(3)])
     assert not GPUEngine().can_fit("robust-gpm", many)
     assert at.fit(many, engine="auto").settings["engine"] == "auto (memory)"
 
@@ -170,7 +171,7 @@ def test_auto_takes_memory_for_few_labels_or_without_a_card(card, monkeypatch):
     def no_cards():
         raise InputError("there is none")
 
-    monkeypatch.setattr("annotruth.engines.gpu.engine.all_cards", no_cards)
+    monkeypatch.setattr("annotruth.engines.gpu.engine.CUDADevice", no_cards)
     assert at.fit(LABELS, "gpm", engine="auto").settings["engine"] == "auto (memory)"
     with pytest.raises(InputError, match="choose memory, reference, spark, gpu, auto"):
         at.fit(LABELS, "gpm", engine="fast")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.parametrize("model", MODELS)
 
 @pytest.fixture(params=["host", "card"])
 def engine(request):
-    return GPUEngine(device_of(request.param, threads=1, shared_bytes=1 << 16))
+    return GPUEngine(device_of(request.param))
 
 
 @pytest.fixture(scope="module")

@@ -2,364 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from annotruth.engines.gpu.device import (
-    DENSE_CATEGORIES,
-    DOUBLE_LABELS,
     CUDADevice,
     category_shift,
     check_room,
     errors_in_one_line,
     limit_exceeded,
-    log_unit,
+    unit_of,
 )
-from annotruth.engines.gpu.label_arrays import (
-    SORTED,
-    cell_entries,
-    copy_labels,
-    sort_labels,
-    to_rows,
-)
-from annotruth.engines.gpu.latent_classes import PASSES as LATENT_PASSES
-from annotruth.engines.gpu.latent_classes import run_latent
-from annotruth.engines.gpu.streamed_passes import PASSES as STREAMED_PASSES
-from annotruth.engines.gpu.streaming import (
-    BEGIN,
-    KNOWN,
-    LABEL,
-    ArrayAccess,
-    CardItems,
-    Rows,
-    card_ranges,
-)
+from annotruth.engines.gpu.passes import IN_MEMORY, PASSES, CardPass
+from annotruth.engines.memory import MemorySession
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats, copy_on_all_cores
+from annotruth.kernels.arrays import Floats, slices, usable_cores
+from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 from annotruth.observations import Labels
 
 T = TypeVar("T")
 
-_IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
+_LABELS_AT_ONCE = 1 << 26
 
 
-class GPUSession:
+class GPUSession(MemorySession):
     """Labels on a card with their item-side arrays.
 
+    Passes that take little of a fit run in memory, on threads. An item-side array is on the card if a
+    pass there was the last to use it, and otherwise in memory.
+
     ``labels``: The labels.
-    ``devices``: The cards. Only the first is used if the labels fit on it.
-    ``memory``: How many bytes of each card may be used; by default, what is free.
+    ``device``: The card.
     """
 
-    def __init__(
-        self, labels: Labels, devices: Sequence[CUDADevice], memory: int | None = None
-    ) -> None:
+    def __init__(self, labels: Labels, device: CUDADevice) -> None:
         if limit := limit_exceeded(labels):
-            raise InputError(
-                f"the engine gpu takes at most {limit}: choose engine='memory' (`--engine memory`)"
-            )
+            raise _choose_memory(f"at most {limit}")
         if labels.annotator_weight is not None:
-            raise InputError(
-                "the engine gpu takes labels that all count alike: choose engine='memory' "
-                "(`--engine memory`)"
-            )
-        self.labels = labels
-        self.device = devices[0]
-        self._cache: dict[str, Any] = {}
-        self.n_items, self.n_labels = labels.n_items, labels.n_labels
-        self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
-        self.is_dense = self.n_categories <= DENSE_CATEGORIES
-        self.is_double = self.n_labels <= DOUBLE_LABELS
-        self.category_shift = category_shift(self.n_categories)
-        # One entry per cell is items x categories on the card; with many categories, it is one
-        # entry per label, that of a cell at its first label.
-        self._width = self.n_categories if self.is_dense else 0
-        xp = self._xp = self.device.xp
-        self._extents: dict[str, tuple[Extent, tuple[int, ...]]] = {}
-        n_labels = labels.labels_per_annotator
-        order = np.argsort(-n_labels, kind="stable")  # the annotators, those with most labels first
-        number = np.empty(self.n_annotators, dtype=np.uint32)
-        number[order] = np.arange(self.n_annotators, dtype=np.uint32)
-        self._order, self._number = xp.asarray(order), xp.asarray(number)
-        self.labels_per_annotator = self.to_engine(n_labels)
-        self.cards = self._open_cards(devices, memory)
-        for card in self.cards:
-            copy_labels(card, number, self.category_shift)
-
-    def _open_cards(self, devices: Sequence[CUDADevice], memory: int | None) -> list[CardItems]:
-        """Divide the items among the cards, if the labels do not fit on the first."""
-        item_bytes = 4 * np.dtype(self.real).itemsize * self.n_categories if self.is_dense else 0
-
-        def opened(cards: Sequence[CUDADevice]) -> list[CardItems]:
-            return [
-                CardItems(self.labels, items, card, memory or card.free_bytes(), item_bytes)
-                for items, card in zip(card_ranges(self.labels, len(cards)), cards, strict=False)
-            ]
-
-        alone = opened(devices[:1])
-        return alone if alone[0].keeps_labels() or len(devices) == 1 else opened(devices)
-
-    @property
-    def real(self) -> type[np.floating[Any]]:
-        """The type ``real`` of the kernels; ``is_double`` says which."""
-        return np.float64 if self.is_double else np.float32
-
-    @property
-    def label(self) -> Any:
-        """The annotator and the category of every label, on the card."""
-        return self.array(LABEL)
-
-    @property
-    def begin(self) -> Any:
-        """The first label of every item, and the number of labels, on the card."""
-        return self.array(BEGIN)
-
-    @property
-    def known(self) -> Any:
-        """The known truth of every item or -1, on the card; None if none is known."""
-        return self.array(KNOWN) if self.has_known_truths else None
-
-    @property
-    def has_known_truths(self) -> bool:
-        """Whether the truth of some items is known."""
-        return KNOWN in self.cards[0].arrays
+            raise _choose_memory("labels that all count alike")
+        if labels.on_disk:
+            raise _choose_memory("labels in memory only")
+        super().__init__(labels, usable_cores())
+        self.labels, self.device = labels, device
+        self._xp = device.xp
+        self._on_card: dict[str, Any] = {}
+        self._of_cells: set[str] = set()  # arrays of one entry per cell
+        self._zeros: set[str] = set()  # arrays that nothing was written to
+        self._folds: dict[int, LabelBlock] = {}
+        # Of sums of probabilities, of logs of at least e^-85, and of slopes below 2^20.
+        self.unit, self.log_unit, self.slope_unit = (
+            unit_of(bits, labels.n_labels) for bits in (0, 7, 20)
+        )
+        self.all_labels = copy_labels(labels, device)
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
-        """Declare an array of zeros; it is made when a kernel first uses it."""
-        self._extents[name] = (per, shape)
-        for card in self.cards:
-            card.remove(name)
-        self._cache.clear()
-
-    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
-        """Replace an item-side array by a function of it, which is computed on the card."""
-        self.array(name)[...] = function(self.array(name))
+        """Declare an array of zeros: one entry, or one of ``shape``, per item, cell or label."""
+        super().allocate(name, per, shape)
+        self._on_card.pop(name, None)
+        self._zeros.add(name)
+        self._of_cells.add(name) if per == "cells" else self._of_cells.discard(name)
+        if name == "fold":
+            self._folds.clear()
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Store an array beside the labels: one entry per item, cell or label."""
-        if len(values) != self.labels.length(per):
-            raise ValueError(
-                f"{name} has {len(values)} entries for {self.labels.length(per)} {per}"
-            )
-        self.allocate(name, per, values.shape[1:])
-        self._make(name)
-        for card in self.cards:
-            for one in card.partitions:
-                given = card.extent(one, per)
-                rows = to_rows(card, one, values[given], per, self._width)
-                dtype = card.arrays[name].values.dtype
-                card.store(name, one, card.device.xp.asarray(rows.astype(dtype)))
+        super().put(name, values, per)
+        self._on_card.pop(name, None)
+        self._zeros.discard(name)
+        self._of_cells.add(name) if per == "cells" else self._of_cells.discard(name)
 
-    def has(self, name: str) -> bool:
-        """Return whether an array was declared."""
-        return name in self._extents
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an item-side array by a function of it, which is computed on the card."""
+        self._on_card[name] = function(self.card_array(name))
 
-    def array(self, name: str, dtype: Any = np.float32) -> Any:
-        """Return an array on the card; one entry per cell is items x categories there.
+    def card_array(self, name: str) -> Any:
+        """Return an item-side array on the card; one entry per cell is items x categories there."""
+        if name not in self._on_card:
+            values, of_cells = self._state[name], name in self._of_cells
+            n_categories = self.labels.n_categories
+            shape = (self.labels.n_items, n_categories) if of_cells else values.shape
+            check_room(self.device, 8 * int(np.prod(shape)), f"the array {name}")
+            array = self._xp.zeros(shape, np.float64)
+            if name not in self._zeros:
+                place = self._cell_places() if of_cells else slice(None)
+                (array.reshape(-1) if of_cells else array)[place] = self._xp.asarray(values)
+            self._on_card[name] = array
+        return self._on_card[name]
 
-        The type is that of the first kernel that uses it.
-        """
-        self._make(name, dtype)
-        card = self.cards[0]
-        if len(self.cards) > 1 or not card.arrays[name].on_card:
-            raise InputError(
-                "the labels do not fit on the card, for which the engine gpu has gpm and dawid-skene: "
-                "choose one of them, or engine='memory' (`--engine memory`)"
-            )
-        return card.arrays[name].values
+    def collect(self, name: str) -> NDArray[Any]:
+        """Return an item-side array of all items."""
+        if name not in self._on_card:
+            return super().collect(name)
+        array = self._on_card[name]
+        if name in self._of_cells:
+            array = array.reshape(-1)[self._cell_places()]
+        return self.device.to_host(array)
 
-    def _make(self, name: str, dtype: Any = np.float32) -> None:
-        """Make an array that was declared, unless it is there."""
-        for card in self.cards:
-            if name not in card.arrays:
-                per, shape = self._extents[name]
-                rows: Rows = "items" if per == "items" else "labels"
-                if per == "cells":
-                    dtype = self.real
-                    if self._width:
-                        rows, shape = "items", (self._width,)
-                card.allocate(name, rows, shape, dtype).values[...] = 0
+    def _cell_places(self) -> Any:
+        """Return the place of each cell in an array of items x categories, on the card."""
+        xp, labels = self._xp, self.labels
+        cells = xp.arange(labels.n_cells)
+        item = xp.searchsorted(xp.asarray(labels.item_ptr[1:]), cells, side="right")
+        return item * labels.n_categories + xp.asarray(labels.cell_category)
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
-        """Run a pass on the card and return the sums by name."""
-        streamed = STREAMED_PASSES.get(one.kernel)
-        if streamed is None and one.kernel not in LATENT_PASSES:
-            raise InputError(
-                "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
-                "(`--engine memory`)"
-            )
-        if streamed is None and not self.is_dense:
-            raise InputError(
-                f"the engine gpu takes at most {DENSE_CATEGORIES} categories for this model, not "
-                f"{self.n_categories}: choose engine='memory' (`--engine memory`)"
-            )
-        values = one.ordered(inputs)
+        """Run a pass on the card, or in memory, and return the sums by name."""
+        one.ordered(inputs)  # checks their names
+        run = PASSES.get(one.kernel)
         with errors_in_one_line():
-            if streamed is None:
-                return run_latent(self, one, inputs)
-            sums = streamed(self, *one.state, *values)
-        return one.named(tuple(sums[total.name] for total in one.sums))
-
-    def run(self, kernel: str, *arguments: Any, **options: Any) -> None:
-        """Run a function of a CUDA file once, with the arguments as they are."""
-        self._launch(self.device, kernel, arguments, **options)
-
-    def run_over_items(
-        self, kernel: str, *arguments: Any, sums: Sequence[Any] = (), **options: Any
-    ) -> None:
-        """Run a function of a CUDA file over all items, in partitions if they are not on one card.
-
-        ``kernel``: ``family.function``.
-        ``*arguments``: Its arguments: numbers, arrays of annotators on the card, what
-          `annotruth.engines.gpu.streaming` has for items and labels, and None for a null pointer.
-        ``sums``: Its last arguments: the sums that it adds to.
-        ``**options``: As for `_launch`.
-        """
-        for argument in arguments:
-            if isinstance(argument, ArrayAccess) and argument.name in self._extents:
-                self._make(argument.name)
-        added = [self._sums_on(card, sums) for card in self.cards]
-        for card, sums_here in zip(self.cards, added, strict=True):
-            given = [self._copied(argument, card.device) for argument in arguments]
-
-            def launch(values: Sequence[Any], device: CUDADevice = card.device) -> None:
-                self._launch(device, kernel, values, **options)
-
-            with card.device.current():
-                card.run(launch, (*given, *sums_here))
-        for sums_here in added[1:]:
-            for total, one in zip(sums, sums_here, strict=True):
-                if total is not None:
-                    total += self._copied(one, self.device)
-
-    def _sums_on(self, card: CardItems, sums: Sequence[Any]) -> Sequence[Any]:
-        if card is self.cards[0]:
-            return sums
-        with card.device.current():
-            return [None if one is None else card.device.xp.zeros_like(one) for one in sums]
-
-    def _copied(self, argument: Any, device: CUDADevice) -> Any:
-        """Return an argument; an array as a copy on that card, unless it is there."""
-        if len(self.cards) == 1 or not isinstance(argument, self._xp.ndarray):
-            return argument
-        with device.current():
-            return device.xp.asarray(self.device.to_host(argument))
-
-    def _launch(
-        self,
-        device: CUDADevice,
-        kernel: str,
-        arguments: Sequence[Any],
-        *,
-        threads: int = 256,
-        blocks: int | None = None,
-        shared_bytes: int = 0,
-        defines: tuple[str, ...] = (),
-    ) -> None:
-        """Run a function of a CUDA file, given as ``family.function``; None is a null pointer.
-
-        ``defines`` are the names of macros to compile the file with.
-        """
-        family, function = kernel.split(".")
-        sparse = () if self.is_dense else ("SPARSE",)
-        double = ("DOUBLE",) if self.is_double and family in _IN_DOUBLE else ()
-        layout = (f"N_CATEGORIES={self.n_categories}", f"CATEGORY_SHIFT={self.category_shift}")
-        device.run(
-            family,
-            function,
-            (*layout, *sparse, *double, *defines),
-            [np.uint64(0) if argument is None else argument for argument in arguments],
-            blocks=blocks or 8 * device.n_processors,
-            threads=threads,
-            shared_bytes=shared_bytes,
-        )
-
-    def without_items(self, name: str, value: float) -> GPUSession:
-        """Return this session: passes skip the items where they are."""
-        return self
+            if run is not None:
+                return run(CardPass(self, one, inputs))
+            if one.kernel not in IN_MEMORY:
+                raise _choose_memory("gpm, dawid-skene and robust-gpm only")
+            for name in one.state:
+                if name in self._on_card:
+                    self._state[name] = self.collect(name)
+                    del self._on_card[name]
+                self._zeros.discard(name)
+            on_card = self._xp.ndarray
+            in_memory = {
+                name: self.to_host(value) if isinstance(value, on_card) else value
+                for name, value in inputs.items()
+            }
+            sums = super().run_pass(one, **in_memory)
+            of_annotators = {each.name for each in one.sums if each.annotator_axis is not None}
+            return {
+                name: self.to_engine(values) if name in of_annotators else values
+                for name, values in sums.items()
+            }
 
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
-        """Return an array with an annotator axis on the card, in its order: most labels first."""
-        table = self._xp.asarray(values)
-        return self._xp.take(table, self._order, annotator_axis) if table.size else table
+        """Return an array with an annotator axis on the card."""
+        return self._xp.asarray(values)
 
     def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
-        """Return an array of the card in memory, in the order of the labels' annotators."""
-        if values.size:
-            values = self._xp.take(values, self._number, annotator_axis)
+        """Return an array of the card in memory."""
         return self.device.to_host(values)
 
     def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
         """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
         raise NotImplementedError
 
-    def collect(self, name: str) -> NDArray[Any]:
-        """Return an item-side array of all items in double precision."""
-        per, shape = self._extents[name]
-        self._make(name)
-        values: NDArray[Any] = self.labels.zeros((self.labels.length(per), *shape))
-        for card in self.cards:
-            for one in card.partitions:
-                target = values[card.extent(one, per)]
-                if per == "cells":
-                    copy_on_all_cores(cell_entries(card, one, card.collect(name, one)), target)
-                else:
-                    card.copy_to_host(name, one, target)
-        return values
-
     def close(self) -> None:
-        """Release the arrays on the card."""
-        self._cache.clear()
-        for card in self.cards:
-            card.close()
+        """Stop the threads, and release the arrays on the card."""
+        super().close()
+        self._on_card.clear()
+        self._folds.clear()
 
-    def cached(self, what: str, make: Callable[[], T]) -> T:
-        """Return what ``make`` made the first time; arrays that are allocated later make it anew."""
-        if what not in self._cache:
-            self._cache[what] = make()
-        found: T = self._cache[what]
-        return found
+    def kept_labels(self, held: int) -> LabelBlock:
+        """Return the labels that are kept while the fold ``held`` is held out; all if it is NEVER."""
+        if held == NEVER:
+            return self.all_labels
+        if NOT_SAMPLED not in self._folds:
+            fold = self._xp.asarray(self.collect("fold").astype(np.int8))
+            sampled = replace(self.all_labels, fold=fold)
+            self._folds[NOT_SAMPLED] = sampled.where(fold != np.int8(NOT_SAMPLED))
+        sampled = self._folds[NOT_SAMPLED]
+        if held not in self._folds:
+            self._folds[held] = sampled.where(sampled.fold != np.int8(held))
+        return self._folds[held]
 
-    def sort_labels(self) -> None:
-        """Make the arrays of `SORTED`, unless they are there."""
-        for card in self.cards:
-            if SORTED[0] not in card.arrays:
-                sort_labels(card, self.n_annotators, self.n_categories, self.category_shift)
+
+def _choose_memory(what: str) -> InputError:
+    return InputError(f"the engine gpu takes {what}: choose engine='memory' (`--engine memory`)")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBlock:
+    """Labels on the card, sorted by item and category."""
+
+    device: CUDADevice
+    n_categories: int
+    begin: Any  # where the labels of each item begin, and one word per label
+    label: Any
+    known: Any  # the category of each item's known truth, or -1; None if none is known
+    fold: Any = None  # the fold of each label; None where no label is held out
 
     @property
-    def log_unit(self) -> np.float32:
-        """The unit of sums of logs of these labels."""
-        return log_unit(self.n_labels)
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.begin) - 1
 
-    def by_annotator(self, values: Any, *, axis: int = 0, dtype: Any = np.float32) -> Any:
-        """Return a table of annotators on the card, as kernels take it; None if it is empty."""
-        if not values.size:
-            return None
-        if not isinstance(values, self._xp.ndarray):
-            values = self.to_engine(values, axis)
-        return self._xp.ascontiguousarray(values.astype(dtype, copy=False))
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return len(self.label)
 
-    def table(self, values: Any, dtype: Any = np.float64) -> Any:
-        """Return a table without an annotator axis on the card, as kernels take it."""
-        return self._xp.asarray(np.ascontiguousarray(values, dtype=dtype))
+    @property
+    def row(self) -> Any:
+        """The rows of the labels sorted by row: annotator x categories + category."""
+        return self._by_row[0]
 
-    def empty(self, *shape: int) -> Any:
-        """Return numbers that a kernel writes, on the card."""
-        check_room(self.device, 4 * int(np.prod(shape)), "the items' posteriors")
-        return self._xp.empty(shape, np.float32)
+    @property
+    def item(self) -> Any:
+        """The items of the labels sorted by row."""
+        return self._by_row[1]
 
-    def sums(self, *shape: int, dtype: DTypeLike = np.uint64) -> Any:
-        """Return integers to add to on the card."""
-        return self._xp.zeros(shape, dtype)
+    @cached_property
+    def _by_row(self) -> tuple[Any, Any]:
+        xp, shift = self.device.xp, np.uint32(category_shift(self.n_categories))
+        check_room(self.device, 40 * self.n_labels, "the labels sorted by annotator")
+        mask = (np.uint32(1) << shift) - np.uint32(1)
+        row = (self.label & mask) * np.uint32(self.n_categories) + (self.label >> shift)
+        order = xp.argsort(row, kind="stable")
+        item = xp.searchsorted(self.begin[1:], order.astype(np.uint32), side="right")
+        return row[order], item.astype(np.uint32)
 
-    def floats(self, sums: Any, unit: float | np.float32) -> Any:
-        """Return sums as numbers, on the card."""
-        return sums.view(np.int64) / float(unit)
+    def where(self, is_kept: Any) -> LabelBlock:
+        """Return the block of the labels that are kept, without items that have none of them."""
+        xp = self.device.xp
+        check_room(self.device, 20 * self.n_labels, "the labels of a sample")
+        n_before = xp.zeros(self.n_labels + 1, np.int64)
+        n_before[1:] = xp.cumsum(is_kept)
+        begin = n_before[self.begin.astype(np.int64)]
+        item = xp.flatnonzero(begin[1:] > begin[:-1])
+        return LabelBlock(
+            self.device,
+            self.n_categories,
+            xp.concatenate([begin[item], begin[-1:]]).astype(np.uint32),
+            self.label[is_kept],
+            None if self.known is None else self.known[item],
+            None if self.fold is None else self.fold[is_kept],
+        )
 
-    def small_floats(self, sums: Any, unit: float | np.float32) -> Floats:
-        """Return sums that are not those of annotators as numbers, in memory."""
-        return self.device.to_host(self.floats(sums, unit))
+
+def copy_labels(labels: Labels, device: CUDADevice) -> LabelBlock:
+    """Return labels on the card: one word per label, and where the labels of each item begin."""
+    xp, n = device.xp, labels.n_labels
+    check_room(device, 4 * n + 8 * labels.n_items, "the labels")
+    shift = np.uint32(category_shift(labels.n_categories))
+    word = xp.empty(n, np.uint32)
+    for part in slices(n, _LABELS_AT_ONCE):
+        # The cell of each label, counted from that of the first one.
+        first, last = (
+            np.searchsorted(labels.cell_ptr, [part.start, part.stop - 1], side="right") - 1
+        )
+        begins_cell = xp.zeros(part.stop - part.start, np.int32)
+        begins_cell[xp.asarray(labels.cell_ptr[first + 1 : last + 1] - part.start)] = 1
+        category = xp.asarray(labels.cell_category[first : last + 1].astype(np.uint32))
+        annotator = xp.asarray(labels.annotator[part].astype(np.uint32))
+        word[part] = annotator | category[xp.cumsum(begins_cell)] << shift
+    has_known = bool((labels.known >= 0).any())
+    return LabelBlock(
+        device,
+        labels.n_categories,
+        xp.asarray(labels.cell_ptr[labels.item_ptr].astype(np.uint32)),
+        word,
+        xp.asarray(labels.known.astype(np.int32)) if has_known else None,
+    )

@@ -175,10 +175,6 @@ class SparkPassSession:
         file = write_values(self._folder, "input", value)
         return StoredInput(file, value.shape, value.dtype, annotator_axis)
 
-    def without_items(self, name: str, value: float) -> SparkPassSession:
-        """Return this session: passes skip the items where they are."""
-        return self
-
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
         """Return the array: this engine computes in memory."""
         return values

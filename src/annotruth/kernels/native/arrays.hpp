@@ -6,34 +6,32 @@
 //
 // - `glad.cpp` has, in the namespace `annotruth::glad`, the equations as a comment and one function
 //   per kernel, called as `kernel(block, lo, hi, ...)` for the items `lo:hi`;
-// - its last function, `bind_glad`, calls `kernel(m, "step", step, names...)`, which makes the
-//   function `annotruth.kernels._native.glad.step`. Its arguments are passed by name, and the names
-//   are those of the NumPy twin and of the pass;
-// - `families.hpp` lists the family.
+// - `#define FAMILY "glad"`, and `KERNEL(step, (const Block&) block, ...) {...}` in place of
+//   `void step(const Block& block, ...) {...}` makes the function
+//   `annotruth.kernels._native.glad.step`. Its arguments are passed by name, and the names are those
+//   of the NumPy twin and of the pass.
 //
 // An array is `Array<double, 2>`, or `Array<const double, 2>` if it is only read; a code in a label
 // is an int32, a place in an array an int64. Arrays must be contiguous and of exactly this type:
 // nothing is converted or copied. Functions that kernels share, and templates, are `ALWAYS_INLINE`;
-// hot kernels are `VECTORIZED`, which compiles them for several instruction sets. There, short loops
+// hot functions are `VECTORIZED` and hot kernels `VECTORIZED_KERNEL`, which compiles them for several instruction sets. There, short loops
 // over arrays that `#pragma omp simd` precedes become vectors.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
-#include <cmath>
-#include <cstdint>
+#include <array>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
-#include "families.hpp"
+#include "../cuda/arithmetic.hpp"
 
 #ifdef _MSC_VER
-#define ALWAYS_INLINE __forceinline
 #define INLINED
 #else
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define INLINED __attribute__((always_inline))
 #endif
 #ifdef ANNOTRUTH_CLONES
@@ -45,13 +43,6 @@
 namespace nb = nanobind;
 
 namespace annotruth {
-
-// Ask for a place of an array to be brought into the cache.
-ALWAYS_INLINE void prefetch([[maybe_unused]] const void* place) {
-#ifndef _MSC_VER
-    __builtin_prefetch(place);
-#endif
-}
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
@@ -127,12 +118,54 @@ ALWAYS_INLINE void for_labels(const Block& block, int64_t e, Compute compute) {
     for_labels(block, e, e + 1, compute);
 }
 
-// Make a function a kernel of a module; `names` are those of its arguments.
-template <class Result, class... Arguments, class... Names>
-void kernel(nb::module_& m, const char* name, Result (*function)(Arguments...), Names... names) {
-    static_assert(sizeof...(Arguments) == sizeof...(Names), "one name per argument");
-    m.def(name, function, nb::call_guard<nb::gil_scoped_release>(), nb::arg(names)...);
+// The kernels of all files: the names of the families, and functions that add to their modules.
+inline auto& registered_kernels() {
+    static std::vector<std::pair<const char*, std::function<void(nb::module_&)>>> kernels;
+    return kernels;
 }
+
+// Makes a function a kernel of a family.
+struct Registered {
+    template <class Result, class... Arguments>
+    Registered(const char* family, const char* name, Result (*function)(Arguments...),
+               std::array<const char*, sizeof...(Arguments)> names) {
+        registered_kernels().emplace_back(family, [=](nb::module_& m) {
+            std::apply(
+                [&](auto... each) {
+                    m.def(name, function, nb::call_guard<nb::gil_scoped_release>(),
+                          nb::arg(each)...);
+                },
+                names);
+        });
+    }
+};
+
+// A macro of each of at most 63 arguments, separated by commas.
+#define EXPAND(...) EXPAND3(EXPAND3(EXPAND3(EXPAND3(__VA_ARGS__))))
+#define EXPAND3(...) EXPAND2(EXPAND2(EXPAND2(EXPAND2(__VA_ARGS__))))
+#define EXPAND2(...) EXPAND1(EXPAND1(EXPAND1(EXPAND1(__VA_ARGS__))))
+#define EXPAND1(...) __VA_ARGS__
+#define PARENTHESES ()
+#define OF_EACH(macro, ...) EXPAND(OF_FIRST(macro, __VA_ARGS__))
+#define OF_FIRST(macro, first, ...) \
+    macro(first) __VA_OPT__(, OF_NEXT PARENTHESES(macro, __VA_ARGS__))
+#define OF_NEXT() OF_FIRST
+
+// `(T) name` as a parameter, and the name of it.
+#define PARAMETER(one) WITH_TYPE one
+#define PARAMETER_NAME(one) QUOTED(WITHOUT_TYPE one)
+#define WITH_TYPE(...) __VA_ARGS__
+#define WITHOUT_TYPE(...)
+#define QUOTED(...) QUOTED_AS_IS(__VA_ARGS__)
+#define QUOTED_AS_IS(...) #__VA_ARGS__
+
+#define KERNEL(name, ...) KERNEL_WITH(, name, __VA_ARGS__)
+#define VECTORIZED_KERNEL(name, ...) KERNEL_WITH(VECTORIZED, name, __VA_ARGS__)
+#define KERNEL_WITH(attribute, name, ...)                                                       \
+    attribute void name(OF_EACH(PARAMETER, __VA_ARGS__));                                       \
+    static const ::annotruth::Registered name##_kernel(FAMILY, #name, name,                     \
+                                                       {OF_EACH(PARAMETER_NAME, __VA_ARGS__)}); \
+    attribute void name(OF_EACH(PARAMETER, __VA_ARGS__))
 
 // Whether a format of Python's buffers is that of numbers of a type.
 template <class T>

@@ -10,6 +10,9 @@
 #include <algorithm>
 
 #include "arrays.hpp"
+#include "vectors.hpp"
+
+#define FAMILY "bwa"
 
 namespace annotruth::bwa {
 namespace {
@@ -26,15 +29,10 @@ ALWAYS_INLINE void find_scores(const Block& block, int64_t e, Floats<2> weight, 
         z[k] = strength * mean[k];
         total[k] = strength;
     }
-    for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c) {
-        const int64_t n = block.cell_category[c];
-        for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
-            const double* const row = weight[block.annotator[j]].data;
-#pragma omp simd
-            for (int64_t k = 0; k < n_classes; ++k) total[k] += row[k];
-            z[n] += row[n];
-        }
-    }
+    for_labels(block, e, [&](int64_t, int64_t s, int64_t n) INLINED {
+        add_row(total, weight[s].data, n_classes);
+        z[n] += weight(s, n);
+    });
     for (int64_t k = 0; k < n_classes; ++k) z[k] /= total[k];
 }
 
@@ -43,8 +41,8 @@ ALWAYS_INLINE void find_scores(const Block& block, int64_t e, Floats<2> weight, 
 // Add up squared errors by annotator and class, and scores and their squares by class.
 //
 // `squares` is annotators x classes; `scores` is 2 x classes.
-VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<2> weight, Floats<> mean,
-                     double strength, Sums<2> squares, Sums<2> scores) {
+VECTORIZED_KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<2>) weight,
+                  (Floats<>) mean, (double) strength, (Sums<2>) squares, (Sums<2>) scores) {
     const int64_t n_classes = mean.size();
     std::vector<double> score(n_classes), total(n_classes);
     double* const z = score.data();
@@ -54,21 +52,16 @@ VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<2> weigh
             scores(0, k) += z[k];
             scores(1, k) += z[k] * z[k];
         }
-        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c) {
-            const int64_t n = block.cell_category[c];
-            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
-                double* const row = squares[block.annotator[j]].data;
-#pragma omp simd
-                for (int64_t k = 0; k < n_classes; ++k) row[k] += z[k] * z[k];
-                row[n] += 1.0 - 2.0 * z[n];
-            }
-        }
+        for_labels(block, e, [&](int64_t, int64_t s, int64_t n) INLINED {
+            for (int64_t k = 0; k < n_classes; ++k) squares(s, k) += z[k] * z[k];
+            squares(s, n) += 1.0 - 2.0 * z[n];
+        });
     }
 }
 
 // Write the scores as shares, items x classes; add up those of each annotator's labels.
-VECTORIZED void distribution(const Block& block, int64_t lo, int64_t hi, Sums<2> theta,
-                             Floats<2> weight, Floats<> mean, double strength, Sums<> right) {
+VECTORIZED_KERNEL(distribution, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) theta,
+                  (Floats<2>) weight, (Floats<>) mean, (double) strength, (Sums<>) right) {
     const int64_t n_classes = mean.size();
     std::vector<double> total(n_classes);
     for (int64_t e = lo; e < hi; ++e) {
@@ -77,17 +70,8 @@ VECTORIZED void distribution(const Block& block, int64_t lo, int64_t hi, Sums<2>
         double over = 0.0;
         for (int64_t k = 0; k < n_classes; ++k) over += z[k];
         for (int64_t k = 0; k < n_classes; ++k) z[k] /= over;
-        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
-            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j)
-                right[block.annotator[j]] += z[block.cell_category[c]];
+        for_labels(block, e, [&](int64_t, int64_t s, int64_t n) { right[s] += z[n]; });
     }
 }
 
 }  // namespace annotruth::bwa
-
-void annotruth::bind_bwa(nb::module_& m) {
-    using namespace bwa;
-    kernel(m, "step", step, "block", "lo", "hi", "weight", "mean", "strength", "squares", "scores");
-    kernel(m, "distribution", distribution, "block", "lo", "hi", "theta", "weight", "mean",
-           "strength", "right");
-}

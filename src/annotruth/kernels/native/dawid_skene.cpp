@@ -16,13 +16,13 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "dawid_skene"
+
 namespace annotruth::dawid_skene {
 namespace {
 
 // The log of a product of probabilities is taken before it can underflow.
 constexpr double LOG_BELOW = 1e-100;
-// Larger tables do not fit into the caches, so their rows are prefetched some labels ahead.
-constexpr int64_t MAX_CACHED = 400'000, AHEAD = 20;
 // Many items at once, so that one table is in the second cache, then the other.
 constexpr int64_t ITEMS_AT_ONCE = 4096;
 
@@ -73,36 +73,23 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
     const int64_t n_classes = N ? N : prior.size();
     std::vector<double> memory(std::min(ITEMS_AT_ONCE, hi - lo) * n_classes);
     double* const joint = memory.data();
-    const bool prefetching = confusion.count() > MAX_CACHED;
     double total_log = 0.0, items_product = 1.0;
     for (int64_t first = lo; first < hi; first += ITEMS_AT_ONCE) {
         const int64_t last = std::min(first + ITEMS_AT_ONCE, hi);
         double* at = joint;
         for (int64_t e = first; e < last; ++e, at += n_classes) {
             const int64_t begin = block.first_label(e), end = block.first_label(e + 1);
-            if (prefetching)
-                for (int64_t j = begin; j < end; ++j)
-                    prefetch(confusion.data +
-                             row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
             const int32_t known = block.known[e];
             std::copy_n(prior.data, n_classes, at);
             if (known >= 0)
                 for (int64_t k = 0; k < n_classes; ++k) at[k] *= known_truth(known, k);
-            if constexpr (N) {
-                double product[N];
-                for (int64_t k = 0; k < N; ++k) product[k] = at[k];
-                for (int64_t j = begin; j < end; ++j) {
-                    const double* const row = confusion.data + row_start(rows, j);
-                    for (int64_t k = 0; k < N; ++k) product[k] *= row[k];
-                }
-                for (int64_t k = 0; k < N; ++k) at[k] = product[k];
-            } else {
-                for (int64_t j = begin; j < end; ++j) {
-                    const double* const row = confusion.data + row_start(rows, j);
-#pragma omp simd
-                    for (int64_t k = 0; k < n_classes; ++k) at[k] *= row[k];
-                }
+            double registers[N ? N : 1], *const product = N ? registers : at;
+            if (N) std::copy_n(at, N, product);
+            for (int64_t j = begin; j < end; ++j) {
+                const double* const row = confusion.data + row_start(rows, j);
+                for (int64_t k = 0; k < n_classes; ++k) product[k] *= row[k];
             }
+            if (N) std::copy_n(product, N, at);
         }
         at = joint;
         for (int64_t e = first; e < last; ++e, at += n_classes) {
@@ -127,8 +114,6 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
         for (int64_t e = first; e < last; ++e, at += n_classes)
             for (int64_t j = block.first_label(e); j < block.first_label(e + 1); ++j) {
                 double* const row = counts.data + row_start(rows, j);
-                if (prefetching)
-                    prefetch(counts.data + row_start(rows, std::min(j + AHEAD, rows.size() - 1)));
 #pragma omp simd
                 for (int64_t k = 0; k < n_classes; ++k) row[k] += at[k];
             }
@@ -136,13 +121,21 @@ ALWAYS_INLINE void step_of(const Block& block, int64_t lo, int64_t hi, Floats<> 
     log_likelihood[0] += total_log + std::log(items_product);
 }
 
+// `step` for the number of classes, which few numbers are known of to the compiler.
+template <int64_t N, class... Arguments>
+ALWAYS_INLINE void step_of_any(const Block& block, int64_t lo, int64_t hi, Floats<> rows,
+                               Floats<> prior, const Arguments&... others) {
+    if (prior.size() == N || N == 0) return step_of<N>(block, lo, hi, rows, prior, others...);
+    return step_of_any < N == 0 || N == 8 ? 0 : N + 1 > (block, lo, hi, rows, prior, others...);
+}
+
 }  // namespace
 
 // Write the rows, and add up what `step` does with observed shares as the posteriors.
 //
 // A known truth replaces the shares.
-void start(const Block& block, int64_t lo, int64_t hi, Sums<> rows, Sums<3> counts,
-           Sums<> classes) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) rows, (Sums<3>) counts,
+       (Sums<>) classes) {
     const int64_t n_annotators = counts.shape[1], n_classes = counts.shape[2];
     for (int64_t e = lo; e < hi; ++e) {
         const int64_t first = block.item_ptr[e], last = block.item_ptr[e + 1];
@@ -166,34 +159,17 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<> rows, Sums<3> coun
 //
 // `counts[l, s, k]` is the sum of the posteriors of class k over s's labels l, `classes[k]` that
 // over the items, `log_likelihood[0]` the log-likelihood before the step.
-VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<> rows, Floats<> prior,
-                     Floats<2> known_truth, Floats<3> confusion, Sums<3> counts, Sums<> classes,
-                     Sums<> log_likelihood) {
-#define STEP_OF(N) \
-    step_of<N>(block, lo, hi, rows, prior, known_truth, confusion, counts, classes, log_likelihood)
-    switch (prior.size()) {
-        case 2:
-            return STEP_OF(2);
-        case 3:
-            return STEP_OF(3);
-        case 4:
-            return STEP_OF(4);
-        case 5:
-            return STEP_OF(5);
-        case 6:
-            return STEP_OF(6);
-        case 7:
-            return STEP_OF(7);
-        case 8:
-            return STEP_OF(8);
-        default:
-            return STEP_OF(0);
-    }
+VECTORIZED_KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) rows,
+                  (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) confusion,
+                  (Sums<3>) counts, (Sums<>) classes, (Sums<>) log_likelihood) {
+    step_of_any<2>(block, lo, hi, rows, prior, known_truth, confusion, counts, classes,
+                   log_likelihood);
 }
 
 // Write the posterior, items x classes, and add up the log-likelihood.
-void posterior(const Block& block, int64_t lo, int64_t hi, Floats<> rows, Sums<2> posterior,
-               Floats<> prior, Floats<2> known_truth, Floats<3> confusion, Sums<> log_likelihood) {
+KERNEL(posterior, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) rows,
+       (Sums<2>) posterior, (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) confusion,
+       (Sums<>) log_likelihood) {
     for (int64_t e = lo; e < hi; ++e) {
         double* const joint = posterior[e].data;
         const auto [total, log_scale] =
@@ -204,12 +180,3 @@ void posterior(const Block& block, int64_t lo, int64_t hi, Floats<> rows, Sums<2
 }
 
 }  // namespace annotruth::dawid_skene
-
-void annotruth::bind_dawid_skene(nb::module_& m) {
-    using namespace dawid_skene;
-    kernel(m, "start", start, "block", "lo", "hi", "rows", "counts", "classes");
-    kernel(m, "step", step, "block", "lo", "hi", "rows", "prior", "known_truth", "confusion",
-           "counts", "classes", "log_likelihood");
-    kernel(m, "posterior", posterior, "block", "lo", "hi", "rows", "posterior", "prior",
-           "known_truth", "confusion", "log_likelihood");
-}

@@ -21,6 +21,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "glad"
+
 namespace annotruth::glad {
 namespace {
 
@@ -130,7 +132,7 @@ Curve curve_at(const Block& block, int64_t e, double b, Floats<> alpha, int64_t 
 }  // namespace
 
 // Set b to the mode of its prior, 1.
-void start(const Block&, int64_t lo, int64_t hi, Sums<> b) {
+KERNEL(start, ([[maybe_unused]] const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) b) {
     std::fill(b.data + lo, b.data + hi, 1.0);
 }
 
@@ -144,10 +146,10 @@ void start(const Block&, int64_t lo, int64_t hi, Sums<> b) {
 // curvature of a parabola that is a lower bound, beta^2 tanh(x/2) / 2x; `steepest`, beta^8;
 // `missing`, by which the curvature of the log-likelihood itself is less as the truth is unknown,
 // beta^2 p (1 - p). Adds to `totals` the log-likelihood and the sums of b - 1 and of its square.
-void step(const Block& block, int64_t lo, int64_t hi, Sums<> b, Sums<> total, Sums<> posterior,
-          Sums<> other, Floats<> alpha, double shift, int64_t n_steps, int64_t n_categories,
-          Sums<> slope, Sums<> curvature, Sums<> bound, Sums<> steepest, Sums<> missing,
-          Sums<> totals) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) b, (Sums<>) total,
+       (Sums<>) posterior, (Sums<>) other, (Floats<>) alpha, (double) shift, (int64_t) n_steps,
+       (int64_t) n_categories, (Sums<>) slope, (Sums<>) curvature, (Sums<>) bound,
+       (Sums<>) steepest, (Sums<>) missing, (Sums<>) totals) {
     if (n_categories == 1) {
         std::fill(posterior.data + block.item_ptr[lo], posterior.data + block.item_ptr[hi], 1.0);
         return;
@@ -200,8 +202,8 @@ void step(const Block& block, int64_t lo, int64_t hi, Sums<> b, Sums<> total, Su
 }
 
 // Add up, by annotator, the probability that each label is correct.
-void sum_correct(const Block& block, int64_t lo, int64_t hi, Floats<> b, Floats<> alpha,
-                 int64_t n_categories, Sums<> correct) {
+KERNEL(sum_correct, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) b,
+       (Floats<>) alpha, (int64_t) n_categories, (Sums<>) correct) {
     for (int64_t e = lo; e < hi; ++e) {
         const double beta = std::exp(b[e]);
         for_labels(block, e, [&](int64_t, int64_t s, int64_t) {
@@ -211,13 +213,3 @@ void sum_correct(const Block& block, int64_t lo, int64_t hi, Floats<> b, Floats<
 }
 
 }  // namespace annotruth::glad
-
-void annotruth::bind_glad(nb::module_& m) {
-    using namespace glad;
-    kernel(m, "start", start, "block", "lo", "hi", "b");
-    kernel(m, "step", step, "block", "lo", "hi", "b", "total", "posterior", "other", "alpha",
-           "shift", "n_steps", "n_categories", "slope", "curvature", "bound", "steepest", "missing",
-           "totals");
-    kernel(m, "sum_correct", sum_correct, "block", "lo", "hi", "b", "alpha", "n_categories",
-           "correct");
-}

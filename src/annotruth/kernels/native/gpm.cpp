@@ -13,14 +13,13 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "gpm"
+
 namespace annotruth::gpm {
 namespace {
 
 // How many labels a batch has: its arrays then stay in the first cache.
 constexpr int64_t BATCH = 256;
-// From so many annotators on, a megabyte of parameters, they do not fit into the second cache and
-// are prefetched, so many labels ahead.
-constexpr int64_t MANY_ANNOTATORS = 1 << 16, AHEAD = 128;
 
 // Batches of items, of at most `BATCH` labels unless an item has more, and arrays with one entry
 // per label, or per cell, of the batch.
@@ -89,7 +88,7 @@ private:
 };
 
 // Set theta to the observed shares, or to certainty where the truth is known.
-void start(const Block& block, int64_t lo, int64_t hi, Sums<> theta) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) theta) {
     for (int64_t e = lo; e < hi; ++e) {
         const int64_t first = block.item_ptr[e], last = block.item_ptr[e + 1];
         const int32_t known = block.known[e];
@@ -100,12 +99,19 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<> theta) {
     }
 }
 
-// The loops of `step`; the rows of `by_annotator` are STRIDE places apart, reliability and sum of
-// mu in one cache line.
-template <int64_t STRIDE>
-ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, Sums<> theta,
-                                   const double* eps, Floats<2> pi, double chance, double* serious,
-                                   Sums<2> irregular, Sums<> totals) {
+}  // namespace
+
+// Take one EM step on the items (eq. Qfunction and updates).
+//
+// Updates theta and adds to the sums: `serious[s]` is the sum of mu over s's labels, `irregular[s,
+// n]` that of 1 - mu over s's labels n (only if pi is learned), `totals[0]` the log-likelihood
+// before the step, `totals[1]` the items' part of Q after it, the sum of mu log theta.
+//
+// A plain loop over cells spends its time on mispredicted ends of cells and on logs. Instead, a
+// batch of items is processed in short loops over scratch arrays, one operation per loop.
+VECTORIZED_KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) theta,
+                  (Floats<>) eps, (Floats<2>) pi, (double) chance, (Sums<>) serious,
+                  (Sums<2>) irregular, (Sums<>) totals) {
     LogProduct likelihood;
     double q = 0.0;
     for (Batches batch(block, lo, hi, chance); batch.next();) {
@@ -118,13 +124,8 @@ ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, S
 
         // E-step: mu, the annotators' sums and the log-likelihood.
         batch.read_labels(theta.data, pi);
-        if (STRIDE > 1) {
-            const int64_t rest = block.annotator.data + block.annotator.size() - annotator - AHEAD;
-            for (int64_t j = 0; j < std::min(n, rest); ++j)
-                prefetch(eps + STRIDE * annotator[j + AHEAD]);
-        }
 #pragma omp simd
-        for (int64_t j = 0; j < n; ++j) reliability[j] = eps[STRIDE * annotator[j]];
+        for (int64_t j = 0; j < n; ++j) reliability[j] = eps[annotator[j]];
         fill(reliability, n, n, 1.0);  // labels after the last have p = 1
         fill(share, n, n, 1.0);
         for (int64_t begin = 0; begin < n; begin += BATCH) {
@@ -143,7 +144,7 @@ ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, S
             likelihood.exponent += exponent - 1023 * (end - begin);
         }
 #pragma GCC unroll 8
-        for (int64_t j = 0; j < n; ++j) serious[STRIDE * annotator[j]] += mu[j];
+        for (int64_t j = 0; j < n; ++j) serious[annotator[j]] += mu[j];
         if (pi.size())
             for (int64_t j = 0; j < n; ++j)
                 irregular.data[annotator[j] * irregular.shape[1] + batch.category[j]] +=
@@ -188,32 +189,10 @@ ALWAYS_INLINE void step_in_batches(const Block& block, int64_t lo, int64_t hi, S
     totals[1] += q;
 }
 
-}  // namespace
-
-// Take one EM step on the items (eq. Qfunction and updates).
-//
-// Updates theta and adds to the sums: `serious[s]` is the sum of mu over s's labels, `irregular[s,
-// n]` that of 1 - mu over s's labels n (only if pi is learned), `totals[0]` the log-likelihood
-// before the step, `totals[1]` the items' part of Q after it, the sum of mu log theta.
-//
-// A plain loop over cells spends its time on mispredicted ends of cells and on logs. Instead, a
-// batch of items is processed in short loops over scratch arrays, one operation per loop.
-VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Sums<> theta, Floats<> eps,
-                     Floats<2> pi, double chance, Sums<> serious, Sums<2> irregular,
-                     Sums<> totals) {
-    if (eps.size() < MANY_ANNOTATORS)
-        return step_in_batches<1>(block, lo, hi, theta, eps.data, pi, chance, serious.data,
-                                  irregular, totals);
-    std::vector<double> rows(2 * eps.size());
-    for (int64_t s = 0; s < eps.size(); ++s) rows[2 * s] = eps[s];
-    step_in_batches<2>(block, lo, hi, theta, rows.data(), pi, chance, rows.data() + 1, irregular,
-                       totals);
-    for (int64_t s = 0; s < eps.size(); ++s) serious[s] += rows[2 * s + 1];
-}
-
 // Write mu of every label and add up the log-likelihood.
-void posterior(const Block& block, int64_t lo, int64_t hi, Floats<> theta, Sums<> p_serious,
-               Floats<> eps, Floats<2> pi, double chance, Sums<> log_likelihood) {
+KERNEL(posterior, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) theta,
+       (Sums<>) p_serious, (Floats<>) eps, (Floats<2>) pi, (double) chance,
+       (Sums<>) log_likelihood) {
     const bool learned = pi.size();
     for (int64_t c = block.item_ptr[lo]; c < block.item_ptr[hi]; ++c)
         for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
@@ -227,9 +206,9 @@ void posterior(const Block& block, int64_t lo, int64_t hi, Floats<> theta, Sums<
 }
 
 // Add up, by annotator, the log-likelihood at `eps` and its slope in eps.
-VECTORIZED void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi,
-                                            Floats<> theta, Floats<> eps, Floats<2> pi,
-                                            double chance, Sums<> log_likelihood, Sums<> slope) {
+VECTORIZED_KERNEL(log_likelihood_by_annotator, (const Block&) block, (int64_t) lo, (int64_t) hi,
+                  (Floats<>) theta, (Floats<>) eps, (Floats<2>) pi, (double) chance,
+                  (Sums<>) log_likelihood, (Sums<>) slope) {
     for (Batches batch(block, lo, hi, chance); batch.next();) {
         const int64_t n = batch.n_labels;
         const int32_t* const annotator = batch.annotator;
@@ -252,14 +231,3 @@ VECTORIZED void log_likelihood_by_annotator(const Block& block, int64_t lo, int6
 }
 
 }  // namespace annotruth::gpm
-
-void annotruth::bind_gpm(nb::module_& m) {
-    using namespace gpm;
-    kernel(m, "start", start, "block", "lo", "hi", "theta");
-    kernel(m, "step", step, "block", "lo", "hi", "theta", "eps", "pi", "chance", "serious",
-           "irregular", "totals");
-    kernel(m, "posterior", posterior, "block", "lo", "hi", "theta", "p_serious", "eps", "pi",
-           "chance", "log_likelihood");
-    kernel(m, "log_likelihood_by_annotator", log_likelihood_by_annotator, "block", "lo", "hi",
-           "theta", "eps", "pi", "chance", "log_likelihood", "slope");
-}

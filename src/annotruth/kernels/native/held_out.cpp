@@ -11,6 +11,8 @@
 #include "states.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "held_out"
+
 namespace annotruth::held_out {
 namespace {
 
@@ -104,8 +106,8 @@ struct Agreement {
 }  // namespace
 
 // Count the items by the share of their most frequent label, in equal bins from 1 to 0.
-void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t held,
-               Sums<> items) {
+KERNEL(agreement, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold, (int64_t) held,
+       (Sums<>) items) {
     for (int64_t e = lo; e < hi; ++e) {
         const Agreement found(block, e, {fold.data, held});
         if (found.n_kept > 0) items[found.bin] += 1.0;
@@ -115,8 +117,8 @@ void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_
 // Add up what `step` does, with observed shares or known truths as the posteriors of classes.
 //
 // `subtypes`, agreement bins x subtypes, divides each class by how much the item's labels agree.
-void start(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t held,
-           Floats<2> subtypes, Sums<3> counts, Sums<> classes) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold, (int64_t) held,
+       (Floats<2>) subtypes, (Sums<3>) counts, (Sums<>) classes) {
     const int64_t n_subtypes = subtypes.shape[1];
     const KeptLabels kept{fold.data, held};
     for (int64_t e = lo; e < hi; ++e) {
@@ -138,16 +140,16 @@ void start(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t he
 }
 
 // Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept.
-VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t held,
-                     Floats<> prior, Floats<2> known_truth, Floats<3> confusion, Sums<3> counts,
-                     Sums<> classes, Sums<> log_likelihood) {
+VECTORIZED_KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold,
+                  (int64_t) held, (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) confusion,
+                  (Sums<3>) counts, (Sums<>) classes, (Sums<>) log_likelihood) {
     add_posteriors(block, lo, hi, prior, known_truth, confusion, counts, classes, log_likelihood,
                    KeptLabels{fold.data, held});
 }
 
 // Add up the hashes of the items that each annotator labelled: 20 bits, so that sums are exact.
-void hash_annotators(const Block& block, int64_t lo, int64_t hi, Hashes annotator_hash,
-                     Hashes category_hash, Sums<> hash) {
+KERNEL(hash_annotators, (const Block&) block, (int64_t) lo, (int64_t) hi, (Hashes) annotator_hash,
+       (Hashes) category_hash, (Sums<>) hash) {
     for (int64_t e = lo; e < hi; ++e) {
         const uint64_t own = hash_item(block, e, annotator_hash, category_hash);
         for_labels(block, e, [&](int64_t, int64_t s, int64_t n) {
@@ -157,8 +159,8 @@ void hash_annotators(const Block& block, int64_t lo, int64_t hi, Hashes annotato
 }
 
 // Write a hash of each item's labels: 52 bits, which a double holds.
-void hash_items(const Block& block, int64_t lo, int64_t hi, Sums<> item_hash, Hashes annotator_hash,
-                Hashes category_hash) {
+KERNEL(hash_items, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) item_hash,
+       (Hashes) annotator_hash, (Hashes) category_hash) {
     for (int64_t e = lo; e < hi; ++e)
         item_hash[e] = hash_item(block, e, annotator_hash, category_hash) >> 12;
 }
@@ -166,9 +168,9 @@ void hash_items(const Block& block, int64_t lo, int64_t hi, Sums<> item_hash, Ha
 // Write the fold of each label, by hashes of the label and its item.
 //
 // `held_share` of the labels are held out in each fold, of `sampled_share` of the items.
-void assign_folds(const Block& block, int64_t lo, int64_t hi, Sums<> fold, Floats<> item_hash,
-                  Hashes annotator_hash, Hashes category_hash, double held_share, int64_t n_folds,
-                  double sampled_share) {
+KERNEL(assign_folds, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) fold,
+       (Floats<>) item_hash, (Hashes) annotator_hash, (Hashes) category_hash, (double) held_share,
+       (int64_t) n_folds, (double) sampled_share) {
     for (int64_t e = lo; e < hi; ++e) {
         const uint64_t own = item_hash[e];
         const bool sampled = uniform(mix(own)) < sampled_share;
@@ -183,10 +185,10 @@ void assign_folds(const Block& block, int64_t lo, int64_t hi, Sums<> fold, Float
 }
 
 // Count the labels of each draw by annotator and group; see `agree`.
-void count_drawn(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floats<> item_hash,
-                 Hashes annotator_hash, Hashes category_hash, int64_t first_draw,
-                 double reliability, Array<const int64_t> group, Floats<> prior, Floats<2> chance,
-                 Sums<3> counts) {
+KERNEL(count_drawn, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold,
+       (Floats<>) item_hash, (Hashes) annotator_hash, (Hashes) category_hash, (int64_t) first_draw,
+       (double) reliability, (Array<const int64_t>) group, (Floats<>) prior, (Floats<2>) chance,
+       (Sums<3>) counts) {
     for (int64_t e = lo; e < hi; ++e) {
         if (fold[block.first_label(e)] == NOT_SAMPLED) continue;
         const uint64_t own = item_hash[e];
@@ -208,10 +210,10 @@ void count_drawn(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floa
 // reliabilities eps and the prior pi, the ratio of item e with labels r[s] is
 //
 //     sum over k of pi[k] prod over s of (1 - eps[s] + eps[s] (r[s] = k) / p[s, k]).
-void agree(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floats<> item_hash,
-           Hashes annotator_hash, Hashes category_hash, int64_t first_draw, double reliability,
-           Array<const int64_t> group, Floats<> prior, Floats<2> chance, Floats<3> shares,
-           Floats<2> eps, Sums<2> serious, Sums<> log_ratio) {
+KERNEL(agree, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold,
+       (Floats<>) item_hash, (Hashes) annotator_hash, (Hashes) category_hash, (int64_t) first_draw,
+       (double) reliability, (Array<const int64_t>) group, (Floats<>) prior, (Floats<2>) chance,
+       (Floats<3>) shares, (Floats<2>) eps, (Sums<2>) serious, (Sums<>) log_ratio) {
     const int64_t n_groups = prior.size(), n_draws = eps.shape[1],
                   most = most_labels(block, lo, hi);
     std::vector<int64_t> given(most), own_group(most);
@@ -270,23 +272,3 @@ void agree(const Block& block, int64_t lo, int64_t hi, Floats<> fold, Floats<> i
 }
 
 }  // namespace annotruth::held_out
-
-void annotruth::bind_held_out(nb::module_& m) {
-    using namespace held_out;
-    kernel(m, "agreement", agreement, "block", "lo", "hi", "fold", "held", "items");
-    kernel(m, "start", start, "block", "lo", "hi", "fold", "held", "subtypes", "counts", "classes");
-    kernel(m, "step", step, "block", "lo", "hi", "fold", "held", "prior", "known_truth",
-           "confusion", "counts", "classes", "log_likelihood");
-    kernel(m, "hash_annotators", hash_annotators, "block", "lo", "hi", "annotator_hash",
-           "category_hash", "hash");
-    kernel(m, "hash_items", hash_items, "block", "lo", "hi", "item_hash", "annotator_hash",
-           "category_hash");
-    kernel(m, "assign_folds", assign_folds, "block", "lo", "hi", "fold", "item_hash",
-           "annotator_hash", "category_hash", "held_share", "n_folds", "sampled_share");
-    kernel(m, "count_drawn", count_drawn, "block", "lo", "hi", "fold", "item_hash",
-           "annotator_hash", "category_hash", "first_draw", "reliability", "group", "prior",
-           "chance", "counts");
-    kernel(m, "agree", agree, "block", "lo", "hi", "fold", "item_hash", "annotator_hash",
-           "category_hash", "first_draw", "reliability", "group", "prior", "chance", "shares",
-           "eps", "serious", "log_ratio");
-}

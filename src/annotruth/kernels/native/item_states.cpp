@@ -19,6 +19,8 @@
 #include "states.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "item_states"
+
 namespace annotruth::item_states {
 namespace {
 
@@ -136,10 +138,10 @@ void cap_labels_not_given(const Block& block, int64_t e, double* right, int64_t 
 // serious opinion in each state. `serious` is annotators x labels x states: how likely a label is
 // serious. A label that nobody gave the item is never more probable than the most probable one that
 // somebody gave, unless something else than labels is known about the item.
-VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> right,
-                          Sums<2> opinion, Sums<> p_serious, Floats<> prior, Floats<2> known_truth,
-                          Floats<3> counts, Floats<3> pseudo_counts, double correlation,
-                          Floats<2> right_labels, Floats<2> opinions, Floats<3> serious) {
+VECTORIZED_KERNEL(summarize, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) right,
+                  (Sums<2>) opinion, (Sums<>) p_serious, (Floats<>) prior, (Floats<2>) known_truth,
+                  (Floats<3>) counts, (Floats<3>) pseudo_counts, (double) correlation,
+                  (Floats<2>) right_labels, (Floats<2>) opinions, (Floats<3>) serious) {
     const int64_t n_states = prior.size(), n_categories = right.shape[1];
     std::vector<double> weights(n_states);
     double* const w = weights.data();
@@ -150,12 +152,8 @@ VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> ri
         std::fill_n(to, n_categories, 0.0);
         std::fill_n(shares, n_categories, 0.0);
         for (int64_t z = 0; z < n_states; ++z) {
-            const double *of_right = right_labels[z].data, *of_opinion = opinions[z].data;
-#pragma omp simd
-            for (int64_t n = 0; n < n_categories; ++n) {
-                to[n] += w[z] * of_right[n];
-                shares[n] += w[z] * of_opinion[n];
-            }
+            add_row(to, w[z], right_labels[z].data, n_categories);
+            add_row(shares, w[z], opinions[z].data, n_categories);
         }
         const int32_t known = block.known[e];
         if (known < 0)
@@ -167,18 +165,15 @@ VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> ri
             // The counts have one row more per annotator.
             const double* const row =
                 serious.data + items.rows[i] - block.annotator[first + i] * n_states;
-            double p = 0.0;
-#pragma omp simd reduction(+ : p)
-            for (int64_t z = 0; z < n_states; ++z) p += w[z] * row[z];
-            p_serious[first + i] = p;
+            p_serious[first + i] = dot(w, row, n_states);
         }
     }
 }
 
 // Write each item's posterior over the states, items x states.
-VECTORIZED void posterior(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior,
-                          Floats<> prior, Floats<2> known_truth, Floats<3> counts,
-                          Floats<3> pseudo_counts, double correlation) {
+VECTORIZED_KERNEL(posterior, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) posterior,
+                  (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) counts,
+                  (Floats<3>) pseudo_counts, (double) correlation) {
     Counts items(block, lo, hi, prior, known_truth, counts, pseudo_counts);
     for (int64_t e = lo; e < hi; ++e) items.find_posterior(e, correlation, posterior[e].data);
 }
@@ -188,10 +183,10 @@ VECTORIZED void posterior(const Block& block, int64_t lo, int64_t hi, Sums<2> po
 // The tables hold the states of several models side by side, those of model m from `first_state[m]`
 // on. The predictors are every model with each of the `correlations`, model by model. `total[0]` is
 // the number of labels.
-VECTORIZED void score(const Block& block, int64_t lo, int64_t hi, Floats<> fold, int64_t held,
-                      Floats<> prior, Floats<2> known_truth, Floats<3> counts,
-                      Floats<3> pseudo_counts, Array<const int64_t> first_state,
-                      Floats<> correlations, Sums<> total, Sums<2> products) {
+VECTORIZED_KERNEL(score, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) fold,
+                  (int64_t) held, (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) counts,
+                  (Floats<3>) pseudo_counts, (Array<const int64_t>) first_state,
+                  (Floats<>) correlations, (Sums<>) total, (Sums<2>) products) {
     const int64_t n_models = first_state.size() - 1, n_correlations = correlations.size(),
                   n_states = prior.size(), n_predictors = products.size();
     std::vector<double> weights(n_correlations * n_states), values(n_predictors), row(n_states);
@@ -215,32 +210,17 @@ VECTORIZED void score(const Block& block, int64_t lo, int64_t hi, Floats<> fold,
                 items.confusion_row(block.annotator[j], block.cell_category[c], p_label);
                 for (int64_t m = 0; m < n_models; ++m)
                     for (int64_t r = 0; r < n_correlations; ++r) {
-                        const double* const of_model = w + r * n_states;
-                        double p = 0.0;
-#pragma omp simd reduction(+ : p)
-                        for (int64_t z = first_state[m]; z < first_state[m + 1]; ++z)
-                            p += of_model[z] * p_label[z];
-                        values[m * n_correlations + r] = std::log(p);
+                        const int64_t z = first_state[m], n = first_state[m + 1] - z;
+                        values[m * n_correlations + r] =
+                            std::log(dot(w + r * n_states + z, p_label + z, n));
                     }
                 total[0] += 1.0;
                 for (int64_t a = 0; a < n_predictors; ++a) {
                     total[a + 1] += values[a];
-                    for (int64_t b = 0; b < n_predictors; ++b)
-                        products(a, b) += values[a] * values[b];
+                    add_row(products[a].data, values[a], values.data(), n_predictors);
                 }
             }
     }
 }
 
 }  // namespace annotruth::item_states
-
-void annotruth::bind_item_states(nb::module_& m) {
-    using namespace item_states;
-    kernel(m, "summarize", summarize, "block", "lo", "hi", "right", "opinion", "p_serious", "prior",
-           "known_truth", "counts", "pseudo_counts", "correlation", "right_labels", "opinions",
-           "serious");
-    kernel(m, "posterior", posterior, "block", "lo", "hi", "posterior", "prior", "known_truth",
-           "counts", "pseudo_counts", "correlation");
-    kernel(m, "score", score, "block", "lo", "hi", "fold", "held", "prior", "known_truth", "counts",
-           "pseudo_counts", "first_state", "correlations", "total", "products");
-}

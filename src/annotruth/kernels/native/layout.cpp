@@ -6,6 +6,8 @@
 
 #include "arrays.hpp"
 
+#define FAMILY "layout"
+
 namespace annotruth::layout {
 namespace {
 
@@ -14,8 +16,6 @@ using Pointers = Array<const int64_t>;
 
 // Rows are first distributed to ranges of items, so that each range is sorted within the cache.
 constexpr int64_t MAX_RANGES = 128, LABELS_PER_RANGE = 4096;
-// Up to so many pairs of item and category in a range are sorted by in one pass.
-constexpr int64_t MAX_PAIRS = 1 << 19;
 
 // Labels that are being sorted: annotators, rows, and keys, item x n_categories + category.
 template <class Key>
@@ -60,27 +60,18 @@ int64_t sort_labels(Codes item, Codes annotator, Codes label, int64_t n_items, i
         row[j] = static_cast<Row>(r);
     }
 
-    const int64_t n_pairs = n_categories << shift;
-    const bool at_once = n_pairs <= MAX_PAIRS;
-    std::vector<int64_t> place((at_once ? n_pairs : std::max(n_categories, int64_t{1} << shift)) +
-                               1);
+    std::vector<int64_t> place(std::max(n_categories, int64_t{1} << shift) + 1);
     std::vector<Label<int64_t>> labels(largest), sorted(largest);
     for (size_t b = 0; b + 1 < start.size(); ++b) {
         const int64_t first = start[b], n_labels = start[b + 1] - first;
         for (int64_t i = 0; i < n_labels; ++i)
             labels[i] = {annotator_out[first + i], row[first + i], key[first + i]};
-        if (at_once) {
-            const int64_t least = static_cast<int64_t>(b) * n_pairs;
-            sort(labels.data(), sorted.data(), n_labels, n_pairs, place,
-                 [&](int64_t one) { return one - least; });
-        } else {
-            const int64_t least = static_cast<int64_t>(b) << shift;
-            sort(labels.data(), sorted.data(), n_labels, n_categories, place,
-                 [&](int64_t one) { return one % n_categories; });
-            labels.swap(sorted);
-            sort(labels.data(), sorted.data(), n_labels, int64_t{1} << shift, place,
-                 [&](int64_t one) { return one / n_categories - least; });
-        }
+        const int64_t least = static_cast<int64_t>(b) << shift;
+        sort(labels.data(), sorted.data(), n_labels, n_categories, place,
+             [&](int64_t one) { return one % n_categories; });
+        labels.swap(sorted);
+        sort(labels.data(), sorted.data(), n_labels, int64_t{1} << shift, place,
+             [&](int64_t one) { return one / n_categories - least; });
         for (int64_t i = 0; i < n_labels; ++i) {
             annotator_out[first + i] = sorted[i].annotator;
             row[first + i] = static_cast<Row>(sorted[i].row);
@@ -118,8 +109,8 @@ bool has_duplicates(Pointers item_ptr, Pointers cell_ptr, Codes annotator, int64
 }
 
 // Count the labels of cells `first:last`; `counts` are annotators x categories.
-void count_labels(Pointers cell_ptr, Codes cell_category, int64_t first, int64_t last,
-                  Codes annotator, Array<int64_t, 2> counts) {
+KERNEL(count_labels, (Pointers) cell_ptr, (Codes) cell_category, (int64_t) first, (int64_t) last,
+       (Codes) annotator, (Array<int64_t, 2>) counts) {
     for (int64_t c = first; c < last; ++c)
         for (int64_t j = cell_ptr[c]; j < cell_ptr[c + 1]; ++j)
             ++counts(annotator[j], cell_category[c]);
@@ -139,26 +130,19 @@ int64_t renumber(Array<int32_t> codes, Array<int32_t> number) {
     return n;
 }
 
-}  // namespace annotruth::layout
+#define SORT "item", "annotator", "label", "n_items", "n_categories", "annotator_out", "row", "key"
+#define FIND "key", "n_categories", "item_ptr", "cell_category", "cell_ptr"
+static const Registered kernels[] = {
+    {FAMILY, "sort_labels", sort_labels<int32_t, int32_t>, {SORT}},
+    {FAMILY, "sort_labels", sort_labels<int32_t, int64_t>, {SORT}},
+    {FAMILY, "sort_labels", sort_labels<int64_t, int64_t>, {SORT}},
+    {FAMILY, "find_cells", find_cells<int32_t>, {FIND}},
+    {FAMILY, "find_cells", find_cells<int64_t>, {FIND}},
+    {FAMILY,
+     "has_duplicates",
+     has_duplicates,
+     {"item_ptr", "cell_ptr", "annotator", "n_annotators"}},
+    {FAMILY, "renumber", renumber, {"codes", "number"}},
+};
 
-void annotruth::bind_layout(nb::module_& m) {
-    using namespace layout;
-    const auto sort = [&m](auto function) {
-        kernel(m, "sort_labels", function, "item", "annotator", "label", "n_items", "n_categories",
-               "annotator_out", "row", "key");
-    };
-    sort(sort_labels<int32_t, int32_t>);
-    sort(sort_labels<int32_t, int64_t>);
-    sort(sort_labels<int64_t, int64_t>);
-    const auto find = [&m](auto function) {
-        kernel(m, "find_cells", function, "key", "n_categories", "item_ptr", "cell_category",
-               "cell_ptr");
-    };
-    find(find_cells<int32_t>);
-    find(find_cells<int64_t>);
-    kernel(m, "has_duplicates", has_duplicates, "item_ptr", "cell_ptr", "annotator",
-           "n_annotators");
-    kernel(m, "count_labels", count_labels, "cell_ptr", "cell_category", "first", "last",
-           "annotator", "counts");
-    kernel(m, "renumber", renumber, "codes", "number");
-}
+}  // namespace annotruth::layout

@@ -1,25 +1,17 @@
-// The module annotruth.kernels._native, with one submodule per family of kernels.
-#include "families.hpp"
+// The module annotruth.kernels._native, with a submodule per family of kernels.
+#include <string>
 
-namespace {
-
-using nanobind::module_;
-
-void add(module_ parent, const char* name, void (*bind)(module_&)) {
-    module_ family = parent.def_submodule(name);
-    bind(family);
-}
-
-}  // namespace
-
-#define ADD(family) add(m, #family, annotruth::bind_##family);
-#define ADD_PAIRS(family) add(pairs, #family, annotruth::bind_pairs_##family);
-#define ADD_SETS(family) add(sets, #family, annotruth::bind_sets_##family);
+#include "arrays.hpp"
 
 NB_MODULE(_native, m) {
-    FAMILIES(ADD)
-    [[maybe_unused]] module_ pairs = m.def_submodule("pairs");
-    PAIRS_FAMILIES(ADD_PAIRS)
-    [[maybe_unused]] module_ sets = m.def_submodule("sets");
-    SETS_FAMILIES(ADD_SETS)
+    for (const auto& [family, add_to] : annotruth::registered_kernels()) {
+        nb::module_ of = m;
+        const std::string names = std::string(family) + ".";
+        for (size_t begin = 0, end; (end = names.find('.', begin)) != names.npos; begin = end + 1) {
+            const std::string name = names.substr(begin, end - begin);
+            of = nb::hasattr(of, name.c_str()) ? nb::borrow<nb::module_>(of.attr(name.c_str()))
+                                               : of.def_submodule(name.c_str());
+        }
+        add_to(of);
+    }
 }

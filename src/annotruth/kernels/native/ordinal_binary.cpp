@@ -15,6 +15,8 @@
 
 #include "arrays.hpp"
 
+#define FAMILY "ordinal_binary"
+
 namespace annotruth::ordinal_binary {
 namespace {
 
@@ -117,8 +119,8 @@ void make_non_increasing(Row& above) {
 }  // namespace
 
 // Add up what `step` does, with the share of labels above t as mu[e, t].
-void start(const Block& block, int64_t lo, int64_t hi, Sums<2> hit, Sums<2> miss,
-           Sums<2> false_alarm, Sums<2> rejection, Sums<> prevalence) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) hit, (Sums<2>) miss,
+       (Sums<2>) false_alarm, (Sums<2>) rejection, (Sums<>) prevalence) {
     const Counts counts{hit, miss, false_alarm, rejection, prevalence};
     const int64_t n_thresholds = prevalence.size();
     Row above(n_thresholds), below(n_thresholds);
@@ -141,10 +143,10 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<2> hit, Sums<2> miss
 // Adds mu[e, t] of s's labels above t to `hit[s, t]` and of the others to `miss[s, t]`, likewise
 // 1 - mu to `false_alarm` and `rejection`, mu of the items to `prevalence[t]`, and the
 // log-likelihood before the step to `log_likelihood[t]`.
-void step(const Block& block, int64_t lo, int64_t hi, Floats<2> log_hit, Floats<2> log_miss,
-          Floats<2> log_false_alarm, Floats<2> log_rejection, Floats<> log_prevalence,
-          Floats<> log_absence, Sums<2> hit, Sums<2> miss, Sums<2> false_alarm, Sums<2> rejection,
-          Sums<> prevalence, Sums<> log_likelihood) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<2>) log_hit,
+       (Floats<2>) log_miss, (Floats<2>) log_false_alarm, (Floats<2>) log_rejection,
+       (Floats<>) log_prevalence, (Floats<>) log_absence, (Sums<2>) hit, (Sums<2>) miss,
+       (Sums<2>) false_alarm, (Sums<2>) rejection, (Sums<>) prevalence, (Sums<>) log_likelihood) {
     const Logs logs{log_hit, log_miss, log_false_alarm, log_rejection, log_prevalence, log_absence};
     const Counts counts{hit, miss, false_alarm, rejection, prevalence};
     Row above(prevalence.size()), below(prevalence.size());
@@ -157,9 +159,10 @@ void step(const Block& block, int64_t lo, int64_t hi, Floats<2> log_hit, Floats<
 // Write every item's distribution: the differences of mu, made non-increasing.
 //
 // Adds the log-likelihood to `log_likelihood[t]`.
-void distribution(const Block& block, int64_t lo, int64_t hi, Sums<2> theta, Floats<2> log_hit,
-                  Floats<2> log_miss, Floats<2> log_false_alarm, Floats<2> log_rejection,
-                  Floats<> log_prevalence, Floats<> log_absence, Sums<> log_likelihood) {
+KERNEL(distribution, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) theta,
+       (Floats<2>) log_hit, (Floats<2>) log_miss, (Floats<2>) log_false_alarm,
+       (Floats<2>) log_rejection, (Floats<>) log_prevalence, (Floats<>) log_absence,
+       (Sums<>) log_likelihood) {
     const Logs logs{log_hit, log_miss, log_false_alarm, log_rejection, log_prevalence, log_absence};
     const int64_t n_thresholds = log_likelihood.size();
     Row above(n_thresholds), below(n_thresholds);
@@ -176,14 +179,3 @@ void distribution(const Block& block, int64_t lo, int64_t hi, Sums<2> theta, Flo
 }
 
 }  // namespace annotruth::ordinal_binary
-
-void annotruth::bind_ordinal_binary(nb::module_& m) {
-    using namespace ordinal_binary;
-    kernel(m, "start", start, "block", "lo", "hi", "hit", "miss", "false_alarm", "rejection",
-           "prevalence");
-    kernel(m, "step", step, "block", "lo", "hi", "log_hit", "log_miss", "log_false_alarm",
-           "log_rejection", "log_prevalence", "log_absence", "hit", "miss", "false_alarm",
-           "rejection", "prevalence", "log_likelihood");
-    kernel(m, "distribution", distribution, "block", "lo", "hi", "theta", "log_hit", "log_miss",
-           "log_false_alarm", "log_rejection", "log_prevalence", "log_absence", "log_likelihood");
-}

@@ -15,6 +15,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "ordinal_mixture"
+
 namespace annotruth::ordinal_mixture {
 
 using Indices = Array<const int64_t>;
@@ -172,10 +174,10 @@ VECTORIZED Gains likelihood_gain(const Model& model, int64_t s, int64_t n, Sums<
 // log-likelihood. If `log_probability` is empty, `gain[s]` is the gain in log-likelihood if s alone
 // moves to each level, 0 on the current one: larger steps, which are not guaranteed to increase the
 // likelihood when all annotators take them.
-void step(const Block& block, int64_t lo, int64_t hi, Floats<2> prior, Indices shift,
-          Indices anchor, Floats<3> probability, Floats<3> log_probability,
-          Array<const int64_t, 2> levels, Floats<> eps, Floats<2> pi, double chance, Sums<> serious,
-          Sums<2> gain, Sums<2> irregular, Sums<> log_likelihood) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<2>) prior, (Indices) shift,
+       (Indices) anchor, (Floats<3>) probability, (Floats<3>) log_probability,
+       (Array<const int64_t, 2>) levels, (Floats<>) eps, (Floats<2>) pi, (double) chance,
+       (Sums<>) serious, (Sums<2>) gain, (Sums<2>) irregular, (Sums<>) log_likelihood) {
     const Model model{prior, shift, anchor, probability, levels, eps, pi, chance};
     const Weights weight(model), logs(model);
     for (int64_t e = lo; e < hi; ++e) {
@@ -207,12 +209,12 @@ double quantile(const std::vector<double>& mass, Floats<> edges, double share) {
 // `score[e]` is the mean of the item's score and its 2.5% and 97.5% quantiles, `difficulty[e]` the
 // mean of `gamma`, `theta[e]` the distribution of serious labels on `typical_level`; a known truth
 // is certain. Adds the log-likelihood to `log_likelihood[0]`.
-VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> score,
-                          Sums<> difficulty, Sums<2> theta, Sums<> p_serious, Floats<2> prior,
-                          Indices shift, Indices anchor, Floats<3> probability,
-                          Array<const int64_t, 2> levels, Floats<> eps, Floats<2> pi, double chance,
-                          Floats<> nodes, Floats<> edges, Floats<> gamma, int64_t typical_level,
-                          Sums<> log_likelihood) {
+VECTORIZED_KERNEL(summarize, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) score,
+                  (Sums<>) difficulty, (Sums<2>) theta, (Sums<>) p_serious, (Floats<2>) prior,
+                  (Indices) shift, (Indices) anchor, (Floats<3>) probability,
+                  (Array<const int64_t, 2>) levels, (Floats<>) eps, (Floats<2>) pi, (double) chance,
+                  (Floats<>) nodes, (Floats<>) edges, (Floats<>) gamma, (int64_t) typical_level,
+                  (Sums<>) log_likelihood) {
     const Model model{prior, shift, anchor, probability, levels, eps, pi, chance};
     const Weights weight(model), logs(model);
     const int64_t n_nodes = model.n_nodes(), n_categories = theta.shape[1];
@@ -266,9 +268,9 @@ VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> sc
 }
 
 // Write each item's posterior on the lattice, items x difficulties x nodes.
-void posterior(const Block& block, int64_t lo, int64_t hi, Sums<3> weight, Floats<2> prior,
-               Indices shift, Indices anchor, Floats<3> probability, Array<const int64_t, 2> levels,
-               Floats<> eps, Floats<2> pi, double chance) {
+KERNEL(posterior, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<3>) weight,
+       (Floats<2>) prior, (Indices) shift, (Indices) anchor, (Floats<3>) probability,
+       (Array<const int64_t, 2>) levels, (Floats<>) eps, (Floats<2>) pi, (double) chance) {
     const Model model{prior, shift, anchor, probability, levels, eps, pi, chance};
     const Weights logs(model);
     for (int64_t e = lo; e < hi; ++e) item_posterior(block, e, model, weight[e], logs.table);
@@ -277,10 +279,10 @@ void posterior(const Block& block, int64_t lo, int64_t hi, Sums<3> weight, Float
 // Write the probability of each label, if serious, given the item's other labels.
 //
 // Its annotator is on the level `tried_level[s]`, all others are on their own.
-VECTORIZED void leave_one_out(const Block& block, int64_t lo, int64_t hi, Sums<> predicted,
-                              Floats<2> prior, Indices shift, Indices anchor, Floats<3> probability,
-                              Array<const int64_t, 2> levels, Floats<> eps, Floats<2> pi,
-                              double chance, Indices tried_level) {
+VECTORIZED_KERNEL(leave_one_out, (const Block&) block, (int64_t) lo, (int64_t) hi,
+                  (Sums<>) predicted, (Floats<2>) prior, (Indices) shift, (Indices) anchor,
+                  (Floats<3>) probability, (Array<const int64_t, 2>) levels, (Floats<>) eps,
+                  (Floats<2>) pi, (double) chance, (Indices) tried_level) {
     const Model model{prior, shift, anchor, probability, levels, eps, pi, chance};
     const Weights weight(model), logs(model);
     for (int64_t e = lo; e < hi; ++e) {
@@ -305,9 +307,9 @@ VECTORIZED void leave_one_out(const Block& block, int64_t lo, int64_t hi, Sums<>
 }
 
 // Add up, by annotator, the log-likelihood at `eps` and its slope in eps.
-void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi, Floats<> predicted,
-                                 Floats<> eps, Floats<2> pi, double chance, Sums<> log_likelihood,
-                                 Sums<> slope) {
+KERNEL(log_likelihood_by_annotator, (const Block&) block, (int64_t) lo, (int64_t) hi,
+       (Floats<>) predicted, (Floats<>) eps, (Floats<2>) pi, (double) chance,
+       (Sums<>) log_likelihood, (Sums<>) slope) {
     for_labels(block, lo, hi, [&](int64_t i, int64_t s, int64_t n) {
         const double behavior = pi.size() ? pi(s, n) : chance;
         const double p = eps[s] * predicted[i] + (1.0 - eps[s]) * behavior;
@@ -317,19 +319,3 @@ void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi, Flo
 }
 
 }  // namespace annotruth::ordinal_mixture
-
-void annotruth::bind_ordinal_mixture(nb::module_& m) {
-    using namespace ordinal_mixture;
-    kernel(m, "step", step, "block", "lo", "hi", "prior", "shift", "anchor", "probability",
-           "log_probability", "levels", "eps", "pi", "chance", "serious", "gain", "irregular",
-           "log_likelihood");
-    kernel(m, "summarize", summarize, "block", "lo", "hi", "score", "difficulty", "theta",
-           "p_serious", "prior", "shift", "anchor", "probability", "levels", "eps", "pi", "chance",
-           "nodes", "edges", "gamma", "typical_level", "log_likelihood");
-    kernel(m, "posterior", posterior, "block", "lo", "hi", "weight", "prior", "shift", "anchor",
-           "probability", "levels", "eps", "pi", "chance");
-    kernel(m, "leave_one_out", leave_one_out, "block", "lo", "hi", "predicted", "prior", "shift",
-           "anchor", "probability", "levels", "eps", "pi", "chance", "tried_level");
-    kernel(m, "log_likelihood_by_annotator", log_likelihood_by_annotator, "block", "lo", "hi",
-           "predicted", "eps", "pi", "chance", "log_likelihood", "slope");
-}

@@ -14,6 +14,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "over_time"
+
 namespace annotruth::over_time {
 
 using Places = Array<const int64_t>;
@@ -24,9 +26,9 @@ using Places = Array<const int64_t>;
 // robust_gpm's `leave_one_out`, which divides it by the label's confusion. `ratios` are annotators x
 // labels x 3 x classes: 1, P(label | serious) and P(label | irregular), each over the confusion; one
 // row is read per label, in single precision.
-VECTORIZED void label_evidence(const Block& block, int64_t lo, int64_t hi, Floats<2> posterior,
-                               Sums<> if_serious, Sums<> if_irregular,
-                               Array<const float, 4> ratios) {
+VECTORIZED_KERNEL(label_evidence, (const Block&) block, (int64_t) lo, (int64_t) hi,
+                  (Floats<2>) posterior, (Sums<>) if_serious, (Sums<>) if_irregular,
+                  (Array<const float, 4>) ratios) {
     const int64_t n_classes = posterior.shape[1];
     for (int64_t e = lo; e < hi; ++e) {
         const double* share = posterior[e].data;
@@ -48,8 +50,8 @@ VECTORIZED void label_evidence(const Block& block, int64_t lo, int64_t hi, Float
 // Sort the places `order[begin[s]:end[s]]` of each annotator by their keys; ties stay.
 //
 // Short sorts are faster than one of all labels.
-void sort_within(int64_t lo, int64_t hi, Places begin, Places end, Floats<> key,
-                 Array<int64_t> order) {
+KERNEL(sort_within, (int64_t) lo, (int64_t) hi, (Places) begin, (Places) end, (Floats<>) key,
+       (Array<int64_t>) order) {
     for (int64_t s = lo; s < hi; ++s)
         std::stable_sort(order.data + begin[s], order.data + end[s],
                          [&](int64_t a, int64_t b) { return key[a] < key[b]; });
@@ -102,48 +104,12 @@ VECTORIZED double constant_levels(const Labels& labels, const Model& model, doub
     return log + normalise(posterior, n_levels);
 }
 
-// Return the log-likelihood of a changing sequence; `forward` has room for the levels.
-VECTORIZED double log_changing(const Labels& labels, const Model& model, double* forward) {
-    const int64_t n_levels = model.levels.size();
-    std::copy_n(model.start.data, n_levels, forward);
-    double log = 0.0, stay = 1.0, jumping = 0.0;  // there is no jump before the first label
-    for (int64_t t = 0; t < labels.n; ++t) {
-        double total = 0.0;
-#pragma omp simd reduction(+ : total)
-        for (int64_t k = 0; k < n_levels; ++k) {
-            const double before = stay * forward[k] + jumping * model.jump[k];
-            forward[k] = before * labels.probability(t, model.levels[k]);
-            total += forward[k];
-        }
-        if (t % LABELS_PER_SCALING == LABELS_PER_SCALING - 1) {
-            log += normalise(forward, n_levels);
-            total = 1.0;
-        }
-        stay = 1.0 - model.hazard;
-        jumping = model.hazard * total;
-    }
-    return log + normalise(forward, n_levels);
-}
-
-// Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2.
-//
-// `constant` gets the posterior of the level of a constant one, sequences x levels.
-void likelihood(int64_t lo, int64_t hi, Places begin, Places end, Floats<> serious,
-                Floats<> irregular, Floats<> levels, Floats<> start, Floats<> jump, double hazard,
-                Sums<2> log_likelihood, Sums<2> constant) {
-    const Model model{levels, start, jump, hazard};
-    std::vector<double> forward(levels.size());
-    for (int64_t s = lo; s < hi; ++s) {
-        const Labels labels(s, begin, end, serious, irregular);
-        log_likelihood(s, 0) = constant_levels(labels, model, constant[s].data);
-        log_likelihood(s, 1) = log_changing(labels, model, forward.data());
-    }
-}
-
-// Write the posterior of the level at each label given the labels up to it, labels x levels.
-VECTORIZED void run_forward(const Labels& labels, const Model& model, double* forward) {
+// Write the posterior of the level at each label given the labels up to it, labels x levels, and
+// return the log-likelihood of a changing sequence.
+VECTORIZED double run_forward(const Labels& labels, const Model& model, double* forward) {
     const int64_t n_levels = model.levels.size();
     const double* before = model.start.data;
+    LogProduct likelihood;
     double hazard = 0.0;  // there is no jump before the first label
     for (int64_t t = 0; t < labels.n; ++t) {
         double total = 0.0;
@@ -154,9 +120,27 @@ VECTORIZED void run_forward(const Labels& labels, const Model& model, double* fo
             total += forward[k];
         }
         for (int64_t k = 0; k < n_levels; ++k) forward[k] /= total;
+        likelihood.multiply(total);
         before = forward;
         forward += n_levels;
         hazard = model.hazard;
+    }
+    return likelihood.log();
+}
+
+// Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2.
+//
+// `constant` gets the posterior of the level of a constant one, sequences x levels.
+KERNEL(likelihood, (int64_t) lo, (int64_t) hi, (Places) begin, (Places) end, (Floats<>) serious,
+       (Floats<>) irregular, (Floats<>) levels, (Floats<>) start, (Floats<>) jump, (double) hazard,
+       (Sums<2>) log_likelihood, (Sums<2>) constant) {
+    const Model model{levels, start, jump, hazard};
+    std::vector<double> forwards;
+    for (int64_t s = lo; s < hi; ++s) {
+        const Labels labels(s, begin, end, serious, irregular);
+        log_likelihood(s, 0) = constant_levels(labels, model, constant[s].data);
+        forwards.resize(labels.n * levels.size());
+        log_likelihood(s, 1) = run_forward(labels, model, forwards.data());
     }
 }
 
@@ -169,10 +153,10 @@ VECTORIZED void run_forward(const Labels& labels, const Model& model, double* fo
 // at each label without the label's own evidence, labels x 2: of a constant annotator, and of both
 // kinds by `p_changing`. With the posterior g_t(k) it is sum_k eps_k g_t(k) / b_t(k) over
 // sum_k g_t(k) / b_t(k).
-VECTORIZED void smooth(int64_t lo, int64_t hi, Places begin, Places end, Floats<> serious,
-                       Floats<> irregular, Floats<> levels, Floats<> start, Floats<> jump,
-                       double hazard, Floats<> p_changing, Places first_window, Places last_window,
-                       Sums<2> by_window, Sums<> p_change, Sums<2> without) {
+VECTORIZED_KERNEL(smooth, (int64_t) lo, (int64_t) hi, (Places) begin, (Places) end,
+                  (Floats<>) serious, (Floats<>) irregular, (Floats<>) levels, (Floats<>) start,
+                  (Floats<>) jump, (double) hazard, (Floats<>) p_changing, (Places) first_window,
+                  (Places) last_window, (Sums<2>) by_window, (Sums<>) p_change, (Sums<2>) without) {
     const Model model{levels, start, jump, hazard};
     const int64_t n_levels = levels.size();
     std::vector<double> constant(n_levels), after(n_levels), likelihoods(n_levels), forwards;
@@ -228,15 +212,3 @@ VECTORIZED void smooth(int64_t lo, int64_t hi, Places begin, Places end, Floats<
 }
 
 }  // namespace annotruth::over_time
-
-void annotruth::bind_over_time(nb::module_& m) {
-    using namespace over_time;
-    kernel(m, "label_evidence", label_evidence, "block", "lo", "hi", "posterior", "if_serious",
-           "if_irregular", "ratios");
-    kernel(m, "sort_within", sort_within, "lo", "hi", "begin", "end", "key", "order");
-    kernel(m, "likelihood", likelihood, "lo", "hi", "begin", "end", "serious", "irregular",
-           "levels", "start", "jump", "hazard", "log_likelihood", "constant");
-    kernel(m, "smooth", smooth, "lo", "hi", "begin", "end", "serious", "irregular", "levels",
-           "start", "jump", "hazard", "p_changing", "first_window", "last_window", "by_window",
-           "p_change", "without");
-}

@@ -7,6 +7,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "pairs.bradley_terry"
+
 namespace annotruth::pairs_bradley_terry {
 namespace {
 
@@ -53,9 +55,9 @@ struct Vote {
 // `information` is that of each pair about its d; `slope`, `side_cross` and `tie_cross` are the
 // slopes of the scores and their mixed information with gamma and log nu; `totals` are the sum, its
 // slopes by gamma and log nu, and the information gamma x gamma, gamma x log nu and log nu x log nu.
-VECTORIZED void log_partition(const PairBlock& block, int64_t lo, int64_t hi, Sums<> information,
-                              Floats<> strength, double side, double nu, Sums<> slope,
-                              Sums<> side_cross, Sums<> tie_cross, Sums<> totals) {
+VECTORIZED_KERNEL(log_partition, (const PairBlock&) block, (int64_t) lo, (int64_t) hi,
+                  (Sums<>) information, (Floats<>) strength, (double) side, (double) nu,
+                  (Sums<>) slope, (Sums<>) side_cross, (Sums<>) tie_cross, (Sums<>) totals) {
     double log_total = 0.0, side_slope = 0.0, tie_slope = 0.0;
     double sum_side = 0.0, sum_mixed = 0.0, sum_tied = 0.0;
     for (int64_t p = lo; p < hi;) {
@@ -100,8 +102,8 @@ VECTORIZED void log_partition(const PairBlock& block, int64_t lo, int64_t hi, Su
 // `prior` holds the two parameters of the Beta prior of eta. net_wins[i] is the expected number of
 // votes for item i less those against it, halved, when votes that disagree are turned around;
 // `totals` the log-likelihood and the log prior of eta before the step.
-void crowd_step(const ComparisonBlock& block, int64_t lo, int64_t hi, Sums<> eta, Floats<> strength,
-                double nu, Floats<> prior, Sums<> net_wins, Sums<> totals) {
+KERNEL(crowd_step, (const ComparisonBlock&) block, (int64_t) lo, (int64_t) hi, (Sums<>) eta,
+       (Floats<>) strength, (double) nu, (Floats<>) prior, (Sums<>) net_wins, (Sums<>) totals) {
     const double more_agree = prior[0] - 1.0, more_disagree = prior[1] - 1.0;
     LogProduct likelihood;
     for (int64_t s = lo; s < hi; ++s) {
@@ -126,8 +128,8 @@ void crowd_step(const ComparisonBlock& block, int64_t lo, int64_t hi, Sums<> eta
 }
 
 // Write the probability that each vote agrees, and add up the log-likelihood.
-void crowd_posterior(const ComparisonBlock& block, int64_t lo, int64_t hi, Floats<> eta,
-                     Sums<> agrees, Floats<> strength, double nu, Sums<> totals) {
+KERNEL(crowd_posterior, (const ComparisonBlock&) block, (int64_t) lo, (int64_t) hi, (Floats<>) eta,
+       (Sums<>) agrees, (Floats<>) strength, (double) nu, (Sums<>) totals) {
     LogProduct likelihood;
     for (int64_t s = lo; s < hi; ++s)
         for (int64_t j = block.annotator_ptr[s]; j < block.annotator_ptr[s + 1]; ++j) {
@@ -139,13 +141,3 @@ void crowd_posterior(const ComparisonBlock& block, int64_t lo, int64_t hi, Float
 }
 
 }  // namespace annotruth::pairs_bradley_terry
-
-void annotruth::bind_pairs_bradley_terry(nb::module_& m) {
-    using namespace pairs_bradley_terry;
-    kernel(m, "log_partition", log_partition, "block", "lo", "hi", "information", "strength",
-           "side", "nu", "slope", "side_cross", "tie_cross", "totals");
-    kernel(m, "crowd_step", crowd_step, "block", "lo", "hi", "eta", "strength", "nu", "prior",
-           "net_wins", "totals");
-    kernel(m, "crowd_posterior", crowd_posterior, "block", "lo", "hi", "eta", "agrees", "strength",
-           "nu", "totals");
-}

@@ -11,6 +11,9 @@
 
 #include "arrays.hpp"
 #include "pairs_gpm.hpp"
+#include "vectors.hpp"
+
+#define FAMILY "pairs.gpm_cavities"
 
 namespace annotruth::pairs_gpm_cavities {
 namespace {
@@ -31,43 +34,14 @@ struct Equations {
     auto fields() { return std::tie(information, right_side, covariance, solution); }
 };
 
-ALWAYS_INLINE double dot(const double* a, const double* b, int64_t n) {
-    double total = 0.0;
-#pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < n; ++i) total += a[i] * b[i];
-    return total;
-}
-
-// Add `factor` times a row to another.
-ALWAYS_INLINE void add_row(double* to, double factor, const double* row, int64_t n) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] += factor * row[i];
-}
-
 // Replace the lower triangle by the Cholesky factor.
 ALWAYS_INLINE void cholesky(Matrix& matrix, int64_t n) {
     for (int64_t j = 0; j < n; ++j) {
         const double* const own = matrix[j];
         const double pivot = std::sqrt(std::max(own[j] - dot(own, own, j), MIN_PIVOT));
         matrix[j][j] = pivot;
-        int64_t i = j + 1;
-        for (; i + 4 <= n; i += 4) {  // four rows at once: their sums do not wait for one another
-            double *const a = matrix[i], *const b = matrix[i + 1], *const c = matrix[i + 2],
-                          *const d = matrix[i + 3];
-            double sum_a = 0.0, sum_b = 0.0, sum_c = 0.0, sum_d = 0.0;
-#pragma omp simd reduction(+ : sum_a, sum_b, sum_c, sum_d)
-            for (int64_t k = 0; k < j; ++k) {
-                sum_a += a[k] * own[k];
-                sum_b += b[k] * own[k];
-                sum_c += c[k] * own[k];
-                sum_d += d[k] * own[k];
-            }
-            a[j] = (a[j] - sum_a) / pivot;
-            b[j] = (b[j] - sum_b) / pivot;
-            c[j] = (c[j] - sum_c) / pivot;
-            d[j] = (d[j] - sum_d) / pivot;
-        }
-        for (; i < n; ++i) matrix[i][j] = (matrix[i][j] - dot(matrix[i], own, j)) / pivot;
+        for (int64_t i = j + 1; i < n; ++i)
+            matrix[i][j] = (matrix[i][j] - dot(matrix[i], own, j)) / pivot;
     }
 }
 
@@ -85,16 +59,7 @@ template <class Width>
 ALWAYS_INLINE void solve_lower(Matrix& factor, Matrix& x, int64_t n, Width width) {
     for (int64_t i = 0; i < n; ++i) {
         double *const to = x[i], *const by = factor[i];
-        int64_t j = 0;
-        for (; j + 4 <= i; j += 4) {
-            const double *a = x[j], *b = x[j + 1], *c = x[j + 2], *d = x[j + 3];
-            const double p = by[j], q = by[j + 1], r = by[j + 2], s = by[j + 3];
-            const int64_t n_columns = width(j + 3);
-#pragma omp simd
-            for (int64_t k = 0; k < n_columns; ++k)
-                to[k] -= (p * a[k] + q * b[k]) + (r * c[k] + s * d[k]);
-        }
-        for (; j < i; ++j) add_row(to, -by[j], x[j], width(j));
+        for (int64_t j = 0; j < i; ++j) add_row(to, -by[j], x[j], width(j));
         const double over = 1.0 / by[i];
         for (int64_t k = 0; k < width(i); ++k) to[k] *= over;
     }
@@ -296,9 +261,9 @@ struct Cavity {
 // Set the differences of votes by the votes of all but their annotators `lo:hi`.
 //
 // Votes of an annotator are sorted by context.
-VECTORIZED void leave_annotators_out(const ContextLayout& at, int64_t lo, int64_t hi, Codes ptr,
-                                     const Sites& sites, const ContextPosterior& posterior,
-                                     const Equations& solved, const VoteDifferences& found) {
+VECTORIZED_KERNEL(leave_annotators_out, (const ContextLayout&) at, (int64_t) lo, (int64_t) hi,
+                  (Codes) ptr, (const Sites&) sites, (const ContextPosterior&) posterior,
+                  (const Equations&) solved, (const VoteDifferences&) found) {
     Cavity own(at, posterior, solved);
     const int64_t n = own.n_all, width = own.width();
     Matrix less, inverse;
@@ -357,8 +322,8 @@ VECTORIZED void leave_annotators_out(const ContextLayout& at, int64_t lo, int64_
 //
 // There are no contexts. `covariance` is that of items, or one variance per item on its diagonal:
 // items x 1. On entry, means are by all votes.
-void leave_votes_out(const ContextLayout& at, int64_t lo, int64_t hi, const Sites& sites,
-                     Floats<2> covariance, const VoteDifferences& found) {
+KERNEL(leave_votes_out, (const ContextLayout&) at, (int64_t) lo, (int64_t) hi, (const Sites&) sites,
+       (Floats<2>) covariance, (const VoteDifferences&) found) {
     const bool is_full = covariance.shape[1] > 1;
     for (int64_t v = lo; v < hi; ++v) {
         const int64_t i = at.left[v], j = at.right[v];
@@ -371,10 +336,3 @@ void leave_votes_out(const ContextLayout& at, int64_t lo, int64_t hi, const Site
 }
 
 }  // namespace annotruth::pairs_gpm_cavities
-
-void annotruth::bind_pairs_gpm_cavities(nb::module_& m) {
-    using namespace pairs_gpm_cavities;
-    kernel(m, "leave_annotators_out", leave_annotators_out, "at", "lo", "hi", "ptr", "sites",
-           "posterior", "solved", "found");
-    kernel(m, "leave_votes_out", leave_votes_out, "at", "lo", "hi", "sites", "covariance", "found");
-}

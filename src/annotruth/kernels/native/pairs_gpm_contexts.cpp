@@ -8,6 +8,9 @@
 
 #include "arrays.hpp"
 #include "pairs_gpm.hpp"
+#include "vectors.hpp"
+
+#define FAMILY "pairs.gpm_contexts"
 
 namespace annotruth::pairs_gpm_contexts {
 namespace {
@@ -34,11 +37,8 @@ ALWAYS_INLINE void invert(int64_t k, const double* t, Matrix& laplacian, Matrix&
             double *const of_row = matrix[row], *const to = inverse[row];
             const double factor = of_row[i];
             if (row == i || factor == 0.0) continue;
-#pragma omp simd
-            for (int64_t j = 0; j < k; ++j) {
-                of_row[j] -= factor * pivot[j];
-                to[j] -= factor * own[j];
-            }
+            add_row(of_row, -factor, pivot, k);
+            add_row(to, -factor, own, k);
         }
     }
 }
@@ -46,9 +46,9 @@ ALWAYS_INLINE void invert(int64_t k, const double* t, Matrix& laplacian, Matrix&
 }  // namespace
 
 // Set the posterior of the contexts `lo:hi`; add up the equations of theta and coefficients.
-VECTORIZED void solve_contexts(const ContextLayout& at, int64_t lo, int64_t hi, const Sites& sites,
-                               const ContextPosterior& posterior, Sums<2> information,
-                               Sums<> right_side) {
+VECTORIZED_KERNEL(solve_contexts, (const ContextLayout&) at, (int64_t) lo, (int64_t) hi,
+                  (const Sites&) sites, (const ContextPosterior&) posterior, (Sums<2>) information,
+                  (Sums<>) right_side) {
     const int64_t q = at.covariates.shape[1], n = right_side.size() - q;
     Matrix laplacian, matrix, b, f;
     std::vector<double> h, row;
@@ -99,7 +99,7 @@ VECTORIZED void solve_contexts(const ContextLayout& at, int64_t lo, int64_t hi, 
             for (int64_t m = 0; m < k; ++m) {
                 const double value = laplacian[i][m], *of_item = b[m];
                 if (value == 0.0) continue;
-                for (int64_t j = 0; j < k; ++j) row[j] += value * of_item[j];
+                add_row(row.data(), value, of_item, k);
             }
             for (int64_t j = 0; j < k; ++j) {
                 information(item, at.items[first + j]) += row[j];
@@ -121,9 +121,8 @@ VECTORIZED void solve_contexts(const ContextLayout& at, int64_t lo, int64_t hi, 
 // Set the differences of the votes of the contexts `lo:hi`, given theta and the coefficients.
 //
 // Without contexts, those of the votes `lo:hi`.
-void set_differences(const ContextLayout& at, int64_t lo, int64_t hi,
-                     const ContextPosterior& posterior, Floats<> solution,
-                     const VoteDifferences& found) {
+KERNEL(set_differences, (const ContextLayout&) at, (int64_t) lo, (int64_t) hi,
+       (const ContextPosterior&) posterior, (Floats<>) solution, (const VoteDifferences&) found) {
     const int64_t q = at.covariates.shape[1], n_items = solution.size() - q;
     const auto by_covariates = [&](int64_t v) {
         double total = 0.0;
@@ -158,11 +157,3 @@ void set_differences(const ContextLayout& at, int64_t lo, int64_t hi,
 }
 
 }  // namespace annotruth::pairs_gpm_contexts
-
-void annotruth::bind_pairs_gpm_contexts(nb::module_& m) {
-    using namespace pairs_gpm_contexts;
-    kernel(m, "solve_contexts", solve_contexts, "at", "lo", "hi", "sites", "posterior",
-           "information", "right_side");
-    kernel(m, "set_differences", set_differences, "at", "lo", "hi", "posterior", "solution",
-           "found");
-}

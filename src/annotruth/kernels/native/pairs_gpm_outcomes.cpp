@@ -13,6 +13,8 @@
 #include "pairs_gpm.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "pairs.gpm_outcomes"
+
 namespace annotruth::pairs_gpm_outcomes {
 namespace {
 
@@ -249,9 +251,9 @@ double tie_rate(const Outcomes& votes, double log_rate) {
 // Take one step of Fisher scoring on the habits of annotators `lo:hi` at each level of sharpness.
 //
 // The value is the log of the marginal likelihood (Laplace), up to constants that levels share.
-VECTORIZED void fit_habits(const Outcomes& votes, int64_t lo, int64_t hi, const VoteDifferences& at,
-                           Floats<> level, Array<const bool, 2> active, const HabitPrior& prior,
-                           const Habits& habits) {
+VECTORIZED_KERNEL(fit_habits, (const Outcomes&) votes, (int64_t) lo, (int64_t) hi,
+                  (const VoteDifferences&) at, (Floats<>) level, (Array<const bool, 2>) active,
+                  (const HabitPrior&) prior, (const Habits&) habits) {
     const Rules rules(votes.rules);
     for (int64_t s = lo; s < hi; ++s)
         for (int64_t j = 0; j < level.size(); ++j) {
@@ -285,9 +287,9 @@ VECTORIZED void fit_habits(const Outcomes& votes, int64_t lo, int64_t hi, const 
 // propagation). Where the difference hardly varies, it is the slope and curvature of the
 // log-probability at the mean. The log-probability is multiplied by the weights of the vote and of
 // its annotator.
-VECTORIZED void update_sites(const Outcomes& votes, int64_t lo, int64_t hi,
-                             const VoteDifferences& at, const VoterHabits& who, double step,
-                             const Sites& sites) {
+VECTORIZED_KERNEL(update_sites, (const Outcomes&) votes, (int64_t) lo, (int64_t) hi,
+                  (const VoteDifferences&) at, (const VoterHabits&) who, (double) step,
+                  (const Sites&) sites) {
     const Rules rules(votes.rules);
     for (int64_t s = lo; s < hi; ++s) {
         const double b = who.sharpness[s], nu_s = tie_rate(votes, who.tie[s]);
@@ -316,9 +318,9 @@ VECTORIZED void update_sites(const Outcomes& votes, int64_t lo, int64_t hi,
 
 // Set the predictions of the votes of the annotators `lo:hi`. Slopes and information are multiplied
 // by the weights of the vote and of its annotator.
-VECTORIZED void predict_votes(const Outcomes& votes, int64_t lo, int64_t hi,
-                              const VoteDifferences& at, const VoterHabits& who,
-                              const Predictions& found) {
+VECTORIZED_KERNEL(predict_votes, (const Outcomes&) votes, (int64_t) lo, (int64_t) hi,
+                  (const VoteDifferences&) at, (const VoterHabits&) who,
+                  (const Predictions&) found) {
     const Rules rules(votes.rules);
     for (int64_t s = lo; s < hi; ++s) {
         const double nu = tie_rate(votes, who.tie[s]);
@@ -339,8 +341,8 @@ VECTORIZED void predict_votes(const Outcomes& votes, int64_t lo, int64_t hi,
 // A vote against an item counts LOST times as much as one for it. `shown` becomes the weighted
 // outcomes of the votes on the item, and the votes for it: annotators x 4. Items that were shown
 // fewer than MIN_SHOWN times are not favoured.
-void find_favoured(const Outcomes& votes, int64_t lo, int64_t hi, Codes left, Codes right,
-                   int64_t n_items, Array<int64_t> favoured, Sums<2> shown) {
+KERNEL(find_favoured, (const Outcomes&) votes, (int64_t) lo, (int64_t) hi, (Codes) left,
+       (Codes) right, (int64_t) n_items, (Array<int64_t>) favoured, (Sums<2>) shown) {
     std::vector<double> won(n_items), lost(n_items);
     for (int64_t s = lo; s < hi; ++s) {
         const int64_t first = votes.ptr[s], last = votes.ptr[s + 1];
@@ -372,13 +374,3 @@ void find_favoured(const Outcomes& votes, int64_t lo, int64_t hi, Codes left, Co
 }
 
 }  // namespace annotruth::pairs_gpm_outcomes
-
-void annotruth::bind_pairs_gpm_outcomes(nb::module_& m) {
-    using namespace pairs_gpm_outcomes;
-    kernel(m, "fit_habits", fit_habits, "votes", "lo", "hi", "at", "level", "active", "prior",
-           "habits");
-    kernel(m, "update_sites", update_sites, "votes", "lo", "hi", "at", "who", "step", "sites");
-    kernel(m, "predict_votes", predict_votes, "votes", "lo", "hi", "at", "who", "found");
-    kernel(m, "find_favoured", find_favoured, "votes", "lo", "hi", "left", "right", "n_items",
-           "favoured", "shown");
-}

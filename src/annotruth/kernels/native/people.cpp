@@ -16,6 +16,8 @@
 #include "states.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "people"
+
 namespace annotruth::people {
 namespace {
 
@@ -59,18 +61,15 @@ struct Item {
     ALWAYS_INLINE void read(const Block& block, int64_t e) {
         known = known_row(block, e, a.known_truth);
         n_labels = 0;
-        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
-            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j) {
-                annotator[n_labels] = block.annotator[j];
-                label[n_labels++] = block.cell_category[c];
-            }
+        for_labels(block, e, [&](int64_t, int64_t s, int64_t n) INLINED {
+            annotator[n_labels] = s;
+            label[n_labels++] = n;
+        });
         double *const sum = total.data(), *const own = weights.data();
         std::fill(total.begin(), total.end(), 0.0);
         for (int64_t i = 0; i < n_labels; ++i) {
             const double weight = a.weight[annotator[i]];
-            const double* log_share = a.log_share[annotator[i]][label[i]].data;
-#pragma omp simd
-            for (int64_t z = 0; z < n_states; ++z) sum[z] += weight * log_share[z];
+            add_row(sum, weight, a.log_share[annotator[i]][label[i]].data, n_states);
         }
         temper_by(sum, 1.0);
         std::fill(total.begin(), total.end(), 0.0);
@@ -132,11 +131,11 @@ ALWAYS_INLINE void add_moments(Sums<> moments, Floats<> shares, int64_t label,
 // included, of the probability a that the label is right given all labels of the item, and of
 // a (1 - a); and over labels with a cavity, of the probability that the label is right given the
 // others.
-VECTORIZED void moments(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
-                        Floats<2> known_truth, Floats<3> counts, Floats<3> pseudo_counts,
-                        Floats<3> log_share, double correlation, Floats<> weight,
-                        Floats<2> agreement, Floats<2> right_labels, Floats<2> shares,
-                        Sums<2> states, Sums<2> moments) {
+VECTORIZED_KERNEL(moments, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) prior,
+                  (Floats<2>) known_truth, (Floats<3>) counts, (Floats<3>) pseudo_counts,
+                  (Floats<3>) log_share, (double) correlation, (Floats<>) weight,
+                  (Floats<2>) agreement, (Floats<2>) right_labels, (Floats<2>) shares,
+                  (Sums<2>) states, (Sums<2>) moments) {
     const Tables tables{prior, known_truth, counts, pseudo_counts, log_share, correlation, weight};
     Item item(block, lo, hi, tables);
     std::vector<double> cavity(agreement.shape[1]);
@@ -162,8 +161,7 @@ VECTORIZED void moments(const Block& block, int64_t lo, int64_t hi, Floats<> pri
             std::fill(cavity.begin(), cavity.end(), 0.0);
             for (int64_t z = 0; z < item.n_states; ++z) {
                 states(s, z) += w[z];
-                for (int64_t k = 0; k < agreement.shape[1]; ++k)
-                    cavity[k] += w[z] * agreement(z, k);
+                add_row(cavity.data(), w[z], agreement[z].data, agreement.shape[1]);
             }
             add_moments(moments[s], shares[s], n, cavity.data());
             moments(s, 6) += right(n);
@@ -177,13 +175,13 @@ VECTORIZED void moments(const Block& block, int64_t lo, int64_t hi, Floats<> pri
 // z]; the last variant is serious[0] with the labels exchanged as `confused` says, annotators x
 // categories. `careless` is annotators x behaviors x categories. Strategy g has the variant
 // variant[g], the behavior behavior[g] and the reliability reliability[g].
-VECTORIZED void log_likelihood(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
-                               Floats<2> known_truth, Floats<3> counts, Floats<3> pseudo_counts,
-                               Floats<3> log_share, double correlation, Floats<> weight,
-                               Floats<3> serious, Floats<3> factor, Floats<3> normaliser,
-                               Array<const int64_t, 2> confused, Floats<3> careless,
-                               Array<const int64_t> variant, Array<const int64_t> behavior,
-                               Floats<> reliability, Sums<2> log_likelihood) {
+VECTORIZED_KERNEL(log_likelihood, (const Block&) block, (int64_t) lo, (int64_t) hi,
+                  (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) counts,
+                  (Floats<3>) pseudo_counts, (Floats<3>) log_share, (double) correlation,
+                  (Floats<>) weight, (Floats<3>) serious, (Floats<3>) factor,
+                  (Floats<3>) normaliser, (Array<const int64_t, 2>) confused, (Floats<3>) careless,
+                  (Array<const int64_t>) variant, (Array<const int64_t>) behavior,
+                  (Floats<>) reliability, (Sums<2>) log_likelihood) {
     const Tables tables{prior, known_truth, counts, pseudo_counts, log_share, correlation, weight};
     Item item(block, lo, hi, tables);
     const int64_t n_states = item.n_states, n_variants = serious.size(),
@@ -202,7 +200,7 @@ VECTORIZED void log_likelihood(const Block& block, int64_t lo, int64_t hi, Float
         pending[s] = 0;
     };
     for (int64_t e = lo; e < hi; ++e) {
-        if (block.first_label(e + 1) - block.first_label(e) < 2) continue;
+        if (block.n_labels(e) < 2) continue;
         item.read(block, e);
         for (int64_t i = 0; i < item.n_labels; ++i) {
             const int64_t s = item.annotator[i], n = item.label[i];
@@ -214,11 +212,7 @@ VECTORIZED void log_likelihood(const Block& block, int64_t lo, int64_t hi, Float
                 for (int64_t z = 0; z < n_states; ++z) p += w[z] * of_label[z] * of_state[z];
                 p_serious[v] = p * factor(s, v, n);
             }
-            const double* exchanged = serious[0][confused(s, n)].data;
-            double p_exchanged = 0.0;
-#pragma omp simd reduction(+ : p_exchanged)
-            for (int64_t z = 0; z < n_states; ++z) p_exchanged += w[z] * exchanged[z];
-            p_serious[n_variants] = p_exchanged;
+            p_serious[n_variants] = dot(w, serious[0][confused(s, n)].data, n_states);
             double* const product = products.data() + s * n_strategies;
             for (int64_t g = 0; g < n_strategies; ++g) {
                 const double p = reliability[g] * p_serious[variant[g]] +
@@ -233,12 +227,10 @@ VECTORIZED void log_likelihood(const Block& block, int64_t lo, int64_t hi, Float
 }
 
 // Count annotators' labels of items with two or more labels, annotators x categories.
-void count_compared(const Block& block, int64_t lo, int64_t hi, Sums<2> counts) {
+KERNEL(count_compared, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) counts) {
     for (int64_t e = lo; e < hi; ++e) {
-        if (block.first_label(e + 1) - block.first_label(e) < 2) continue;
-        for (int64_t c = block.item_ptr[e]; c < block.item_ptr[e + 1]; ++c)
-            for (int64_t j = block.cell_ptr[c]; j < block.cell_ptr[c + 1]; ++j)
-                counts(block.annotator[j], block.cell_category[c]) += 1.0;
+        if (block.n_labels(e) < 2) continue;
+        for_labels(block, e, [&](int64_t, int64_t s, int64_t n) { counts(s, n) += 1.0; });
     }
 }
 
@@ -246,8 +238,8 @@ void count_compared(const Block& block, int64_t lo, int64_t hi, Sums<2> counts) 
 //
 // With k over the other members' labels of an item, c(n) is the mean of table[k, n]. `sums` are
 // annotators x categories, of c(n); the columns of `moments` are those of `add_moments`.
-VECTORIZED void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> member,
-                          Floats<2> table, Floats<2> shares, Sums<2> sums, Sums<2> moments) {
+VECTORIZED_KERNEL(agreement, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) member,
+                  (Floats<2>) table, (Floats<2>) shares, (Sums<2>) sums, (Sums<2>) moments) {
     const int64_t n_categories = table.size();
     std::vector<double> counts(n_categories), cavity(n_categories);
     for (int64_t e = lo; e < hi; ++e) {
@@ -269,7 +261,7 @@ VECTORIZED void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> m
                 counts[n] -= member[s];
                 for (int64_t d = first; d < last; ++d) {
                     const int64_t m = block.cell_category[d];
-                    for (int64_t k = 0; k < n_categories; ++k) cavity[k] += counts[m] * table(m, k);
+                    add_row(cavity.data(), counts[m], table[m].data, n_categories);
                 }
                 counts[n] += member[s];
                 for (int64_t k = 0; k < n_categories; ++k) {
@@ -283,17 +275,3 @@ VECTORIZED void agreement(const Block& block, int64_t lo, int64_t hi, Floats<> m
 }
 
 }  // namespace annotruth::people
-
-void annotruth::bind_people(nb::module_& m) {
-    using namespace people;
-    kernel(m, "moments", moments, "block", "lo", "hi", "prior", "known_truth", "counts",
-           "pseudo_counts", "log_share", "correlation", "weight", "agreement", "right_labels",
-           "shares", "states", "moments");
-    kernel(m, "log_likelihood", log_likelihood, "block", "lo", "hi", "prior", "known_truth",
-           "counts", "pseudo_counts", "log_share", "correlation", "weight", "serious", "factor",
-           "normaliser", "confused", "careless", "variant", "behavior", "reliability",
-           "log_likelihood");
-    kernel(m, "count_compared", count_compared, "block", "lo", "hi", "counts");
-    kernel(m, "agreement", agreement, "block", "lo", "hi", "member", "table", "shares", "sums",
-           "moments");
-}

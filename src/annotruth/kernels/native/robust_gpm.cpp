@@ -16,6 +16,8 @@
 #include "states.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "robust_gpm"
+
 namespace annotruth::robust_gpm {
 namespace {
 
@@ -51,17 +53,11 @@ private:
     Floats<3> confusion_;
 };
 
-ALWAYS_INLINE double dot(const double* a, const double* b, int64_t n) {
-    double total = 0.0;
-#pragma omp simd reduction(+ : total)
-    for (int64_t k = 0; k < n; ++k) total += a[k] * b[k];
-    return total;
-}
-
 }  // namespace
 
 // Add up what `step` does, with observed shares or known truths as the posteriors.
-void start(const Block& block, int64_t lo, int64_t hi, Sums<3> counts, Sums<> classes) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<3>) counts,
+       (Sums<>) classes) {
     for (int64_t e = lo; e < hi; ++e) {
         const int64_t first = block.item_ptr[e], last = block.item_ptr[e + 1];
         const double total = block.cell_ptr[last] - block.cell_ptr[first];
@@ -77,9 +73,9 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<3> counts, Sums<> cl
 }
 
 // Add up posteriors by annotator and label, by class, and the items' log-likelihood.
-VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
-                     Floats<2> known_truth, Floats<3> confusion, Sums<3> counts, Sums<> classes,
-                     Sums<> log_likelihood) {
+VECTORIZED_KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) prior,
+                  (Floats<2>) known_truth, (Floats<3>) confusion, (Sums<3>) counts,
+                  (Sums<>) classes, (Sums<>) log_likelihood) {
     add_posteriors(block, lo, hi, prior, known_truth, confusion, counts, classes, log_likelihood);
 }
 
@@ -88,10 +84,10 @@ VECTORIZED void step(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
 // The posterior of a label's item is that without the label itself, w[e, k] / a[s, r, k]. `other`
 // and `repeated` are labels x classes x strategies: the probability of a label. The second table is
 // for the label that the annotator would repeat, `repeated_label[s]`.
-VECTORIZED void leave_one_out(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
-                              Floats<2> known_truth, Floats<3> confusion, Floats<3> other,
-                              Floats<3> repeated, Array<const int64_t> repeated_label,
-                              Sums<2> log_likelihood) {
+VECTORIZED_KERNEL(leave_one_out, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) prior,
+                  (Floats<2>) known_truth, (Floats<3>) confusion, (Floats<3>) other,
+                  (Floats<3>) repeated, (Array<const int64_t>) repeated_label,
+                  (Sums<2>) log_likelihood) {
     const int64_t n_classes = prior.size(), n_strategies = other.shape[2];
     std::vector<double> mixtures(n_strategies);
     double* const mixture = mixtures.data();
@@ -109,9 +105,7 @@ VECTORIZED void leave_one_out(const Block& block, int64_t lo, int64_t hi, Floats
                 for (int64_t k = 0; k < n_classes; ++k) {
                     const double without = items.posterior()[k] / given[k];
                     total += without;
-#pragma omp simd
-                    for (int64_t g = 0; g < n_strategies; ++g)
-                        mixture[g] += without * table[k * n_strategies + g];
+                    add_row(mixture, without, table + k * n_strategies, n_strategies);
                 }
                 double* const sums = log_likelihood[s].data;
 #pragma omp simd
@@ -126,10 +120,10 @@ VECTORIZED void leave_one_out(const Block& block, int64_t lo, int64_t hi, Floats
 // Independent labels of s and t are equal with probability sum over k of w[e, k] times sum over n
 // of a[s, n, k] a[t, n, k]. `place` is where each annotator is in the sums; pairs are above the
 // diagonal.
-VECTORIZED void count_agreements(const Block& block, int64_t lo, int64_t hi, Floats<> prior,
-                                 Floats<2> known_truth, Floats<3> confusion,
-                                 Array<const int64_t> place, Sums<2> same, Sums<2> expected,
-                                 Sums<2> common) {
+VECTORIZED_KERNEL(count_agreements, (const Block&) block, (int64_t) lo, (int64_t) hi,
+                  (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) confusion,
+                  (Array<const int64_t>) place, (Sums<2>) same, (Sums<2>) expected,
+                  (Sums<2>) common) {
     const int64_t n_labels = confusion.shape[1], n_classes = prior.size();
     const int64_t size = n_labels * n_classes;
     Posteriors items(block, lo, hi, prior, known_truth, confusion);
@@ -156,8 +150,8 @@ VECTORIZED void count_agreements(const Block& block, int64_t lo, int64_t hi, Flo
 }
 
 // Write each item's posterior over the classes, items x classes.
-VECTORIZED void posterior(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior,
-                          Floats<> prior, Floats<2> known_truth, Floats<3> confusion) {
+VECTORIZED_KERNEL(posterior, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) posterior,
+                  (Floats<>) prior, (Floats<2>) known_truth, (Floats<3>) confusion) {
     Posteriors items(block, lo, hi, prior, known_truth, confusion);
     for (int64_t e = lo; e < hi; ++e) items.find(e, posterior[e].data);
 }
@@ -169,11 +163,11 @@ VECTORIZED void posterior(const Block& block, int64_t lo, int64_t hi, Sums<2> po
 // how likely the label is serious. `theta` gets the mean distribution, `leading` the probability of
 // each category to be the mode, and `spread` the mean and variance of the score and the variance of
 // theta's largest entry.
-VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> theta,
-                          Sums<2> leading, Sums<2> spread, Sums<> p_serious, Floats<> prior,
-                          Floats<2> known_truth, Floats<3> confusion, Floats<2> opinions,
-                          Array<const int64_t> modes, Floats<> scores, Floats<3> serious,
-                          Sums<> log_likelihood) {
+VECTORIZED_KERNEL(summarize, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) theta,
+                  (Sums<2>) leading, (Sums<2>) spread, (Sums<>) p_serious, (Floats<>) prior,
+                  (Floats<2>) known_truth, (Floats<3>) confusion, (Floats<2>) opinions,
+                  (Array<const int64_t>) modes, (Floats<>) scores, (Floats<3>) serious,
+                  (Sums<>) log_likelihood) {
     const int64_t n_classes = prior.size(), n_categories = theta.shape[1];
     Posteriors items(block, lo, hi, prior, known_truth, confusion);
     for (int64_t e = lo; e < hi; ++e) {
@@ -189,8 +183,7 @@ VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> th
             const double* const opinion = opinions[k].data;
             variance += posterior[k] * (scores[k] - mean) * (scores[k] - mean);
             modal[modes[k]] += posterior[k];
-#pragma omp simd
-            for (int64_t n = 0; n < n_categories; ++n) shares[n] += posterior[k] * opinion[n];
+            add_row(shares, posterior[k], opinion, n_categories);
         }
         if (known >= 0)
             for (int64_t n = 0; n < n_categories; ++n) shares[n] = modal[n] = n == known;
@@ -209,19 +202,3 @@ VECTORIZED void summarize(const Block& block, int64_t lo, int64_t hi, Sums<2> th
 }
 
 }  // namespace annotruth::robust_gpm
-
-void annotruth::bind_robust_gpm(nb::module_& m) {
-    using namespace robust_gpm;
-    kernel(m, "start", start, "block", "lo", "hi", "counts", "classes");
-    kernel(m, "step", step, "block", "lo", "hi", "prior", "known_truth", "confusion", "counts",
-           "classes", "log_likelihood");
-    kernel(m, "leave_one_out", leave_one_out, "block", "lo", "hi", "prior", "known_truth",
-           "confusion", "other", "repeated", "repeated_label", "log_likelihood");
-    kernel(m, "count_agreements", count_agreements, "block", "lo", "hi", "prior", "known_truth",
-           "confusion", "place", "same", "expected", "common");
-    kernel(m, "posterior", posterior, "block", "lo", "hi", "posterior", "prior", "known_truth",
-           "confusion");
-    kernel(m, "summarize", summarize, "block", "lo", "hi", "theta", "leading", "spread",
-           "p_serious", "prior", "known_truth", "confusion", "opinions", "modes", "scores",
-           "serious", "log_likelihood");
-}

@@ -14,6 +14,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "sets.presence"
+
 namespace annotruth::sets_presence {
 namespace {
 
@@ -31,8 +33,8 @@ void add_counts(const Block& block, int64_t e, Sums<> posterior, Floats<2> membe
 }  // namespace
 
 // Write the share of each item's answers that give each label, and add up what `step` does.
-void start(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior, Floats<2> members,
-           Sums<2> hits, Sums<2> positives) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) posterior,
+       (Floats<2>) members, (Sums<2>) hits, (Sums<2>) positives) {
     const int64_t n_labels = members.shape[1];
     for (int64_t e = lo; e < hi; ++e) {
         const auto share = posterior[e];
@@ -55,10 +57,10 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior, Floats
 // where s gives the label l. `type_items[k]` is the sum of w, `type_labels[k, l]` that of the items'
 // labels within the type, and `log_likelihood[0]` that of the logarithm of what w is divided by: the
 // log-likelihood relative to that of items without labels.
-void step(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior, Sums<2> evidence,
-          Floats<2> members, Floats<2> present, Floats<2> absent, Floats<2> theta, Floats<> types,
-          Sums<2> hits, Sums<2> positives, Sums<> type_items, Sums<2> type_labels,
-          Sums<> log_likelihood) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<2>) posterior,
+       (Sums<2>) evidence, (Floats<2>) members, (Floats<2>) present, (Floats<2>) absent,
+       (Floats<2>) theta, (Floats<>) types, (Sums<2>) hits, (Sums<2>) positives,
+       (Sums<>) type_items, (Sums<2>) type_labels, (Sums<>) log_likelihood) {
     const int64_t n_types = theta.shape[0], n_labels = theta.shape[1];
     std::vector<double> memory(n_types * n_labels), weight(n_types);
     std::vector<double> if_one(n_labels), if_none(n_labels);
@@ -109,11 +111,3 @@ void step(const Block& block, int64_t lo, int64_t hi, Sums<2> posterior, Sums<2>
 }
 
 }  // namespace annotruth::sets_presence
-
-void annotruth::bind_sets_presence(nb::module_& m) {
-    using namespace sets_presence;
-    kernel(m, "start", start, "block", "lo", "hi", "posterior", "members", "hits", "positives");
-    kernel(m, "step", step, "block", "lo", "hi", "posterior", "evidence", "members", "present",
-           "absent", "theta", "types", "hits", "positives", "type_items", "type_labels",
-           "log_likelihood");
-}

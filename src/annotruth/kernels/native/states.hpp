@@ -25,6 +25,7 @@ constexpr int64_t NEVER = -1, NOT_SAMPLED = -2;
 // Which labels are kept, by their places.
 struct EveryLabel {
     ALWAYS_INLINE bool operator()(int64_t) const { return true; }
+    ALWAYS_INLINE bool skips(int64_t) const { return false; }
 };
 struct KeptLabels {  // while the fold `held` is held out; all if it is NEVER
     const double* fold;
@@ -33,6 +34,8 @@ struct KeptLabels {  // while the fold `held` is held out; all if it is NEVER
     ALWAYS_INLINE bool operator()(int64_t j) const {
         return held == NEVER || (fold[j] != held && fold[j] != NOT_SAMPLED);
     }
+    // Whether no label is kept of the item whose first label is j.
+    ALWAYS_INLINE bool skips(int64_t j) const { return held != NEVER && fold[j] == NOT_SAMPLED; }
 };
 
 // The number of labels of the item that has the most.
@@ -124,17 +127,13 @@ ALWAYS_INLINE void add_posteriors(const Block& block, int64_t lo, int64_t hi, Fl
     std::vector<int64_t> rows(most_labels(block, lo, hi));
     double *const w = posterior.data(), *const sums = classes.data, total = 0.0;
     for (int64_t e = lo; e < hi; ++e) {
+        if (keep.skips(block.first_label(e))) continue;
         const int64_t n_rows = find_rows(block, e, confusion.shape[1], n_states, rows.data(), keep);
         if (n_rows == 0) continue;
         total +=
             find_posterior(block, e, prior, known_truth, confusion.data, rows.data(), n_rows, w);
-#pragma omp simd
-        for (int64_t z = 0; z < n_states; ++z) sums[z] += w[z];
-        for (int64_t j = 0; j < n_rows; ++j) {
-            double* const row = counts.data + rows[j];
-#pragma omp simd
-            for (int64_t z = 0; z < n_states; ++z) row[z] += w[z];
-        }
+        add_row(sums, w, n_states);
+        for (int64_t j = 0; j < n_rows; ++j) add_row(counts.data + rows[j], w, n_states);
     }
     log_likelihood[0] += total;
 }

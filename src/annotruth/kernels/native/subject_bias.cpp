@@ -16,6 +16,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "subject_bias"
+
 namespace annotruth::subject_bias {
 namespace {
 
@@ -103,8 +105,8 @@ struct Votes {
 // Set psi to the mean vote, or the known truth, and a2 to a share of the votes' variance.
 //
 // Adds to `moments` the sums of r and of r^2 of each annotator, at bias 0.
-void start(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Sums<> a2, Floats<> values,
-           double share, Sums<2> moments) {
+KERNEL(start, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) psi, (Sums<>) a2,
+       (Floats<>) values, (double) share, (Sums<2>) moments) {
     for (int64_t e = lo; e < hi; ++e) {
         const double n_votes = block.n_labels(e);
         double total = 0.0, square = 0.0;
@@ -125,9 +127,9 @@ void start(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Sums<> a2, Fl
 // Sets psi to its optimum; then, `rounds` times, increases the likelihood in a2 and sets psi again.
 // `precision` is that of psi. Adds to `moments[s]` the sums of w, wr, w^2, w^2 r and (wr)^2 over s's
 // votes after the update, and to `totals` the log-likelihood before and after.
-void step(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Sums<> a2, Sums<> precision,
-          Floats<> values, Floats<> b, Floats<> v2, int64_t rounds, Sums<2> moments,
-          Sums<> totals) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) psi, (Sums<>) a2,
+       (Sums<>) precision, (Floats<>) values, (Floats<>) b, (Floats<>) v2, (int64_t) rounds,
+       (Sums<2>) moments, (Sums<>) totals) {
     for (int64_t e = lo; e < hi; ++e) {
         const Votes votes{block, e, values, b, v2};
         double a = a2[e];
@@ -152,9 +154,9 @@ void step(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Sums<> a2, Sum
 }
 
 // Add up, by annotator, the log-likelihood at each row of `proposed` variances.
-void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi, Floats<> psi,
-                                 Floats<> a2, Floats<> values, Floats<> b, Floats<2> proposed,
-                                 Sums<2> log_likelihood) {
+KERNEL(log_likelihood_by_annotator, (const Block&) block, (int64_t) lo, (int64_t) hi,
+       (Floats<>) psi, (Floats<>) a2, (Floats<>) values, (Floats<>) b, (Floats<2>) proposed,
+       (Sums<2>) log_likelihood) {
     for (int64_t e = lo; e < hi; ++e)
         for_labels(block, e, [&](int64_t, int64_t s, int64_t n) {
             const double r = values[n] - psi[e] - b[s];
@@ -170,8 +172,8 @@ void log_likelihood_by_annotator(const Block& block, int64_t lo, int64_t hi, Flo
 //
 // Votes of items without a known truth do not change if their scores decrease and all biases
 // increase by the same amount. The ratio of the sums is the optimum of that amount.
-void shift_level(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Floats<> a2,
-                 Floats<> values, Floats<> b, Floats<> v2, double move, Sums<> totals) {
+KERNEL(shift_level, (const Block&) block, (int64_t) lo, (int64_t) hi, (Sums<>) psi, (Floats<>) a2,
+       (Floats<>) values, (Floats<>) b, (Floats<>) v2, (double) move, (Sums<>) totals) {
     for (int64_t e = lo; e < hi; ++e) {
         if (block.known[e] < 0) {
             psi[e] -= move;
@@ -186,15 +188,15 @@ void shift_level(const Block& block, int64_t lo, int64_t hi, Sums<> psi, Floats<
 }
 
 // Set the squared ambiguity of each item to that of its group.
-void set_ambiguity(const Block&, int64_t lo, int64_t hi, Sums<> a2, Array<const int64_t> group,
-                   Floats<> group_a2) {
+KERNEL(set_ambiguity, ([[maybe_unused]] const Block&) block, (int64_t) lo, (int64_t) hi,
+       (Sums<>) a2, (Array<const int64_t>) group, (Floats<>) group_a2) {
     for (int64_t e = lo; e < hi; ++e) a2[e] = group_a2[group[e]];
 }
 
 // Add to `moments[g]` the sums of 1, w, w^2 and (wr)^2 over the votes of group g.
-void moments_by_group(const Block& block, int64_t lo, int64_t hi, Floats<> psi, Floats<> a2,
-                      Array<const int64_t> group, Floats<> values, Floats<> b, Floats<> v2,
-                      Sums<2> moments) {
+KERNEL(moments_by_group, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) psi,
+       (Floats<>) a2, (Array<const int64_t>) group, (Floats<>) values, (Floats<>) b, (Floats<>) v2,
+       (Sums<2>) moments) {
     for (int64_t e = lo; e < hi; ++e) {
         const auto of_group = moments[group[e]];
         Votes{block, e, values, b, v2}.for_each(a2[e], [&](int64_t, double z, double variance) {
@@ -206,9 +208,9 @@ void moments_by_group(const Block& block, int64_t lo, int64_t hi, Floats<> psi, 
 }
 
 // Add up, by group, the log-likelihood at each row of `proposed` ambiguities.
-void log_likelihood_by_group(const Block& block, int64_t lo, int64_t hi, Floats<> psi,
-                             Array<const int64_t> group, Floats<> values, Floats<> b, Floats<> v2,
-                             Floats<2> proposed, Sums<2> log_likelihood) {
+KERNEL(log_likelihood_by_group, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) psi,
+       (Array<const int64_t>) group, (Floats<>) values, (Floats<>) b, (Floats<>) v2,
+       (Floats<2>) proposed, (Sums<2>) log_likelihood) {
     for (int64_t e = lo; e < hi; ++e)
         for (int64_t k = 0; k < proposed.size(); ++k)
             log_likelihood(k, group[e]) +=
@@ -216,19 +218,3 @@ void log_likelihood_by_group(const Block& block, int64_t lo, int64_t hi, Floats<
 }
 
 }  // namespace annotruth::subject_bias
-
-void annotruth::bind_subject_bias(nb::module_& m) {
-    using namespace subject_bias;
-    kernel(m, "start", start, "block", "lo", "hi", "psi", "a2", "values", "share", "moments");
-    kernel(m, "step", step, "block", "lo", "hi", "psi", "a2", "precision", "values", "b", "v2",
-           "rounds", "moments", "totals");
-    kernel(m, "log_likelihood_by_annotator", log_likelihood_by_annotator, "block", "lo", "hi",
-           "psi", "a2", "values", "b", "proposed", "log_likelihood");
-    kernel(m, "shift_level", shift_level, "block", "lo", "hi", "psi", "a2", "values", "b", "v2",
-           "move", "totals");
-    kernel(m, "set_ambiguity", set_ambiguity, "block", "lo", "hi", "a2", "group", "group_a2");
-    kernel(m, "moments_by_group", moments_by_group, "block", "lo", "hi", "psi", "a2", "group",
-           "values", "b", "v2", "moments");
-    kernel(m, "log_likelihood_by_group", log_likelihood_by_group, "block", "lo", "hi", "psi",
-           "group", "values", "b", "v2", "proposed", "log_likelihood");
-}

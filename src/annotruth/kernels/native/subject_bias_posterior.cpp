@@ -11,6 +11,8 @@
 #include "arrays.hpp"
 #include "vectors.hpp"
 
+#define FAMILY "subject_bias_posterior"
+
 namespace annotruth::subject_bias_posterior {
 
 using Row = std::vector<double>;
@@ -122,10 +124,10 @@ void add_coupling(const Votes& votes, const Row& v2, double share, double a, Sum
 // information of the bias in it; to `moments[s]` the expectations of wr and w; and to `hyper[h]` the
 // log-likelihood of the items with the prior `log_hyper[h]` of ambiguities. Unless it is empty, adds
 // to `coupling` the Fisher information of all biases, scores profiled out.
-void step(const Block& block, int64_t lo, int64_t hi, Floats<> offset, Floats<> values, Floats<> b,
-          Floats<> v2, Floats<> variance, Floats<> levels, Floats<> log_prior, Floats<> v2_levels,
-          Floats<2> log_hyper, Sums<2> log_likelihood, Sums<2> information, Sums<2> moments,
-          Sums<> hyper, Sums<2> coupling) {
+KERNEL(step, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) offset, (Floats<>) values,
+       (Floats<>) b, (Floats<>) v2, (Floats<>) variance, (Floats<>) levels, (Floats<>) log_prior,
+       (Floats<>) v2_levels, (Floats<2>) log_hyper, (Sums<2>) log_likelihood, (Sums<2>) information,
+       (Sums<2>) moments, (Sums<>) hyper, (Sums<2>) coupling) {
     const int64_t n_levels = levels.size();
     Votes votes;
     Row v, own_v2, w;                                                             // of votes
@@ -186,10 +188,10 @@ void step(const Block& block, int64_t lo, int64_t hi, Floats<> offset, Floats<> 
 // `v2_moments[s]` are the mean and the variance of the squared inconsistency, and the variance of
 // its logarithm. Biases have the covariance `b_covariance`; if that is empty, they are independent
 // with variances `b_variance`.
-void score_moments(const Block& block, int64_t lo, int64_t hi, Floats<> offset, Sums<> mean,
-                   Sums<> variance, Sums<> spread, Floats<> values, Floats<> b, Floats<> b_variance,
-                   Floats<2> b_covariance, Floats<> v2, Floats<2> v2_moments, Floats<> levels,
-                   Floats<> log_prior) {
+KERNEL(score_moments, (const Block&) block, (int64_t) lo, (int64_t) hi, (Floats<>) offset,
+       (Sums<>) mean, (Sums<>) variance, (Sums<>) spread, (Floats<>) values, (Floats<>) b,
+       (Floats<>) b_variance, (Floats<2>) b_covariance, (Floats<>) v2, (Floats<2>) v2_moments,
+       (Floats<>) levels, (Floats<>) log_prior) {
     const int64_t n_levels = levels.size();
     Votes votes;
     Row v, less_bias, u;  // of votes
@@ -247,13 +249,3 @@ void score_moments(const Block& block, int64_t lo, int64_t hi, Floats<> offset, 
 }
 
 }  // namespace annotruth::subject_bias_posterior
-
-void annotruth::bind_subject_bias_posterior(nb::module_& m) {
-    using namespace subject_bias_posterior;
-    kernel(m, "step", step, "block", "lo", "hi", "offset", "values", "b", "v2", "variance",
-           "levels", "log_prior", "v2_levels", "log_hyper", "log_likelihood", "information",
-           "moments", "hyper", "coupling");
-    kernel(m, "score_moments", score_moments, "block", "lo", "hi", "offset", "mean", "variance",
-           "spread", "values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels",
-           "log_prior");
-}

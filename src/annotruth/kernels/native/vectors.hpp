@@ -14,7 +14,24 @@
 namespace annotruth {
 
 constexpr int64_t SIMD8 = 8;
-constexpr double LOG_2 = 0.693147180559945309417;
+
+// The inner product of two rows.
+ALWAYS_INLINE double dot(const double* a, const double* b, int64_t n) {
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t k = 0; k < n; ++k) total += a[k] * b[k];
+    return total;
+}
+
+// Add a row, or `factor` times a row, to another.
+ALWAYS_INLINE void add_row(double* to, const double* row, int64_t n) {
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) to[k] += row[k];
+}
+ALWAYS_INLINE void add_row(double* to, double factor, const double* row, int64_t n) {
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) to[k] += factor * row[k];
+}
 
 // Set `out[begin:end]`, and up to eight places after it that are yet to be set.
 template <class T>
@@ -121,28 +138,5 @@ ALWAYS_INLINE double fast_exp(double x) {
     const uint64_t scaled = std::bit_cast<uint64_t>(sum) + (std::bit_cast<uint64_t>(rounded) << 52);
     return x < -708.0 ? 0.0 : std::bit_cast<double>(scaled);
 }
-
-// The log of a product of many numbers, normal and above 0: a number is m 2^x with m in [1, 2), and
-// the m are multiplied and the x added up, so that one log serves them all.
-struct LogProduct {
-    double product = 1.0;
-    int64_t exponent = 0;
-
-    ALWAYS_INLINE static double fraction(double x) {
-        constexpr int64_t FRACTION = (int64_t{1} << 52) - 1, ONE = int64_t{1023} << 52;
-        return std::bit_cast<double>((std::bit_cast<int64_t>(x) & FRACTION) | ONE);
-    }
-    // By 1023 too large.
-    ALWAYS_INLINE static int64_t biased_exponent(double x) {
-        return std::bit_cast<int64_t>(x) >> 52;
-    }
-
-    ALWAYS_INLINE void multiply(double x) {
-        const double both = product * fraction(x);
-        exponent += biased_exponent(x) + biased_exponent(both) - 2 * 1023;
-        product = fraction(both);
-    }
-    double log() const { return std::log(product) + static_cast<double>(exponent) * LOG_2; }
-};
 
 }  // namespace annotruth

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, mix_bits
-from annotruth.kernels.shared import NOT_SAMPLED
 from annotruth.models.base_fit import Verdict, is_above
 from annotruth.observations import LabelSummary
 from annotruth.observations.layout import hash_counts
@@ -112,11 +111,6 @@ def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> Hashes
     )
     session.run_pass(assign, **hashes._asdict(), **folds._asdict())
     return hashes
-
-
-def sampled_items(session: Session, folds: Folds) -> Session:
-    """Return a session of the items that folds are made of; `assign_folds` has assigned them."""
-    return session if folds.sampled_share == 1.0 else session.without_items("fold", NOT_SAMPLED)
 
 
 def _number_equal(hashes: Floats) -> Floats:

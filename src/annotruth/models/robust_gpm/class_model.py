@@ -17,7 +17,7 @@ from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import likely_sets, mixed_confusion, score_interval
 from annotruth.models.em import History, ProgressCallback, run_em
-from annotruth.models.evidence.chance import Folds, label_shares, sampled_items
+from annotruth.models.evidence.chance import Folds, label_shares
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
 from annotruth.models.evidence.dependent_annotators import (
     DependentPairs,
@@ -114,8 +114,7 @@ class RightLabelModel:
         # A classifier that predicts the labels shows that they are not drawn by chance.
         if verdict == "chance" and labels.classifier is None:
             return self._fit_chance(labels, session)
-        sampled = sampled_items(session, folds)
-        choice, alternative = choose(labels, sampled, folds, max_states=max_states(labels))
+        choice, alternative = choose(labels, session, folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
         parameters, history = self.run_em(steps, _start(steps, verdict), progress)
         state = final_state(steps, parameters, choice, verdict)

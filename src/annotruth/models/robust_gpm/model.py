@@ -12,7 +12,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import EMEstimator
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
-from annotruth.models.evidence.chance import Folds, assign_folds, judge_agreement, sampled_items
+from annotruth.models.evidence.chance import Folds, assign_folds, judge_agreement
 from annotruth.models.latent_classes import LabelEvidence, LatentClasses, PartedFit, Parts
 from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
@@ -237,7 +237,7 @@ class RobustGPM(EMEstimator):
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)
             hashes = assign_folds(labels, session, folds)
-            verdict = judge_agreement(labels, sampled_items(session, folds), hashes)
+            verdict = judge_agreement(labels, session, hashes)
             if self._has_one_truth(labels, session):
                 return RightLabelModel(self).fit(labels, session, folds, verdict, progress)
             return OpinionModel(self).fit(labels, session, verdict, progress)
