@@ -132,6 +132,51 @@ def test_a_dict_without_a_label_is_dropped():
     assert (labels.n_labels, labels.n_dropped) == (1, 1)
 
 
+def test_a_dataset_of_hugging_face_is_long_or_wide(rows_of):
+    datasets = pytest.importorskip("datasets")
+    names = ["item", "annotator", "label"]
+    long = dict(zip(names, map(list, zip(*NAMED, strict=True)), strict=True))
+    assert rows_of(Labels.of(datasets.Dataset.from_dict(long))) == NAMED
+    wide = {name: pa.array(WIDE[name], from_pandas=True).to_pylist() for name in WIDE}
+    assert rows_of(Labels.of(datasets.Dataset.from_dict(wide))) == NAMED
+
+
+def test_classes_of_a_dataset_are_its_names(rows_of):
+    datasets = pytest.importorskip("datasets")
+    animals = datasets.ClassLabel(names=["dog", "cat", "cow"])
+    features = datasets.Features(
+        {"item": datasets.Value("int64"), "annotator": datasets.Value("string"), "label": animals}
+    )
+    rows = {"item": [1, 1, 2], "annotator": ["ann", "bob", "ann"], "label": [0, 1, -1]}
+    data = datasets.Dataset.from_dict(rows, features=features)
+    labels = Labels.of(data.select([2, 1, 0]))
+    assert sorted(rows_of(labels)) == [(1, "ann", "dog"), (1, "bob", "cat")]
+    assert labels.n_dropped == 1
+    assert labels.scale.kind == "nominal"
+    assert labels.scale.categories.to_pylist() == ["dog", "cat", "cow"]
+    ordered = Labels.of(data, categories=["cat", "dog"])
+    assert ordered.scale.categories.to_pylist() == ["cat", "dog"]
+    wide = {"id": [1, 2, 3, 4], "ann": [0, 1, 1, 0], "bob": [0, -1, 1, 1]}
+    of_annotators = datasets.Features(
+        {"id": datasets.Value("int64"), "ann": animals, "bob": animals}
+    )
+    labels = Labels.of(datasets.Dataset.from_dict(wide, features=of_annotators))
+    assert labels.scale.categories.to_pylist() == ["dog", "cat", "cow"]
+    assert labels.n_labels == 7
+
+
+def test_several_datasets_and_streams_are_refused():
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"item": [1], "annotator": ["a"], "label": ["x"]})
+    both = datasets.DatasetDict({"train": data, "test": data})
+    with pytest.raises(
+        at.InputError, match=r"\(train, test\): pass one, such as dataset\['train'\]"
+    ):
+        Labels.of(both)
+    with pytest.raises(at.InputError, match="without streaming=True"):
+        Labels.of(data.to_iterable_dataset())
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -14,15 +14,17 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.observations.frames import (
     LABEL_ROLES,
     NAMES_OF,
     default_frame,
     distributed_library,
+    find_columns,
     make_column,
     pass_columns,
     tuples_to_arrow,
@@ -42,6 +44,8 @@ def to_long(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str] | None:
     """
     if isinstance(data, np.ndarray):
         return _from_matrix(data, read), default_frame()
+    if type(data).__module__.partition(".")[0] == "datasets":
+        return _from_dataset(data, read), default_frame()
     if isinstance(data, Mapping):
         return _from_dicts(data, read), default_frame()
     if isinstance(data, Sequence) or distributed_library(data) is not None:
@@ -71,6 +75,42 @@ def _from_matrix(matrix: np.ndarray[Any, Any], read: ReadOptions) -> ParsedLabel
             "list of tuples, or labels of three annotators as a frame with items in a column 'item'"
         )
     return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), read)
+
+
+def _from_dataset(data: Any, read: ReadOptions) -> ParsedLabels:
+    """Return the labels of a dataset of Hugging Face, long or wide, with the names of its classes."""
+    if isinstance(data, Mapping):
+        name = next(iter(data), "train")
+        raise InputError(
+            f"a DatasetDict holds several datasets ({listed(data)}): pass one, such as "
+            f"dataset[{name!r}]"
+        )
+    if not hasattr(data, "with_format") or not hasattr(data, "num_rows"):
+        raise InputError(
+            f"cannot read labels from {type(data).__name__}: pass a datasets.Dataset, which "
+            "load_dataset returns without streaming=True"
+        )
+    table = data.with_format("arrow")[:]
+    classes = {
+        name: list(feature.names)
+        for name, feature in data.features.items()
+        if type(feature).__name__ == "ClassLabel"
+    }
+    for name, names in classes.items():
+        place = table.column_names.index(name)
+        codes = table.column(name)
+        named = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label, as in test sets
+        table = table.set_column(place, name, pc.take(pa.array(names), named))
+    parsed = _from_frame(nw.from_native(table), table, read)
+    if parsed is None:
+        label = find_columns(table.column_names, LABEL_ROLES, read.label_columns)["label"]
+        parsed, of_labels = ParsedLabels(table, read.columns), classes.get(label)
+    else:
+        lists = [each for name, each in classes.items() if name.strip().lower() not in _ITEM_NAMES]
+        of_labels = lists[0] if lists and all(names == lists[0] for names in lists) else None
+    if of_labels is None or not read.infers_scale:
+        return parsed
+    return replace(parsed, categories=of_labels, nominal=True)
 
 
 def _from_dicts(data: Mapping[Any, Any], read: ReadOptions) -> ParsedLabels:
