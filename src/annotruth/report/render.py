@@ -236,11 +236,15 @@ class Renderer:
 
     def show(self, part: Part) -> Markup:
         """Return a part as HTML."""
-        if isinstance(part, str) or hasattr(part, "__html__"):
-            return escape(_on_one_line(part))
-        if isinstance(part, (list, tuple)):
-            return Markup("").join(map(self.show, part))
-        shown: Markup = self._macros[type(part).__name__](part)
+        shown, left = Markup(""), [part]
+        while left:
+            one = left.pop()
+            if isinstance(one, (list, tuple)):
+                left.extend(reversed(one))
+            elif isinstance(one, str) or hasattr(one, "__html__"):
+                shown += escape(_on_one_line(one))
+            else:
+                shown += self._macros[type(one).__name__](one)
         return shown
 
     def page(self, template: str, **values: Any) -> str:
