@@ -209,7 +209,7 @@ def test_the_distribution_is_bayes_rule_over_all_classes():
 
 def test_reliability_is_the_expected_share_of_right_labels():
     model = GLAD().fit(TABLE)
-    for s, reliability in zip(model.alphas_.index, model.result_.reliability, strict=True):
+    for s, reliability in zip(abilities(model).index, model.result_.reliability, strict=True):
         items = [i for i, t, _ in TABLE if t == s]
         right = sigmoid(abilities(model)[s] * np.exp(easiness(model)[items]))
         assert reliability == pytest.approx(right.mean(), rel=1e-9)

@@ -170,7 +170,7 @@ def test_p_serious_is_calibrated():
     "crowd",
     [
         {},
-        {"gamma": "scale", "precision": "annotator"},
+        {"gamma": "scale"},
         {"n_items": 400, "n_annotators": 50, "labels_per_item": 6},
     ],
 )

@@ -92,7 +92,7 @@ def test_reliability_is_estimated_for_every_behavior(behavior, plcc, rmse):
 def test_few_labels_per_item_do_not_hide_spammers():
     # 300 items with 4 labels each: GPM finds no spammer.
     one_truth = simulate.gaussian(
-        n_items=300, labels_per_item=4, behavior="random", gamma="scale", precision="item", seed=3
+        n_items=300, labels_per_item=4, behavior="random", gamma="scale", seed=3
     )
     opinions = simulate.gaussian(n_items=300, labels_per_item=4, behavior="random", seed=3)
     for crowd in (one_truth, opinions):

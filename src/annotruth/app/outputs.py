@@ -39,7 +39,6 @@ Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 # Flags that change nothing without another one.
 _NEEDED = {
     "soft_readout": "soft",
-    "embed": "report",
     "label_studio": "predictions",
     "assign_format": "assign",
 }
@@ -133,8 +132,9 @@ class Outputs:
     def _check_flags(self) -> None:
         """Refuse flags that change nothing, or names that a platform does not have."""
         _ = self.task_format
-        if self.soft_readout is not None and self.soft is None:
-            raise InputError("--soft-readout needs --soft FILE")
+        for flag, needed in _NEEDED.items():
+            if getattr(self, flag) and getattr(self, needed) is None:
+                raise InputError(f"--{flag.replace('_', '-')} needs --{needed} FILE")
         one_file = named_files.is_table_file(self.out)
         if self.format_ != "csv" and (self.out is None or one_file):
             raise InputError(

@@ -80,6 +80,7 @@ def compare(
                 }
                 write_out(made, out, extra={}, safe_cells=False)
             if report is not None:
+                progress.start("writing report")
                 comparison.report(report, source=named_files.heading(labels))
             return comparison
 

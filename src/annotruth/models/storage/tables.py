@@ -235,6 +235,7 @@ _PARAMETER_TYPES = dict.fromkeys(
 _FLOATS = (pa.float64(), pa.float32())  # engines hold large parameters in single precision
 _PAIR_TYPES = (*_FLOATS, pa.int64(), pa.int32(), pa.uint8(), pa.int8())
 _ITEM_CODES = {"favoured"}  # parameters of comparisons that are codes of items, or -1
+_SCALARS = {"spread", "tie"}  # parameters of comparisons whose first value is read alone
 _OF_SETS = ("probability", "sets", "confidence")  # fields that are saved as parameters
 
 # What fits of a model always have; of other models of labels, distributions.
@@ -438,6 +439,8 @@ def _with_scores(
     n, covariance = len(mean), _parameter(COVARIANCE, tensor, _FLOATS)
     for name in _ITEM_CODES & fit.parameters.keys():
         check_index(name, fit.parameters[name], n, least=-1)
+    for name in _SCALARS & fit.parameters.keys():
+        check(fit.parameters[name].size > 0, f"{name} is empty")
     check(len(np.unique(fit.part)) == entries["parts"], "parts is not the number of parts")
     check(covariance.shape in ((n,), (n, n)), "the covariance is not of the items")
     check(np.abs(covariance).max() < MAX_VALUE, "the covariance has too large a value")
