@@ -93,11 +93,18 @@ class PeoplePosterior:
         """Return the central 95% of the reliability."""
         cumulative = self.groups[:, WRONG, np.newaxis] + np.cumsum(self.levels, axis=1)
         edges, below = np.append(0.0, _EDGES), np.insert(cumulative, 0, 0.0, axis=1)
-        ends = [
-            [float(np.interp(tail, row, edges)) for row in below] for tail in (_TAIL, 1.0 - _TAIL)
-        ]
-        low, high = (np.array(end) for end in ends)
+        low, high = (_quantile(below, edges, tail) for tail in (_TAIL, 1.0 - _TAIL))
         return low, np.where(high > _EDGES[-2], 1.0, high)
+
+
+def _quantile(below: Floats, edges: Floats, tail: float) -> Floats:
+    """Return where each row of a distribution function, linear between the edges, reaches a value."""
+    bin_ = np.clip((below <= tail).sum(axis=1) - 1, 0, len(edges) - 2)[:, np.newaxis]
+    first, last = (np.take_along_axis(below, bin_ + n, axis=1)[:, 0] for n in (0, 1))
+    share = np.clip((tail - first) / np.maximum(last - first, 1e-300), 0.0, 1.0)
+    left, right = edges[bin_[:, 0]], edges[bin_[:, 0] + 1]
+    quantile: Floats = left + share * (right - left)
+    return quantile
 
 
 def people_posterior(

@@ -64,7 +64,8 @@ BROAD_TILT = 3.0
 
 _SLIP = 0.02  # of labels of people who repeat one
 _WRONG_RELIABILITY = 0.95
-_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING = 25, 1.0, 0.8
+_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING, _CONVERGED = 25, 1.0, 0.8, 1e-10
+_MOST_PEOPLE = 2_000  # from whom the standard deviation of tilts is learned
 _LEAST_SERIOUS = 1e-6
 
 # The serious variants: as the crowd; every skill with the own tilt; as the crowd with a broad tilt.
@@ -195,6 +196,8 @@ def fit_tilts(
         slope = counts - expected - tilt / deviation**2
         step = slope / (variance + 1.0 / deviation**2)
         tilt += _DAMPING * np.clip(step, -_NEWTON_LIMIT, _NEWTON_LIMIT)
+        if np.abs(step).max(initial=0.0) < _CONVERGED:
+            break
     _, variance = _tilted_moments(theta, states, tilt)
     n = counts.shape[1]
     volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
@@ -211,7 +214,12 @@ def _tilted_moments(theta: Floats, states: Floats, tilt: Floats) -> tuple[Floats
 
 
 def learn_tilt_deviation(theta: Floats, states: Floats, counts: Floats) -> float:
-    """Return the standard deviation of tilts, given people whose labels clearly follow the items."""
+    """Return the standard deviation of tilts, given people whose labels clearly follow the items.
+
+    It is one number, for which `_MOST_PEOPLE` of them, evenly spaced, are enough.
+    """
+    every = -(-len(counts) // _MOST_PEOPLE)
+    states, counts = states[::every], counts[::every]
     variance, theta = TILT_DEVIATION**2, bounded(theta)
     prior = PSEUDO_PEOPLE * counts.shape[1]
     for _ in range(20):
