@@ -19,6 +19,7 @@ their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
 
 LEVELS = np.array([0.005, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.995])
 """The reliabilities of strategies."""
@@ -65,6 +66,7 @@ BROAD_TILT = 3.0
 _SLIP = 0.02  # of labels of people who repeat one
 _WRONG_RELIABILITY = 0.95
 _NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING, _CONVERGED = 25, 1.0, 0.8, 1e-10
+_ROWS = 4096  # annotators of a slice
 _MOST_PEOPLE = 2_000  # from whom the standard deviation of tilts is learned
 _LEAST_SERIOUS = 1e-6
 
@@ -172,6 +174,12 @@ def serious_labels(theta: Floats, states: Floats, counts: Floats, deviation: flo
     return Serious(tables, factor, normaliser, log_prior)
 
 
+def by_rows(compute: Callable[[slice], tuple[Floats, ...]], n: int) -> tuple[Floats, ...]:
+    """Return arrays of n rows that are computed in slices, on all cores, while they are in the cache."""
+    parts = map_slices(compute, n, _ROWS)
+    return tuple(concatenate(column) for column in zip(*parts, strict=True))
+
+
 def bounded(theta: Floats) -> Floats:
     """Return distributions of labels, categories x states, in which every label has a logarithm."""
     return _normalised(np.maximum(theta, _LEAST_SERIOUS))
@@ -184,12 +192,20 @@ def _normalised(weights: Floats) -> Floats:
 
 def fit_tilts(
     theta: Floats, states: Floats, counts: Floats, deviation: float
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, ...]:
     r"""Return each annotator's tilt of the highest posterior, and its log-prior with Laplace's volume.
 
     With :math:`W_z` the states of the annotator's items and N_n counts of labels, damped Newton steps
     solve :math:`N_n - \sum_z W_z \phi_z(n) - t_n / \tau^2 = 0` for each label.
     """
+    return by_rows(
+        lambda rows: _fit_tilts(theta, states[rows], counts[rows], deviation), len(counts)
+    )
+
+
+def _fit_tilts(
+    theta: Floats, states: Floats, counts: Floats, deviation: float
+) -> tuple[Floats, Floats]:
     tilt = np.zeros_like(counts)
     for _ in range(_NEWTON_STEPS):
         expected, variance = _tilted_moments(theta, states, tilt)
