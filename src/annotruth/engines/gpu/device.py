@@ -66,6 +66,9 @@ DOUBLE_LABELS = 1 << 22
 SINGLE_CATEGORIES = 16
 """Up to so many categories, gpm may be in single precision: an item's shares are in registers."""
 
+LABELS_AT_ONCE = 1 << 26
+"""Of so many labels, what takes much memory is computed at once."""
+
 _WORD_BITS = 32  # of a label: the category, and the annotator
 _STATES_PER_CLASS, _SHAPES = 3, 32  # the latent states of robust-gpm, at most
 
@@ -93,9 +96,9 @@ def bytes_on_card(labels: Labels) -> int:
     by_label = 64  # while labels are sorted by annotator
     by_item = 8 * (n_states + 4 * labels.n_categories)
     by_annotator = 8 * 8 * labels.n_categories * n_states  # of eight tables at a time
-    return (
-        by_label * labels.n_labels + by_item * labels.n_items + by_annotator * labels.n_annotators
-    )
+    at_once = 4 * n_states * min(labels.n_labels, LABELS_AT_ONCE)
+    by_label = by_label * labels.n_labels + at_once
+    return by_label + by_item * labels.n_items + by_annotator * labels.n_annotators
 
 
 def unit_of(bits: int, n_labels: int) -> np.float64:

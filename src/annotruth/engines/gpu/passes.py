@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from annotruth.engines.gpu.device import category_shift, cuda_source
+from annotruth.engines.gpu.device import (
+    LABELS_AT_ONCE,
+    category_shift,
+    check_room,
+    cuda_source,
+    unit_of,
+)
 from annotruth.engines.protocol import Pass
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import AGREEMENT_BINS
@@ -27,7 +33,6 @@ IN_MEMORY = (
     *(f"held_out.{name}" for name in ("hash_annotators", "hash_items", "assign_folds")),
     *("held_out.count_drawn", "held_out.agree", "robust_gpm.count_agreements"),
     *(f"item_states.{name}" for name in ("summarize", "posterior", "score")),
-    *(f"people.{name}" for name in ("moments", "log_likelihood", "count_compared", "agreement")),
 )
 """The passes of robust-gpm that run in memory: each few times in a fit, or over a sample of the labels."""
 
@@ -65,11 +70,15 @@ class CardPass:
         self.session, self.one = session, one
         self.xp = session.device.xp
         self.inputs = dict(inputs)
-        for each in one.inputs:
-            value = inputs[each.name]
-            if each.annotator_axis is not None and not isinstance(value, self.xp.ndarray):
-                self.inputs[each.name] = session.to_engine(value, each.annotator_axis)
+        self._axes = {each.name: each.annotator_axis for each in one.inputs}
         self.sums = {each.name: self.xp.zeros(each.shape, np.uint64) for each in one.sums}
+
+    def on_card(self, name: str) -> Any:
+        """Return an input; one with an annotator axis is brought to the card."""
+        value, axis = self.inputs[name], self._axes[name]
+        if axis is not None and not isinstance(value, self.xp.ndarray):
+            value = self.inputs[name] = self.session.to_engine(value, axis)
+        return value
 
     def run(
         self,
@@ -87,13 +96,13 @@ class CardPass:
         state = self.one.named_state({name: name for name in self.one.state})
 
         def argument(name: str, dtype: Any, *, is_array: bool) -> Any:
-            for values in (others, self.sums, self.inputs):
-                if name in values:
-                    value = values[name]
-                    break
+            if name in others or name in self.sums:
+                value = (others if name in others else self.sums)[name]
+            elif name in self.inputs:
+                value = self.on_card(name)
+            elif name in state:
+                return session.card_array(state[name], dtype)
             else:
-                if name in state:
-                    return session.card_array(state[name], dtype)
                 value = getattr(session if name.endswith("unit") else block, name)
             if not is_array:
                 return dtype(value)
@@ -155,7 +164,7 @@ def _gpm_step(one: CardPass) -> dict[str, Floats]:
     one.run(
         "gpm_single.step",
         *(name for name, is_defined in macros.items() if is_defined),
-        words=_words(xp.asarray(one.inputs["eps"]), scale, xp),
+        words=_words(one.on_card("eps"), scale, xp),
         n_shared=n_shared,
         serious=serious,
         launch={
@@ -192,7 +201,7 @@ class _Posterior:
         self._block = one.session.kept_labels(held) if held is not None else None
         n_items = (self._block or one.session.all_labels).n_items
         if "prior" in one.inputs:
-            prior, confusion = one.inputs["prior"], one.inputs["confusion"]
+            prior, confusion = one.inputs["prior"], one.on_card("confusion")
             if one.one.kernel.startswith("dawid_skene"):  # labels x annotators x classes
                 confusion = confusion.transpose(1, 0, 2)
             known = np.maximum(prior, _LEAST) * one.inputs["known_truth"]
@@ -273,6 +282,45 @@ def _agreement(one: CardPass) -> dict[str, Floats]:
     return one.results(items=1.0)
 
 
+def _count_compared(one: CardPass) -> dict[str, Floats]:
+    """Count the labels that can be compared with others."""
+    one.run(one.one.kernel)
+    return one.results(counts=1.0)
+
+
+def _compare(one: CardPass) -> dict[str, Floats]:
+    """Add up how far annotators agree with others, as products of two values of a table."""
+    labels = one.session.labels
+    largest = max(
+        float(np.abs(one.inputs["table" if "table" in one.inputs else "agreement"]).max()), 1.0
+    )
+    bits = int(np.ceil(np.log2(largest**2)))
+    unit = unit_of(bits, int(labels.labels_per_annotator.max()))
+    states = (f"N_STATES={len(one.inputs['prior'])}",) if "prior" in one.inputs else ()
+    one.run(one.one.kernel, *states, moment_unit=unit)
+    return one.results(moments=unit, sums=unit)
+
+
+def _strategies(one: CardPass) -> dict[str, Floats]:
+    """Add up each annotator's log-likelihood in every response strategy, given the others' labels.
+
+    What the others say is a number per label and state, and so computed for some of the items at a time.
+    """
+    n_states = len(one.inputs["prior"])
+    sizes = {
+        "n_variants": len(one.inputs["serious"]),
+        "n_behaviors": one.inputs["careless"].shape[1],
+        "n_strategies": len(one.inputs["reliability"]),
+    }
+    for block in one.session.parts(LABELS_AT_ONCE):
+        check_room(one.session.device, 4 * block.n_labels * n_states, "what others say of labels")
+        cavity = one.xp.empty((block.n_labels, n_states), np.float32)
+        for function in ("cavities", "log_likelihood"):
+            states = f"N_STATES={n_states}"
+            one.run(f"people.{function}", states, block=block, cavity=cavity, **sizes)
+    return one.results()
+
+
 PASSES: dict[str, Callable[[CardPass], dict[str, Floats]]] = {
     **dict.fromkeys(
         (
@@ -290,6 +338,10 @@ PASSES: dict[str, Callable[[CardPass], dict[str, Floats]]] = {
     "robust_gpm.leave_one_out": _leave_one_out,
     "robust_gpm.summarize": _summarize,
     "held_out.agreement": _agreement,
+    "people.count_compared": _count_compared,
+    "people.moments": _compare,
+    "people.agreement": _compare,
+    "people.log_likelihood": _strategies,
     "held_out.start": _start,
     "held_out.step": _step,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines.gpu.device import (
     DOUBLE_LABELS,
+    LABELS_AT_ONCE,
     SINGLE_CATEGORIES,
     CUDADevice,
     category_shift,
@@ -29,8 +30,6 @@ from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 from annotruth.observations import Labels
 
 T = TypeVar("T")
-
-_LABELS_AT_ONCE = 1 << 26
 
 
 class GPUSession(MemorySession):
@@ -177,6 +176,20 @@ class GPUSession(MemorySession):
         self._on_card.clear()
         self._folds.clear()
 
+    def parts(self, n_labels: int) -> Iterator[LabelBlock]:
+        """Return blocks of consecutive items with about so many labels."""
+        labels, block = self.labels, self.all_labels
+        items = labels.partition(-(-labels.n_labels // n_labels))
+        bounds = labels.cell_ptr[labels.item_ptr[items]]
+        for i in range(len(items) - 1):
+            begin = block.begin[items[i] : items[i + 1] + 1]
+            yield replace(
+                block,
+                begin=begin - begin[0],
+                label=block.label[bounds[i] : bounds[i + 1]],
+                known=None if block.known is None else block.known[items[i] : items[i + 1]],
+            )
+
     def kept_labels(self, held: int) -> LabelBlock:
         """Return the labels that are kept while the fold ``held`` is held out; all if it is NEVER."""
         if held == NEVER:
@@ -263,7 +276,7 @@ def copy_labels(labels: Labels, device: CUDADevice, number: Any) -> LabelBlock:
     check_room(device, 4 * n + 8 * labels.n_items, "the labels")
     shift = np.uint32(category_shift(labels.n_categories))
     word = xp.empty(n, np.uint32)
-    for part in slices(n, _LABELS_AT_ONCE):
+    for part in slices(n, LABELS_AT_ONCE):
         # The cell of each label, counted from that of the first one.
         first, last = (
             np.searchsorted(labels.cell_ptr, [part.start, part.stop - 1], side="right") - 1
