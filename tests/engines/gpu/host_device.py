@@ -27,9 +27,10 @@ class HostDevice:
     A warp is a block, so kernels that use warps need a power of two of threads.
     """
 
-    def __init__(self, *, n_processors: int = 2, threads: int = 1) -> None:
+    def __init__(self, *, n_processors: int = 2, threads: int = 1, shared_bytes: int = 64) -> None:
         self.xp = CardNumPy()
-        self._blocks, self._threads = 8 * n_processors, threads
+        self.n_processors, self.shared_bytes = n_processors, shared_bytes
+        self._threads = threads
 
     def to_host(self, values: Any) -> Any:
         return values.get()
@@ -37,8 +38,13 @@ class HostDevice:
     def free_bytes(self) -> int:
         return 1 << 30
 
-    def run(self, family, function, defines, arguments) -> None:
-        library, blocks = compiled(family, (f"WARP_SIZE={self._threads}", *defines)), self._blocks
+    def run(
+        self, family, function, defines, arguments, *, blocks=None, threads=256, shared_bytes=0
+    ) -> None:
+        assert shared_bytes <= self.shared_bytes
+        assert threads <= 1024
+        library = compiled(family, (f"WARP_SIZE={self._threads}", *defines))
+        blocks = blocks or 8 * self.n_processors
         kernel = getattr(library, function)
         passed = [as_c(argument) for argument in arguments]
 
@@ -65,7 +71,9 @@ def as_c(argument: Any) -> Any:
         assert argument.values.flags.c_contiguous
         return ctypes.c_void_p(argument.values.ctypes.data)
     kinds = {
+        np.float32: ctypes.c_float,
         np.float64: ctypes.c_double,
+        np.uint32: ctypes.c_uint32,
         np.int64: ctypes.c_int64,
         np.uint64: ctypes.c_uint64,
     }

@@ -1,4 +1,4 @@
-"""The contract of all estimators, for the models of the GPU engine: as in memory, to single precision.
+"""The contract of all estimators, for the models of the GPU engine: as in memory, but for rounding.
 
 On a machine with a card, the same tests also run there.
 """

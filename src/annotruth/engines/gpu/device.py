@@ -60,6 +60,15 @@ MAX_CATEGORIES = 64
 
 MAX_LABELS = (1 << 32) - 1
 
+DOUBLE_LABELS = 1 << 22
+"""Up to so many labels, gpm is in double precision."""
+
+SINGLE_CATEGORIES = 16
+"""Up to so many categories, gpm may be in single precision: an item's shares are in registers."""
+
+LABELS_AT_ONCE = 1 << 26
+"""Of so many labels, what takes much memory is computed at once."""
+
 _WORD_BITS = 32  # of a label: the category, and the annotator
 _STATES_PER_CLASS, _SHAPES = 3, 32  # the latent states of robust-gpm, at most
 
@@ -87,9 +96,9 @@ def bytes_on_card(labels: Labels) -> int:
     by_label = 64  # while labels are sorted by annotator
     by_item = 8 * (n_states + 4 * labels.n_categories)
     by_annotator = 8 * 8 * labels.n_categories * n_states  # of eight tables at a time
-    return (
-        by_label * labels.n_labels + by_item * labels.n_items + by_annotator * labels.n_annotators
-    )
+    at_once = 4 * n_states * min(labels.n_labels, LABELS_AT_ONCE)
+    by_label = by_label * labels.n_labels + at_once
+    return by_label + by_item * labels.n_items + by_annotator * labels.n_annotators
 
 
 def unit_of(bits: int, n_labels: int) -> np.float64:
@@ -130,6 +139,8 @@ class CUDADevice:
         self.xp = cupy_with_a_card()  # has the functions of NumPy
         self._device = self.xp.cuda.Device()
         self.n_processors = int(self._device.attributes["MultiProcessorCount"])
+        # how much shared memory a block may have
+        self.shared_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
 
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return a copy of an array of the card.
@@ -162,6 +173,10 @@ class CUDADevice:
         function: str,
         defines: Sequence[str],
         arguments: Sequence[Any],
+        *,
+        blocks: int | None = None,
+        threads: int = _THREADS,
+        shared_bytes: int = 0,
     ) -> None:
         """Run a function of ``kernels/cuda/<family>.cu``, compiled with some macros defined."""
         key = (self._device.id, family, *defines)
@@ -169,7 +184,10 @@ class CUDADevice:
             options = ("-std=c++17", *(f"-D{define}" for define in defines))
             _MODULES[key] = self.xp.RawModule(code=cuda_source(family), options=options)
         kernel = _MODULES[key].get_function(function)
-        kernel((_BLOCKS_PER_PROCESSOR * self.n_processors,), (_THREADS,), tuple(arguments))
+        if shared_bytes:
+            kernel.max_dynamic_shared_size_bytes = shared_bytes
+        blocks = blocks or _BLOCKS_PER_PROCESSOR * self.n_processors
+        kernel((blocks,), (threads,), tuple(arguments), shared_mem=shared_bytes)
 
 
 def cupy_with_a_card() -> Any:

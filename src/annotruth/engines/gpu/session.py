@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.gpu.device import (
+    DOUBLE_LABELS,
+    LABELS_AT_ONCE,
+    SINGLE_CATEGORIES,
     CUDADevice,
     category_shift,
     check_room,
@@ -27,8 +30,6 @@ from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 from annotruth.observations import Labels
 
 T = TypeVar("T")
-
-_LABELS_AT_ONCE = 1 << 26
 
 
 class GPUSession(MemorySession):
@@ -59,7 +60,20 @@ class GPUSession(MemorySession):
         self.unit, self.log_unit, self.slope_unit = (
             unit_of(bits, labels.n_labels) for bits in (0, 7, 20)
         )
-        self.all_labels = copy_labels(labels, device)
+        n_labels = labels.labels_per_annotator
+        order = np.argsort(-n_labels, kind="stable")  # the annotators, those with most labels first
+        number = np.empty(labels.n_annotators, np.uint32)
+        number[order] = np.arange(labels.n_annotators, dtype=np.uint32)
+        self._order, self._number = self._xp.asarray(order), self._xp.asarray(number)
+        self.labels_per_annotator = self.to_engine(n_labels)
+        self.all_labels = copy_labels(labels, device, self._number)
+
+    @property
+    def real(self) -> type[np.floating[Any]]:
+        """The type of items' shares in gpm, ``real`` of the kernels: single if there are many labels."""
+        is_few = self.labels.n_labels <= DOUBLE_LABELS
+        is_double = is_few or self.labels.n_categories > SINGLE_CATEGORIES
+        return np.float64 if is_double else np.float32
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Declare an array of zeros: one entry, or one of ``shape``, per item, cell or label."""
@@ -81,28 +95,32 @@ class GPUSession(MemorySession):
         """Replace an item-side array by a function of it, which is computed on the card."""
         self._on_card[name] = function(self.card_array(name))
 
-    def card_array(self, name: str) -> Any:
-        """Return an item-side array on the card; one entry per cell is items x categories there."""
+    def card_array(self, name: str, dtype: Any = np.float64) -> Any:
+        """Return an item-side array on the card; one entry per cell is items x categories there.
+
+        The type is that of the first kernel that uses it.
+        """
         if name not in self._on_card:
             values, of_cells = self._state[name], name in self._of_cells
             n_categories = self.labels.n_categories
             shape = (self.labels.n_items, n_categories) if of_cells else values.shape
-            check_room(self.device, 8 * int(np.prod(shape)), f"the array {name}")
-            array = self._xp.zeros(shape, np.float64)
+            n_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
+            check_room(self.device, n_bytes, f"the array {name}")
+            array = self._xp.zeros(shape, dtype)
             if name not in self._zeros:
                 place = self._cell_places() if of_cells else slice(None)
-                (array.reshape(-1) if of_cells else array)[place] = self._xp.asarray(values)
+                (array.reshape(-1) if of_cells else array)[place] = self._xp.asarray(values, dtype)
             self._on_card[name] = array
         return self._on_card[name]
 
     def collect(self, name: str) -> NDArray[Any]:
-        """Return an item-side array of all items."""
+        """Return an item-side array of all items, in double precision."""
         if name not in self._on_card:
             return super().collect(name)
         array = self._on_card[name]
         if name in self._of_cells:
             array = array.reshape(-1)[self._cell_places()]
-        return self.device.to_host(array)
+        return self.device.to_host(array.astype(np.float64, copy=False))
 
     def _cell_places(self) -> Any:
         """Return the place of each cell in an array of items x categories, on the card."""
@@ -126,23 +144,26 @@ class GPUSession(MemorySession):
                     del self._on_card[name]
                 self._zeros.discard(name)
             on_card = self._xp.ndarray
+            axes = {each.name: each.annotator_axis or 0 for each in one.inputs}
             in_memory = {
-                name: self.to_host(value) if isinstance(value, on_card) else value
+                name: self.to_host(value, axes[name]) if isinstance(value, on_card) else value
                 for name, value in inputs.items()
             }
             sums = super().run_pass(one, **in_memory)
-            of_annotators = {each.name for each in one.sums if each.annotator_axis is not None}
-            return {
-                name: self.to_engine(values) if name in of_annotators else values
-                for name, values in sums.items()
-            }
+            for each in one.sums:
+                if each.annotator_axis is not None:
+                    sums[each.name] = self.to_engine(sums[each.name], each.annotator_axis)
+            return sums
 
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
-        """Return an array with an annotator axis on the card."""
-        return self._xp.asarray(values)
+        """Return an array with an annotator axis on the card, in its order: most labels first."""
+        table = self._xp.asarray(values)
+        return self._xp.take(table, self._order, annotator_axis) if table.size else table
 
     def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
-        """Return an array of the card in memory."""
+        """Return an array of the card in memory, in the order of the labels' annotators."""
+        if values.size:
+            values = self._xp.take(values, self._number, annotator_axis)
         return self.device.to_host(values)
 
     def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
@@ -154,6 +175,20 @@ class GPUSession(MemorySession):
         super().close()
         self._on_card.clear()
         self._folds.clear()
+
+    def parts(self, n_labels: int) -> Iterator[LabelBlock]:
+        """Return blocks of consecutive items with about so many labels."""
+        labels, block = self.labels, self.all_labels
+        items = labels.partition(-(-labels.n_labels // n_labels))
+        bounds = labels.cell_ptr[labels.item_ptr[items]]
+        for i in range(len(items) - 1):
+            begin = block.begin[items[i] : items[i + 1] + 1]
+            yield replace(
+                block,
+                begin=begin - begin[0],
+                label=block.label[bounds[i] : bounds[i + 1]],
+                known=None if block.known is None else block.known[items[i] : items[i + 1]],
+            )
 
     def kept_labels(self, held: int) -> LabelBlock:
         """Return the labels that are kept while the fold ``held`` is held out; all if it is NEVER."""
@@ -232,13 +267,16 @@ class LabelBlock:
         )
 
 
-def copy_labels(labels: Labels, device: CUDADevice) -> LabelBlock:
-    """Return labels on the card: one word per label, and where the labels of each item begin."""
+def copy_labels(labels: Labels, device: CUDADevice, number: Any) -> LabelBlock:
+    """Return labels on the card: one word per label, and where the labels of each item begin.
+
+    ``number`` is the number of each annotator on the card.
+    """
     xp, n = device.xp, labels.n_labels
     check_room(device, 4 * n + 8 * labels.n_items, "the labels")
     shift = np.uint32(category_shift(labels.n_categories))
     word = xp.empty(n, np.uint32)
-    for part in slices(n, _LABELS_AT_ONCE):
+    for part in slices(n, LABELS_AT_ONCE):
         # The cell of each label, counted from that of the first one.
         first, last = (
             np.searchsorted(labels.cell_ptr, [part.start, part.stop - 1], side="right") - 1
@@ -246,8 +284,8 @@ def copy_labels(labels: Labels, device: CUDADevice) -> LabelBlock:
         begins_cell = xp.zeros(part.stop - part.start, np.int32)
         begins_cell[xp.asarray(labels.cell_ptr[first + 1 : last + 1] - part.start)] = 1
         category = xp.asarray(labels.cell_category[first : last + 1].astype(np.uint32))
-        annotator = xp.asarray(labels.annotator[part].astype(np.uint32))
-        word[part] = annotator | category[xp.cumsum(begins_cell)] << shift
+        annotator = xp.asarray(labels.annotator[part])
+        word[part] = number[annotator] | category[xp.cumsum(begins_cell)] << shift
     has_known = bool((labels.known >= 0).any())
     return LabelBlock(
         device,

@@ -68,7 +68,8 @@ ALWAYS_INLINE double new_point(double x0, double x1, double x2, double a) {
 
 // Extrapolate a distribution, the shares `first:last`. The three points are in `x0`, `x1` and `x`;
 // the new one is written to `x` and `x0`.
-ALWAYS_INLINE void extrapolate(double* x, double* x0, const double* x1, int64_t first, int64_t last,
+template <class Real>
+ALWAYS_INLINE void extrapolate(Real* x, Real* x0, const Real* x1, int64_t first, int64_t last,
                                double limit) {
     constexpr double MARGIN =
         0.3;  // the least part of its distance from a bound that a share keeps
@@ -81,11 +82,13 @@ ALWAYS_INLINE void extrapolate(double* x, double* x0, const double* x1, int64_t 
     const double a = step_length(r2, v2, limit);
     for (int64_t c = first; c < last; ++c) {
         const double share = new_point(x0[c], x1[c], x[c], a);
-        x[c] = smaller(larger(share, MARGIN * x[c]), 1.0 - MARGIN * (1.0 - x[c]));
+        x[c] =
+            static_cast<Real>(smaller(larger(share, MARGIN * x[c]), 1.0 - MARGIN * (1.0 - x[c])));
         total += x[c];
     }
     for (int64_t c = first; c < last; ++c) {
-        if (total > 0.0) x[c] /= total;  // 0 if the known truth is a category without labels
+        // 0 if the known truth is a category without labels
+        if (total > 0.0) x[c] = static_cast<Real>(x[c] / total);
         x0[c] = x[c];
     }
 }

@@ -5,8 +5,10 @@
 //
 // A label is one word: the category in the upper bits, the annotator in the lower ones. The labels of
 // item e are begin[e]:begin[e + 1], sorted by category. `known` is the category of each item's known
-// truth, or -1; null if none is known. N_CATEGORIES and CATEGORY_SHIFT are defined when a file is
-// compiled.
+// truth, or -1; null if none is known. Annotators are numbered by how many labels they gave, the busiest
+// first. N_CATEGORIES and CATEGORY_SHIFT are defined when a file is compiled.
+//
+// Items' shares in GPM are `real`: SINGLE is defined if there are many labels.
 #include "arithmetic.hpp"
 
 using annotruth::LogProduct;
@@ -14,6 +16,15 @@ using annotruth::LogProduct;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
+#ifdef SINGLE
+typedef float real;
+#else
+typedef double real;
+#endif
+
+#ifndef ON_HOST
+#define SHARED_MEMORY(type, name) extern __shared__ type name[]
+#endif
 
 #ifndef WARP_SIZE
 #define WARP_SIZE 32

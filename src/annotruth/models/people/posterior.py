@@ -29,6 +29,7 @@ from annotruth.models.people.strategies import (
     WRONG_PRIOR,
     Careless,
     Serious,
+    by_rows,
     careless_labels,
     find_confusions,
     learn_skills,
@@ -93,11 +94,18 @@ class PeoplePosterior:
         """Return the central 95% of the reliability."""
         cumulative = self.groups[:, WRONG, np.newaxis] + np.cumsum(self.levels, axis=1)
         edges, below = np.append(0.0, _EDGES), np.insert(cumulative, 0, 0.0, axis=1)
-        ends = [
-            [float(np.interp(tail, row, edges)) for row in below] for tail in (_TAIL, 1.0 - _TAIL)
-        ]
-        low, high = (np.array(end) for end in ends)
+        low, high = (_quantile(below, edges, tail) for tail in (_TAIL, 1.0 - _TAIL))
         return low, np.where(high > _EDGES[-2], 1.0, high)
+
+
+def _quantile(below: Floats, edges: Floats, tail: float) -> Floats:
+    """Return where each row of a distribution function, linear between the edges, reaches a value."""
+    bin_ = np.clip((below <= tail).sum(axis=1) - 1, 0, len(edges) - 2)[:, np.newaxis]
+    first, last = (np.take_along_axis(below, bin_ + n, axis=1)[:, 0] for n in (0, 1))
+    share = np.clip((tail - first) / np.maximum(last - first, 1e-300), 0.0, 1.0)
+    left, right = edges[bin_[:, 0]], edges[bin_[:, 0] + 1]
+    quantile: Floats = left + share * (right - left)
+    return quantile
 
 
 def people_posterior(
@@ -128,7 +136,7 @@ def people_posterior(
             if follows.sum() > 2:
                 deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
             serious = serious_labels(theta, cavities.states, counts, deviation)
-            log_likelihood = tempering * passes.log_likelihood(
+            log_likelihood = passes.log_likelihood(
                 serious=serious.tables,
                 factor=serious.factor,
                 normaliser=serious.normaliser,
@@ -138,16 +146,16 @@ def people_posterior(
                 behavior=STRATEGIES.behavior,
                 reliability=STRATEGIES.reliability,
             )
-        joint = _joint(log_likelihood, serious, careless, skills)
+            log_likelihood *= tempering
         log_wrong = log_likelihood[:, _EXCHANGED] + log_confused
-        found = _posterior(joint, log_wrong, prior, careless)
+        by_level, by_skill, behaviors = _marginals(log_likelihood, serious, careless, skills)
+        found = _posterior(by_level + prior, log_wrong, behaviors, careless)
         reliability = found.reliability
-        by_skill = _sums(joint, np.where(GROUP[_LEVEL] == SERIOUS, _VARIANT - 1, -1), len(SKILLS))
         known = follows & (reliability > _MOSTLY_SERIOUS)
         skills = learn_skills(normalise_log_weights(by_skill[known]), skills)
     n_labels = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    own = (counts * np.log(np.maximum(counts, 1.0) / n_labels)).sum(axis=1) * tempering
     with_items = logsumexp(log_likelihood[:, _BROAD], axis=1) - np.log(len(_BROAD))
+    own = (counts * np.log(np.maximum(counts, 1.0) / n_labels)).sum(axis=1) * tempering
     return replace(found, item_evidence=(own - with_items) / np.log(10.0))
 
 
@@ -173,7 +181,32 @@ def _crowd_labels(passes: PeoplePasses, reliability: Floats) -> Floats:
     return pool_to_class(mass / mass.sum(axis=0), states.class_of)
 
 
-def _joint(log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats) -> Floats:
+def _marginals(
+    log_likelihood: Floats, serious: Serious, careless: Careless, skills: Floats
+) -> tuple[Floats, ...]:
+    """Return the joint log-probabilities of labels and each level, skill or careless behavior.
+
+    Those of levels are given the level; those of skills are of serious people, in any proportion.
+    """
+    skill = np.where(GROUP[_LEVEL] == SERIOUS, _VARIANT - 1, -1)
+    of_careless = np.where(GROUP[_LEVEL] == CARELESS, _BEHAVIOR, -1)
+    level_prior = np.log(LEVEL_PRIOR)[_LEVEL]
+    log_prior = serious.log_prior + np.log(skills)
+
+    def compute(rows: slice) -> tuple[Floats, ...]:
+        joint = _joint(log_likelihood[rows], log_prior[rows], careless, careless.regret[rows])
+        return (
+            _sums(joint, _LEVEL, len(LEVELS)),
+            _sums(joint, skill, len(SKILLS)),
+            _sums(joint + level_prior, of_careless, len(careless.log_prior)),
+        )
+
+    return by_rows(compute, len(log_likelihood))
+
+
+def _joint(
+    log_likelihood: Floats, skill_prior: Floats, careless: Careless, regret: Floats
+) -> Floats:
     """Return the joint log-probability of labels and strategy within each level."""
     joint = log_likelihood[:, _WITH_LEVEL].copy()
     not_careless = GROUP[_LEVEL] != CARELESS
@@ -182,9 +215,9 @@ def _joint(log_likelihood: Floats, serious: Serious, careless: Careless, skills:
     log_prior = careless.log_prior[_BEHAVIOR] - np.where(not_careless, partly, 0.0)
     joint += np.where(LEVELS[-1] == _RELIABILITY, 0.0, log_prior)
     own = _BEHAVIOR == OWN_SHARES
-    joint[:, own] += careless.regret[:, np.newaxis] * (1.0 - _RELIABILITY[own])
+    joint[:, own] += regret[:, np.newaxis] * (1.0 - _RELIABILITY[own])
     tilted = _VARIANT > 0
-    joint[:, tilted] += (serious.log_prior + np.log(skills))[:, _VARIANT[tilted] - 1]
+    joint[:, tilted] += skill_prior[:, _VARIANT[tilted] - 1]
     joint[:, not_careless] += np.log(0.5)  # with a tilt, or without one
     return joint
 
@@ -195,13 +228,12 @@ def _sums(joint: Floats, place: Codes, n: int) -> Floats:
 
 
 def _posterior(
-    joint: Floats, log_wrong: Floats, level_prior: Floats, careless: Careless
+    by_level: Floats, log_wrong: Floats, behaviors: Floats, careless: Careless
 ) -> PeoplePosterior:
-    """Return the posterior, given the joint log-probabilities and that of the consistently wrong.
+    """Return the posterior, given the joint log-probabilities of levels and the consistently wrong.
 
     The shares of the groups among people are learned, the own labels left out.
     """
-    by_level = _sums(joint, _LEVEL, len(LEVELS)) + level_prior
     groups = [group == GROUP for group in (CARELESS, PARTLY, SERIOUS)]
     prior = np.array([*(LEVEL_PRIOR[group].sum() for group in groups), WRONG_PRIOR])
     likelihood = np.column_stack([_sums(by_level, GROUP, len(groups)), log_wrong]) - np.log(prior)
@@ -217,8 +249,6 @@ def _posterior(
         logsumexp(likelihood[:, some], axis=1, b=prior[some] / prior[some].sum())
         for some in ([CARELESS, WRONG], [PARTLY, SERIOUS])
     )
-    of_careless = np.where(GROUP[_LEVEL] == CARELESS, _BEHAVIOR, -1)
-    behaviors = _sums(joint + np.log(LEVEL_PRIOR)[_LEVEL], of_careless, len(careless.log_prior))
     return PeoplePosterior(
         levels,
         posterior,

@@ -19,6 +19,7 @@ their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
 
 LEVELS = np.array([0.005, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.995])
 """The reliabilities of strategies."""
@@ -64,7 +65,9 @@ BROAD_TILT = 3.0
 
 _SLIP = 0.02  # of labels of people who repeat one
 _WRONG_RELIABILITY = 0.95
-_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING = 25, 1.0, 0.8
+_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING, _CONVERGED = 25, 1.0, 0.8, 1e-10
+_ROWS = 4096  # annotators of a slice
+_MOST_PEOPLE = 2_000  # from whom the standard deviation of tilts is learned
 _LEAST_SERIOUS = 1e-6
 
 # The serious variants: as the crowd; every skill with the own tilt; as the crowd with a broad tilt.
@@ -171,6 +174,12 @@ def serious_labels(theta: Floats, states: Floats, counts: Floats, deviation: flo
     return Serious(tables, factor, normaliser, log_prior)
 
 
+def by_rows(compute: Callable[[slice], tuple[Floats, ...]], n: int) -> tuple[Floats, ...]:
+    """Return arrays of n rows that are computed in slices, on all cores, while they are in the cache."""
+    parts = map_slices(compute, n, _ROWS)
+    return tuple(concatenate(column) for column in zip(*parts, strict=True))
+
+
 def bounded(theta: Floats) -> Floats:
     """Return distributions of labels, categories x states, in which every label has a logarithm."""
     return _normalised(np.maximum(theta, _LEAST_SERIOUS))
@@ -183,18 +192,28 @@ def _normalised(weights: Floats) -> Floats:
 
 def fit_tilts(
     theta: Floats, states: Floats, counts: Floats, deviation: float
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, ...]:
     r"""Return each annotator's tilt of the highest posterior, and its log-prior with Laplace's volume.
 
     With :math:`W_z` the states of the annotator's items and N_n counts of labels, damped Newton steps
     solve :math:`N_n - \sum_z W_z \phi_z(n) - t_n / \tau^2 = 0` for each label.
     """
+    return by_rows(
+        lambda rows: _fit_tilts(theta, states[rows], counts[rows], deviation), len(counts)
+    )
+
+
+def _fit_tilts(
+    theta: Floats, states: Floats, counts: Floats, deviation: float
+) -> tuple[Floats, Floats]:
     tilt = np.zeros_like(counts)
     for _ in range(_NEWTON_STEPS):
         expected, variance = _tilted_moments(theta, states, tilt)
         slope = counts - expected - tilt / deviation**2
         step = slope / (variance + 1.0 / deviation**2)
         tilt += _DAMPING * np.clip(step, -_NEWTON_LIMIT, _NEWTON_LIMIT)
+        if np.abs(step).max(initial=0.0) < _CONVERGED:
+            break
     _, variance = _tilted_moments(theta, states, tilt)
     n = counts.shape[1]
     volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
@@ -211,7 +230,12 @@ def _tilted_moments(theta: Floats, states: Floats, tilt: Floats) -> tuple[Floats
 
 
 def learn_tilt_deviation(theta: Floats, states: Floats, counts: Floats) -> float:
-    """Return the standard deviation of tilts, given people whose labels clearly follow the items."""
+    """Return the standard deviation of tilts, given people whose labels clearly follow the items.
+
+    It is one number, for which `_MOST_PEOPLE` of them, evenly spaced, are enough.
+    """
+    every = -(-len(counts) // _MOST_PEOPLE)
+    states, counts = states[::every], counts[::every]
     variance, theta = TILT_DEVIATION**2, bounded(theta)
     prior = PSEUDO_PEOPLE * counts.shape[1]
     for _ in range(20):
