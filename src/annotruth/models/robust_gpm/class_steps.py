@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Floats, sum_over_annotators
+from annotruth.kernels.arrays import Floats, map_slices, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import (
@@ -29,6 +29,7 @@ from annotruth.models.squarem import Squarem
 
 _PSEUDO_ITEMS = 1.0  # spread over the states
 _PSEUDO_ANNOTATORS = 1.0  # spread over the strategies
+_ANNOTATORS_AT_ONCE = 4096  # whose arrays are in the cache while their confusion is updated
 
 START_CONCENTRATION = 16.0
 """The concentration of confusion matrices before held-out labels have said which is best."""
@@ -107,6 +108,7 @@ class ClassSteps(StrategySteps):
         labels = items.labels
         prior = labels.annotator_prior
         self._annotator_prior = None if prior is None else session.to_engine(prior)
+        self._weight = labels.annotator_weight
         self._concentration = concentration
         self._final: ExpectedCounts | None = None
         self._held = held
@@ -198,23 +200,38 @@ class ClassSteps(StrategySteps):
 
     def m_step(self, old: ClassParameters, expected: ExpectedCounts) -> ClassParameters:
         """Update all parameters."""
-        counts, labels = expected.counts, self.labels
-        strategies = self.items.strategies(old.serious)
-        weights = self._strategy_weights(old, strategies, counts)
-        pseudo_counts = self._pseudo_counts(strategies, weights)
-        confusion = pseudo_counts + counts
-        confusion /= confusion.sum(axis=1, keepdims=True)
-        confusion = np.maximum(confusion, MIN_PROBABILITY, out=confusion)
+        strategies, n = self.items.strategies(old.serious), len(expected.counts)
+        confusion = np.empty_like(expected.counts)
         prior = expected.classes + _PSEUDO_ITEMS / len(expected.classes)
         prior /= prior.sum()
-        rise = 0.0
+
+        def update(rows: slice) -> tuple[LabelTable, Floats, float]:
+            """Update the confusion of some annotators; return what they add to the crowd's sums."""
+            counts = expected.counts[rows]
+            weights, pseudo_counts = self._in_strategies(old, strategies, counts, rows)
+            new = pseudo_counts + counts
+            new /= new.sum(axis=1, keepdims=True)
+            np.maximum(new, MIN_PROBABILITY, out=new)
+            confusion[rows] = new
+            times = 1.0 if self._weight is None else self._weight[rows, np.newaxis]
+            rise = 0.0
+            if len(old.prior):
+                by_annotator = (pseudo_counts * np.log(new / old.confusion[rows])).sum(axis=(1, 2))
+                rise = float(sum_over_annotators(by_annotator[:, np.newaxis] * times)[0])
+            weights = weights * times
+            labels = LabelTable.of_counts(weights, counts, self._repeated_label[rows])
+            return labels, sum_over_annotators(weights), rise
+
+        # On a card, all at once.
+        size = n if hasattr(confusion, "get") else _ANNOTATORS_AT_ONCE
+        labels, weights, rises = zip(*map_slices(update, n, size), strict=True)
+        rise = sum(rises)
         if len(old.prior):
-            by_annotator = (pseudo_counts * np.log(confusion / old.confusion)).sum(axis=(1, 2))
-            rise = float(sum_over_annotators(labels.weighted(by_annotator)))
             rise += _PSEUDO_ITEMS * float(np.log(prior / old.prior).mean())
-        weights = labels.weighted(weights)
-        in_strategies = LabelTable.of_counts(weights, counts, self._repeated_label)
-        strategy_prior = sum_over_annotators(weights) + _PSEUDO_ANNOTATORS / len(weights[0])
+        in_strategies = LabelTable(
+            *(sum(tables[1:], tables[0]) for tables in zip(*labels, strict=True))
+        )
+        strategy_prior = sum(weights[1:], weights[0]) + _PSEUDO_ANNOTATORS / len(weights[0])
         return ClassParameters(
             prior,
             confusion,
@@ -223,27 +240,33 @@ class ClassSteps(StrategySteps):
             old.log_prior + rise,
         )
 
-    def _strategy_weights(
-        self, parameters: ClassParameters, strategies: ResponseStrategies, counts: Floats
-    ) -> Floats:
-        """Return the posterior of each annotator's strategies, given their counts."""
-        log_prior = strategies.annotator_log_prior(
-            strategies.log_prior_of(parameters.strategy_prior), self._annotator_prior
-        )
-        joint = strategies.log_probability.total(counts, self._repeated_label)
-        return normalise_log_weights(joint + np.asarray(log_prior, like=joint))
+    def _in_strategies(
+        self,
+        parameters: ClassParameters,
+        strategies: ResponseStrategies,
+        counts: Floats,
+        rows: slice,
+    ) -> tuple[Floats, Floats]:
+        """Return the posterior of some annotators' strategies, given their counts, and pseudo-counts.
 
-    def _pseudo_counts(self, strategies: ResponseStrategies, weights: Floats) -> Floats:
-        """Return the pseudo-counts of annotators' confusion: what their strategies expect."""
-        return self._concentration * strategies.probability.average(weights, self._repeated_label)
+        The pseudo-counts of their confusion are what their strategies expect.
+        """
+        prior, repeated = self._annotator_prior, self._repeated_label[rows]
+        log_prior = strategies.annotator_log_prior(
+            strategies.log_prior_of(parameters.strategy_prior),
+            None if prior is None else prior[rows],
+        )
+        joint = strategies.log_probability.total(counts, repeated)
+        weights = normalise_log_weights(joint + np.asarray(log_prior, like=joint))
+        return weights, self._concentration * strategies.probability.average(weights, repeated)
 
     def annotator_counts(self, parameters: ClassParameters) -> AnnotatorCounts:
         """Return the counts of annotators' labels that EM ended with, and their pseudo-counts."""
         assert self._final is not None
         counts = self._final.counts
         strategies = self.items.strategies(parameters.serious)
-        weights = self._strategy_weights(parameters, strategies, counts)
-        return AnnotatorCounts.of(counts, self._pseudo_counts(strategies, weights))
+        _, pseudo_counts = self._in_strategies(parameters, strategies, counts, slice(None))
+        return AnnotatorCounts.of(counts, pseudo_counts)
 
     def finalize(self, parameters: ClassParameters) -> float:
         """Keep the counts of annotators' labels; return the log-likelihood, states summed out."""
