@@ -49,14 +49,8 @@ from annotruth.models.base_fit import FORMAT
 from annotruth.models.fits.further import FurtherResults, further_kinds, make_further_results
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.entries import check_entries
-from annotruth.models.storage.tables import (
-    COVARIANCE,
-    OPTIONAL_TABLES,
-    SCHEMAS,
-    check_table,
-    make_fit,
-    make_tables,
-)
+from annotruth.models.storage.schema import COVARIANCE, OPTIONAL_TABLES, SCHEMAS
+from annotruth.models.storage.tables import check_table, make_fit, make_tables
 
 MANIFEST = "fit.json"
 WAIT_SECONDS = 600.0
