@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
-from scipy.stats import false_discovery_control
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
@@ -349,6 +348,8 @@ def alternative_test(people: PeopleLabels, machine: Codes, margin: float) -> Alt
     if n < MIN_PEOPLE:
         nothing = float("nan")
         return AlternativeTest(n, nothing, nothing, nothing, UNKNOWN)
+    from scipy.stats import false_discovery_control  # imported here because that takes long
+
     adjusted = false_discovery_control(p_values, method="by")
     rate = float((adjusted <= _LEVEL).mean())
     p_value = float(np.sort(adjusted)[int(np.ceil(_WINNING_RATE * n)) - 1])

@@ -55,7 +55,6 @@ def compare(
     flags = {"--report": report, "--truth": truth, "--out": out}
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
     with console.running(quiet=quiet, as_json=as_json) as progress:
-        from annotruth.ranking import compare_rankings
         from annotruth.selection.choose import Choice
         from annotruth.selection.compare import compare as compare_models
 
@@ -85,6 +84,8 @@ def compare(
             return comparison
 
         def of_comparisons() -> Choice:
+            from annotruth.ranking import compare_rankings
+
             return compare_rankings(source, names, progress=progress, read=read)
 
         if named_files.is_ranking(labels):
