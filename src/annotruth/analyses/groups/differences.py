@@ -32,7 +32,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from scipy.stats import false_discovery_control
 
 from annotruth.analyses.groups.coupling import NO_GROUP, class_kernels, opinion_kernels
 from annotruth.kernels.arrays import Codes, Floats
@@ -196,6 +195,8 @@ def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> 
 
 def item_values(observed: Floats, permuted: list[Floats]) -> tuple[Floats, Floats]:
     """Return p-values and q-values of statistics, given those of permuted data."""
+    from scipy.stats import false_discovery_control  # imported here because that takes long
+
     null = [each[each > -np.inf] for each in permuted]
     # The data observed are one of the equally likely permutations.
     pool = np.sort(np.concatenate([observed, *null]))
