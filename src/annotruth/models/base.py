@@ -137,6 +137,7 @@ class Estimator(OptionsBase, ABC):
             )
         if engine.capabilities.distributed:
             check_distributed(self)
+        engine.capabilities.check(engine.name, *self.capabilities.needs, model=self.name)
         return engine
 
     def load_fit(self, fit: Fit) -> Self:
