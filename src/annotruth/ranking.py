@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from annotruth.analyses import analysis_again
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, check_pair_budget
 from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, plan_pairs
 from annotruth.analyses.machines.fits import check_machines, rank_with_machines
@@ -32,7 +33,7 @@ from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
 from annotruth.selection.choose import Choice, choose_among
-from annotruth.updating import UpdatedFit, refuse_machines
+from annotruth.updating import UpdatedFit
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def update_ranking(
         raise InputError("gold is only for labels: leave it out")
     read = ReadOptions.of(read, options)
     before: RankFit = load_fit(fit, "comparisons")
-    refuse_machines(before)
+    analysis_again(before)  # refuses machines
     start_stage(progress, reading_stage(data))
     keep = KeptColumns.of(before)
     new = load_comparisons(data, replace(keep.options(read), drop=()))

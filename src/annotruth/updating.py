@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from annotruth.analyses.groups.fit import fit_groups_again
+from annotruth.analyses import analysis_again
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
 from annotruth.io.drop_list import leave_out
@@ -53,7 +53,7 @@ def update_fit(
             "(`annotruth fit`)"
         )
     before: Fit = load_fit(fit, "labels")
-    refuse_machines(before)
+    analysis_again(before)  # refuses one that is of these labels only
     start_stage(progress, reading_stage(data))
     categories = before.data.scale.categories
     if not_available(categories, None).any():  # a category of this fit, not a missing label
@@ -88,16 +88,8 @@ def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None 
     """
     estimator = make_estimator(before.model, settings_of(before))
     start_stage(progress, f"fitting {estimator.name}")
-    if "groups" in before.further:
-        return fit_groups_again(before, estimator, labels, progress)
+    if (again := analysis_again(before)) is not None:
+        found: Fit = again(before, estimator, labels, progress)
+        return found
     estimator.fit(labels, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)
-
-
-def refuse_machines(fit: Fit[Any]) -> None:
-    """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
-    if "machines" in fit.further:
-        raise InputError(
-            "this fit has machines, whose weights depend on all labels: fit all labels again, with "
-            "machines (`--machine`)"
-        )

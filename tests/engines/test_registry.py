@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import annotruth as at
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.engines.memory import MemoryEngine
+from annotruth.models.gpm import GPM
+from annotruth.models.registry import Capabilities
 
 PACKAGE = Path(at.__file__).parent
 MAY_KNOW_SPARK = (
@@ -74,3 +77,16 @@ def test_an_unknown_engine_is_refused_with_the_choices(engine):
 def test_data_in_memory_belong_to_no_engine():
     assert native_engine([("a", "x", 1)]) is None
     assert native_engine("labels.csv") is None
+
+
+@pytest.mark.parametrize("need", ["out_of_core", "classifier", "over_time"])
+def test_a_model_is_refused_on_an_engine_without_what_it_needs(monkeypatch, need):
+    monkeypatch.setattr(GPM, "capabilities", Capabilities(needs=(need,)))
+    engine = MemoryEngine()
+    engine.capabilities = replace(MemoryEngine.capabilities, **{need: True})
+    rows = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2)]
+    assert at.fit(rows, "gpm", engine=engine).data.n_labels == 3
+    engine.capabilities = replace(MemoryEngine.capabilities, **{need: False})
+    message = r"gpm is not fitted on the engine memory, which .+: choose engine='memory'"
+    with pytest.raises(at.InputError, match=message):
+        at.fit(rows, "gpm", engine=engine)

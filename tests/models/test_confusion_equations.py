@@ -18,7 +18,7 @@ from annotruth.models.confusion.estimator import (
     LatentClassSteps,
     draws_of_annotators,
 )
-from annotruth.models.em import run_em
+from annotruth.models.em import EMLoop, run_em
 from annotruth.models.registry import get_model
 from annotruth.observations import Labels, Scale
 
@@ -206,7 +206,7 @@ def test_ebcc_with_one_subtype_is_ibcc():
     with closing(get_engine("memory").open(labels)) as session:
         equations = DirichletEquations(labels, class_prior=votes)
         steps = LatentClassSteps(equations, session)
-        run_em(steps, steps.start(), tol=1e-10, max_iter=1000, accelerate=True)
+        run_em(steps, steps.start(), EMLoop(tol=1e-10, max_iter=1000, acceleration=True))
         posterior = session.collect("posterior")
     np.testing.assert_allclose(one.distribution.dense(3), posterior, atol=1e-4)
 

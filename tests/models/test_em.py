@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning
-from annotruth.models.em import Monitor, run_em
+from annotruth.models.em import EMLoop, Monitor, run_em
 
 
 class Halving:
@@ -48,8 +48,9 @@ class Constant(Halving):
         return x, Monitor(self.objective, self.objective)
 
 
-def run(steps=None, **options):
-    return run_em(steps or Halving(), 1.0, **{"tol": 0.1, "max_iter": 100} | options)
+def run(steps=None, progress=None, **options):
+    loop = EMLoop(**{"tol": 0.1, "max_iter": 100} | options)
+    return run_em(steps or Halving(), 1.0, loop, progress=progress)
 
 
 def test_stops_when_the_objective_changes_by_less_than_tol():
@@ -92,7 +93,7 @@ def test_the_error_names_an_option_that_is_not_set_already():
             return x, Monitor(0.0, float("nan"))
 
     with pytest.raises(AnnotruthError, match="try acceleration=False"):
-        run(Diverging(), accelerate=True)
+        run(Diverging(), acceleration=True)
     with pytest.raises(AnnotruthError, match="choose another model"):
         run(Diverging())
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from annotruth.engines import get_engine
-from annotruth.models.em import Monitor, run_em
+from annotruth.models.em import EMLoop, Monitor, run_em
 from annotruth.models.squarem import (
     Squarem,
     newest,
@@ -50,8 +50,7 @@ def run(step=slow, start=None, rule=numbers, accelerate=True, **options):
     return run_em(
         PlainSteps(step, rule),
         Point(np.ones(3)) if start is None else start,
-        accelerate=accelerate,
-        **{"tol": 1e-10, "max_iter": 5000} | options,
+        EMLoop(**{"tol": 1e-10, "max_iter": 5000, "acceleration": accelerate} | options),
     )
 
 

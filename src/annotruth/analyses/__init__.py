@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from annotruth.errors import InputError
 from annotruth.models.fits.further import FurtherKind
+from annotruth.models.options import with_flag
 
 if TYPE_CHECKING:
     from annotruth.engines import Engine
@@ -33,7 +35,8 @@ class Analysis(NamedTuple):
     """An analysis by the kind of its results, and the options of `annotruth.fit` that ask for it.
 
     Its module has ``check(options, estimator, engine, read)``, which refuses options before labels are
-    read, and ``analyse(options, estimator, labels, read, progress)``, which returns the fit.
+    read, and ``analyse(options, estimator, labels, read, progress)``, which returns the fit. With
+    ``analyse_again(before, estimator, labels, progress)``, labels can be added to such a fit.
     """
 
     results: FurtherKind
@@ -41,8 +44,8 @@ class Analysis(NamedTuple):
     module: str = ""
 
     def function(self, name: str) -> Any:
-        """Return a function of the module, which is imported for it."""
-        return getattr(importlib.import_module(f"annotruth.analyses.{self.module}"), name)
+        """Return a function of the module, which is imported for it; None if it has none."""
+        return getattr(importlib.import_module(f"annotruth.analyses.{self.module}"), name, None)
 
 
 ANALYSES: Mapping[str, Analysis] = {
@@ -123,7 +126,7 @@ ANALYSES: Mapping[str, Analysis] = {
         )
     ),
 }
-"""The first whose option is given is run."""
+"""By the kind of results. At most one of those with a module is run."""
 
 OPTIONS: frozenset[str] = frozenset().union(*map(attrgetter("options"), ANALYSES.values()))
 """The options of all analyses."""
@@ -141,6 +144,11 @@ def check_analyses(
 
     ``options`` are those of `annotruth.fit` that were given and that not all fits take, by name.
     """
+    asked = [first for each in ANALYSES.values() for first in each.options[:1] if first in options]
+    if len(asked) > 1:
+        raise InputError(
+            f"{' and '.join(map(with_flag, asked))} do not go together: leave out all but one of them"
+        )
     for analysis in reversed([*ANALYSES.values()]):
         if not options.keys().isdisjoint(analysis.options):
             analysis.function("check")(options, estimator, engine, read)
@@ -158,4 +166,18 @@ def fit_with_analysis(
         if not options.keys().isdisjoint(analysis.options[:1]):
             fit: Fit = analysis.function("analyse")(options, estimator, labels, read, progress)
             return fit
+    return None
+
+
+def analysis_again(fit: Fit[Any]) -> Any:
+    """Return the ``analyse_again`` of the analysis of a fit, None if it has none; refuse one without it."""
+    for kind in fit.further:
+        analysis = ANALYSES.get(kind)
+        if analysis is not None and analysis.module:
+            if (again := analysis.function("analyse_again")) is not None:
+                return again
+            raise InputError(
+                f"this fit has {kind.replace('_', ' ')}, which depend on all labels: fit all labels "
+                f"again, with {with_flag(analysis.options[0])}"
+            )
     return None

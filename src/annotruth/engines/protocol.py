@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -31,6 +31,7 @@ from typing import (
 
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.observations import LabelSummary
 
@@ -170,6 +171,11 @@ class Session(Protocol):
         """Release what the session holds."""
 
 
+def _can(otherwise: str, remedy: str = "") -> Any:
+    """Return a field that is False by default; ``otherwise`` is what is said of an engine without it."""
+    return field(default=False, metadata={"otherwise": otherwise, "remedy": remedy})
+
+
 @dataclass(frozen=True)
 class EngineCapabilities:
     """What an engine can do."""
@@ -177,9 +183,23 @@ class EngineCapabilities:
     # whether labels and item-sized results may be on other machines: a model then sees a
     # `LabelSummary` only, and the result's tables are distributed frames
     distributed: bool = False
-    out_of_core: bool = False  # whether it opens labels on disk, without an array of them in memory
-    classifier: bool = False  # whether its passes take what a classifier says about items
-    over_time: bool = False  # whether it runs the kernels of labels over time
+    # whether it opens labels on disk, without an array of them in memory
+    out_of_core: bool = _can("takes no labels on disk", "leave out memory (`--memory`), or ")
+    # whether its passes take what a classifier says about items
+    classifier: bool = _can("takes no classifier (`--classifier`)", "leave it out, or ")
+    over_time: bool = _can("does not run the passes over time")
+
+    def check(self, engine: str, *needs: str, model: str = "") -> None:
+        """Refuse an engine that cannot do all of this; ``model`` needs it, or else the data do."""
+        for name in needs:
+            if not getattr(self, name):
+                words = self.__dataclass_fields__[name].metadata
+                who, remedy = f"the engine {engine}", words["remedy"]
+                if model:
+                    who, remedy = f"{model} is not fitted on {who}, which", ""
+                raise InputError(
+                    f"{who} {words['otherwise']}: {remedy}choose engine='memory' (`--engine memory`)"
+                )
 
 
 class Engine(Protocol):

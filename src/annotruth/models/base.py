@@ -23,6 +23,7 @@ from annotruth.engines import (
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import (
+    EMLoop,
     History,
     ProgressCallback,
     Steps,
@@ -137,6 +138,7 @@ class Estimator(OptionsBase, ABC):
             )
         if engine.capabilities.distributed:
             check_distributed(self)
+        engine.capabilities.check(engine.name, *self.capabilities.needs, model=self.name)
         return engine
 
     def load_fit(self, fit: Fit) -> Self:
@@ -293,17 +295,14 @@ class EMEstimator(Estimator):
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
 
+    def loop(self) -> EMLoop:
+        """Return the options of the EM loop."""
+        return EMLoop(self.tol, self.max_iter, self.acceleration)
+
     def _run_em(
         self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
     ) -> tuple[P, History]:
-        return run_em(
-            steps,
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accelerate=self.acceleration,
-            progress=progress,
-        )
+        return run_em(steps, start, self.loop(), progress=progress)
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ import platform
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -154,13 +154,25 @@ class History:
         }
 
 
+@dataclass(frozen=True)
+class EMLoop:
+    """The options of the loop: when it stops, and whether it accelerates."""
+
+    tol: float
+    max_iter: int
+    acceleration: bool = False
+
+    def scaled(self, scale: float = 1.0, *, plain: bool = False) -> EMLoop:
+        """Return the loop with another tolerance, without acceleration if it is to be plain."""
+        acceleration = self.acceleration and not plain
+        return replace(self, tol=scale * self.tol, acceleration=acceleration)
+
+
 def run_em(
     steps: Steps[P],
     start: P,
+    loop: EMLoop,
     *,
-    tol: float,
-    max_iter: int,
-    accelerate: bool = False,
     progress: ProgressCallback | None = None,
     warn: bool = True,
 ) -> tuple[P, History]:
@@ -170,14 +182,14 @@ def run_em(
 
     Reaching ``max_iter`` is not convergence and warns, unless the parameters are not the result (``warn``).
 
-    With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
+    With ``acceleration``, some steps begin at extrapolated parameters (`Acceleration`).
     The objective must then change by less than ``tol`` over three steps in a row, so that one
     small step among larger ones does not stop the loop. Steps that were rolled back, or that
     await confirmation, do not count.
     """
+    tol, max_iter, name = loop.tol, loop.max_iter, steps.objective_name
     check_loop_options(tol=tol, max_iter=max_iter)
-    name = steps.objective_name
-    acceleration = steps.acceleration() if accelerate else None
+    acceleration = steps.acceleration() if loop.acceleration else None
     span = 1 if acceleration is None else 3
     parameters, change, converged = start, math.inf, False
     monitors: list[Monitor] = []

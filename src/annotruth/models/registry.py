@@ -119,6 +119,7 @@ class Capabilities:
     # whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes
     distributed: bool = False
     ordinal_only: bool = False  # whether its results need categories that have an order
+    needs: tuple[str, ...] = ()  # of `EngineCapabilities`, without which it is not fitted
 
 
 def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) -> None:
@@ -134,11 +135,7 @@ def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) 
         check_classifier(estimator, engine)
     if labels.on_disk:
         check_out_of_core(estimator)
-        if not engine.capabilities.out_of_core:
-            raise InputError(
-                f"the engine {engine.name} takes no labels on disk: leave out memory "
-                "(`--memory`), or choose engine='memory' (`--engine memory`)"
-            )
+        engine.capabilities.check(engine.name, "out_of_core")
 
 
 def _check_takes(estimator: Estimator, what: str, flag: str) -> None:
@@ -152,11 +149,7 @@ def _check_takes(estimator: Estimator, what: str, flag: str) -> None:
 def check_classifier(estimator: Estimator, engine: Engine) -> None:
     """Refuse a classifier if the model or the engine cannot use it."""
     _check_takes(estimator, "classifier", "--classifier")
-    if not engine.capabilities.classifier:
-        raise InputError(
-            f"the engine {engine.name} takes no classifier (`--classifier`): leave it out, or "
-            "choose engine='memory' (`--engine memory`)"
-        )
+    engine.capabilities.check(engine.name, "classifier")
 
 
 def check_distributed(estimator: Estimator) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, get_engine
 from annotruth.kernels.arrays import Codes, Floats, mix_bits, slices
 from annotruth.kernels.reference.sets.presence import type_posterior
-from annotruth.models.em import ProgressCallback, run_em, start_stage
+from annotruth.models.em import EMLoop, ProgressCallback, run_em, start_stage
 from annotruth.observations import Labels
 from annotruth.observations.sets import members
 from annotruth.sets.steps import SetParameters, SetSteps
@@ -55,9 +55,8 @@ class _TriedTypes(NamedTuple):
 def choose_types(
     labels: Labels,
     n_types: int | None,
+    loop: EMLoop,
     *,
-    tol: float,
-    max_iter: int,
     engine: str | Engine,
     progress: ProgressCallback | None,
 ) -> TypesChoice:
@@ -70,7 +69,7 @@ def choose_types(
     answers = _answers_of(labels, held_out)
     with closing(get_engine(engine).open(train)) as session:
         steps = SetSteps(train, session)
-        run = partial(run_em, steps, tol=tol, max_iter=max_iter, progress=progress)
+        run = partial(run_em, steps, loop=loop, progress=progress)
         single, _ = run(steps.start())
         own = steps.own_rates()
         best: _TriedTypes | None = None

@@ -14,7 +14,7 @@ from annotruth.errors import InputError, shown
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
-from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
+from annotruth.models.em import EMLoop, ProgressCallback, check_loop_options, run_em, start_stage
 from annotruth.models.fits.make_fit import MAX_CANONICAL_LABELS, fit_of_original
 from annotruth.models.options import OptionsBase
 from annotruth.models.result import Fit, is_fit
@@ -113,15 +113,15 @@ class SetModel(OptionsBase):
             )
 
     def _fit(self, answers: Labels, progress: ProgressCallback | None) -> Fit:
-        loop: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": progress}
-        choice = choose_types(answers, self.n_types, engine=self.engine, **loop)
+        loop = EMLoop(self.tol, self.max_iter)
+        choice = choose_types(answers, self.n_types, loop, engine=self.engine, progress=progress)
         start_stage(progress, f"fitting {self.name}")
         with closing(get_engine(self.engine).open(answers)) as session:
             steps = SetSteps(answers, session)
-            parameters, history = run_em(steps, steps.start(), **loop)
+            parameters, history = run_em(steps, steps.start(), loop, progress=progress)
             if choice.n_types > 1:
                 begin = steps.with_types(parameters, choice.n_types)
-                parameters, history = run_em(steps, begin, **loop)
+                parameters, history = run_em(steps, begin, loop, progress=progress)
             own = steps.own_rates()
             people = estimate_annotators(parameters, steps.counts(parameters), own)
             evidence, posterior = steps.tempered(parameters, choice.power)

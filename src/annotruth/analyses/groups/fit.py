@@ -196,7 +196,7 @@ def analyse(
     return replace(fit, further={"groups": results})
 
 
-def fit_groups_again(
+def analyse_again(
     before: Fit, estimator: Estimator, labels: Labels, progress: ProgressCallback | None
 ) -> Fit:
     """Return the fit of more or fewer labels by the same traits; new annotators have no group."""

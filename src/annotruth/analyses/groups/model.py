@@ -113,12 +113,7 @@ def _fit_opinions(
     with closing(get_engine(estimator.engine).open(pairs.labels)) as session:
         steps = OpinionGroupSteps(OpinionSteps(shapes, session), pairs, labels, shapes.known_truth)
         parameters, history = run_em(
-            steps,
-            steps.start(),
-            tol=_TOL * estimator.tol,
-            max_iter=estimator.max_iter,
-            accelerate=estimator.acceleration,
-            progress=progress,
+            steps, steps.start(), estimator.loop().scaled(_TOL), progress=progress
         )
         confusion = steps.confusion(parameters.crowd)
         loo = steps.leave_one_out(parameters, confusion, shapes.strategies)
@@ -176,8 +171,7 @@ def _fit_classes(
         parameters, history = run_em(
             steps,
             steps.with_coupling(_start_alike(before, labels)),
-            tol=CLASS_TOL * estimator.tol,
-            max_iter=estimator.max_iter,
+            estimator.loop().scaled(CLASS_TOL, plain=True),
             progress=progress,
         )
         parameters, state, messages = _final_classes(steps, parameters, before)

@@ -132,7 +132,6 @@ def check(
         ("memory (`--memory`)", read.memory),
         ("a classifier (`--classifier`)", options.get("classifier")),
         ("a warm start (`--warm-start`)", options.get("warm_start")),
-        ("groups (`--by`)", options.get("by")),
     )
     check_machines(options, estimator, RobustGPM, engine, others)
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, inner
 from annotruth.models.base_fit import now
-from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.em import EMLoop, Monitor, ProgressCallback, run_em
 from annotruth.models.options import check_positive
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry, LogPartition
@@ -89,9 +89,8 @@ class CrowdBT(PairEstimator):
     def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         self._check()
         steps = CrowdBTSteps(self, data)
-        parameters, history = run_em(
-            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
-        )
+        loop = EMLoop(self.tol, self.max_iter)
+        parameters, history = run_em(steps, steps.start(), loop, progress=progress)
         return RankFit(
             model=self.name,
             settings=self.settings(),

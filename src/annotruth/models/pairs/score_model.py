@@ -33,6 +33,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
 from annotruth.models.em import (
     ROUNDING,
+    EMLoop,
     Monitor,
     ProgressCallback,
     run_em,
@@ -203,9 +204,8 @@ class ScoreModel(PairEstimator):
 
     def _fit(self, data: Comparisons, progress: ProgressCallback | None) -> RankFit:
         steps = ScoreSteps(self, count_pairs(data), has_sides=data.sides_known)
-        parameters, history = run_em(
-            steps, steps.start(), tol=self.tol, max_iter=self.max_iter, progress=progress
-        )
+        loop = EMLoop(self.tol, self.max_iter)
+        parameters, history = run_em(steps, steps.start(), loop, progress=progress)
         information = steps.information(parameters)
         sd = np.sqrt(np.diag(information.extra_covariance))
         side_bias, tie = parameters.side_bias, parameters.tie

@@ -10,7 +10,7 @@ from scipy.special import ndtr, softmax
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
-from annotruth.models.em import run_em
+from annotruth.models.em import EMLoop, run_em
 from annotruth.models.evidence.chance import Folds
 from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassSteps
 from annotruth.models.robust_gpm.states import TrueClasses
@@ -33,7 +33,7 @@ _MIN_HELD_LABELS = 50  # with fewer, nothing is concluded
 # Standard errors of a difference: a simpler candidate is preferred within one; those that are behind by
 # more than four after some of the folds are not fitted to the others.
 _PREFERRED_WITHIN, _DROPPED_BEYOND = 1.0, 4.0
-_TOL, _MAX_ITER = 1e-3, 100
+_LOOP = EMLoop(tol=1e-3, max_iter=100)
 
 
 class Candidate(NamedTuple):
@@ -189,7 +189,7 @@ def _score_fold(
     fitted = []
     for candidate in candidates:
         steps = candidate.steps(labels, session, held)
-        end, _ = run_em(steps, steps.start(), tol=_TOL, max_iter=_MAX_ITER, warn=False)
+        end, _ = run_em(steps, steps.start(), _LOOP, warn=False)
         fitted.append((end, steps.annotator_counts(end)))
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))

@@ -166,8 +166,8 @@ class RightLabelModel:
         warn: bool = True,
     ) -> tuple[ClassParameters, History]:
         """Run EM; with a warning at the cap if the parameters are those of the result."""
-        tol, max_iter = CLASS_TOL * self.estimator.tol, self.estimator.max_iter
-        return run_em(steps, start, tol=tol, max_iter=max_iter, progress=progress, warn=warn)
+        loop = self.estimator.loop().scaled(CLASS_TOL, plain=True)
+        return run_em(steps, start, loop, progress=progress, warn=warn)
 
     def _fit_chance(self, labels: LabelSummary, session: Session) -> Fit:
         """Fit labels that agree no better than chance: nothing is learned from them.

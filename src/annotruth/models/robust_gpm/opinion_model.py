@@ -112,15 +112,7 @@ class OpinionModel:
         progress: ProgressCallback | None = None,
     ) -> tuple[OpinionState, History]:
         """Run EM and return the final state, where the steps' engine computes."""
-        options = self.estimator
-        parameters, history = run_em(
-            steps,
-            start,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            accelerate=options.acceleration,
-            progress=progress,
-        )
+        parameters, history = run_em(steps, start, self.estimator.loop(), progress=progress)
         loo_log_likelihood = steps.leave_one_out(parameters)
         return OpinionState(parameters, loo_log_likelihood, steps.repeated_label), history
 

@@ -212,7 +212,7 @@ def _fit_opinion_parts(estimator: EMEstimator, fit: Fit, parts: Parts) -> Parted
     with closing(get_engine(estimator.engine).open(labels)) as session:
         steps = OpinionSteps(OpinionShapes(labels), session)
         start = steps.start_beside(before.parameters._replace(strategy_weights=weights))
-        parameters, history = run_em(steps, start, tol=estimator.tol, max_iter=estimator.max_iter)
+        parameters, history = run_em(steps, start, estimator.loop().scaled(plain=True))
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         parted = OpinionModel(estimator).make_fit(steps, state, history, fit.verdict)
         state = state.to_host(session)
