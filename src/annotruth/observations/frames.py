@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import (
-    AnnotruthError,
     InputError,
     listed,
     printable,
@@ -315,12 +314,6 @@ def from_arrow(table: pa.Table, frame: str) -> Any:
     import narwhals as nw
 
     return nw.from_arrow(table, backend=frame).to_native()  # type: ignore[arg-type]
-
-
-def check_pandas_installed() -> None:
-    """Raise an error where a pandas object is requested and pandas is not installed."""
-    if importlib.util.find_spec("pandas") is None:
-        raise AnnotruthError("this is returned as a pandas Series or frame: install pandas")
 
 
 def default_frame() -> str:

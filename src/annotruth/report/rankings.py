@@ -70,7 +70,6 @@ MAX_DOUBTFUL = 2_000
 """How many doubtful comparisons, and how many pairs with disagreement, a page has."""
 
 _MAX_PARTS = 30
-_MAX_DIFFERENT = 20  # items on which taste groups differ
 
 _STYLE = TableStyle(
     headings=RANK_HEADINGS,

@@ -70,3 +70,4 @@ def test_comparisons_that_cannot_be_used_are_left_out():
         fit_current(current, "comparisons", FitSettings("auto"), made.fit).fit.model
         == made.fit.model
     )
+    assert fit_current(current, "comparisons", FitSettings("auto")).fit.model == "pair-gpm"

@@ -98,8 +98,8 @@ def fit_current(
         if kind == "comparisons":
             data, seq, notes = _comparisons(current)
             after = None if before is None else _rank_again(before, data)
-            options = {"n_groups": AUTO} if settings.model == AUTO else {"model": settings.model}
-            return CurrentFit(after or rank(data, **options), after is None, seq, notes)
+            model = None if settings.model == AUTO else settings.model
+            return CurrentFit(after or rank(data, model), after is None, seq, notes)
         data, seq, notes = _labels(current, settings)
         after = None if before is None else _fit_again(before, data)
         made = replace(after or fit(data, settings.model), earlier_fits=None)
