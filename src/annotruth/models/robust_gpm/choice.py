@@ -186,10 +186,13 @@ def _score_fold(
     labels: LabelSummary, session: Session, held: int, candidates: list[Candidate]
 ) -> dict[str, Floats]:
     """Return sums of the log-probabilities of one fold's labels, and of their products."""
-    fitted = []
+    fitted, observed = [], {}
     for candidate in candidates:
         steps = candidate.steps(labels, session, held)
-        end, _ = run_em(steps, steps.start(), _LOOP, warn=False)
+        n_subtypes = steps.items.n_subtypes
+        if n_subtypes not in observed:
+            observed[n_subtypes] = steps.observed_counts()
+        end, _ = run_em(steps, steps.start(observed[n_subtypes]), _LOOP, warn=False)
         fitted.append((end, steps.annotator_counts(end)))
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))

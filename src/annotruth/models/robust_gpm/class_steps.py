@@ -29,7 +29,7 @@ from annotruth.models.squarem import Squarem
 
 _PSEUDO_ITEMS = 1.0  # spread over the states
 _PSEUDO_ANNOTATORS = 1.0  # spread over the strategies
-_ANNOTATORS_AT_ONCE = 4096  # whose arrays are in the cache while their confusion is updated
+_ANNOTATORS_AT_ONCE = 2048  # whose arrays are in the cache while their confusion is updated
 
 START_CONCENTRATION = 16.0
 """The concentration of confusion matrices before held-out labels have said which is best."""
@@ -139,9 +139,9 @@ class ClassSteps(StrategySteps):
         sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)
         return ExpectedCounts(**sums)
 
-    def start(self) -> ClassParameters:
-        """Return the parameters that follow from the observed counts."""
-        expected = self.observed_counts()
+    def start(self, observed: ExpectedCounts | None = None) -> ClassParameters:
+        """Return the parameters that follow from the observed counts, which several starts may share."""
+        expected = observed or self.observed_counts()
         serious = self.items.serious_from_counts(sum_over_annotators(expected.counts))
         n_strategies = self.items.strategies(serious).n_strategies
         blank = ClassParameters(
