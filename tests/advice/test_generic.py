@@ -52,6 +52,14 @@ def test_opinions_have_dirichlet_posteriors_of_their_serious_labels(model):
         assert assessed.gain[e] == pytest.approx(now / (worth / weight + 1.0), abs=1e-9)
 
 
+def test_the_dirichlet_uncertainty_is_what_draws_show():
+    alpha = np.array([3.2, 0.2, 1.7])
+    drawn = np.random.default_rng(0).dirichlet(alpha, size=200_000)
+    mean = alpha / alpha.sum()
+    shown = (1.0 - np.sqrt(drawn * mean).sum(axis=1)).mean()
+    assert dirichlet_uncertainty(alpha) == pytest.approx(shown, rel=0.01)
+
+
 def test_classes_are_one_coin_latent_classes():
     rows = [(e, s, "abc"[e % 3 if s < 3 else (e + 1) % 3]) for e in range(30) for s in range(4)]
     fit = at.fit(rows, "majority")
