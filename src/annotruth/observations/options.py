@@ -196,10 +196,11 @@ class ReadOptions:
         """Whether there are annotators to leave out."""
         return "drop" in self.changed()
 
-    def refuse_options_of_files(self) -> None:
-        """Refuse options that are for files only, where labels are not in one."""
+    def refuse_options_of_files(self, data: object) -> None:
+        """Refuse options that are for files only; dicts of dicts have a format, too."""
         for name in ("input_format", "query", "memory"):
-            if getattr(self, name) is not None:
+            has_format = name == "input_format" and isinstance(data, Mapping)
+            if getattr(self, name) is not None and not has_format:
                 raise InputError(f"{name} is for files: leave it out")
 
     def refuse_options_of_data(self, what: str, **given: Any) -> None:
