@@ -309,7 +309,8 @@ class LabelBuilder(TableBuilder):
         self._has_sets |= self._options.has_sets or is_list(batch.column(name).type)
         if not self._has_sets:
             return batch
-        if self._first is not None and self._first.na_is_empty:
+        is_text_of_sets = not is_list(batch.column(name).type)
+        if self._first is not None and self._first.na_is_empty and is_text_of_sets:
             column = to_plain(batch.column(name))
             unavailable = validate.not_available(column, self._options.categories)
             self._n_unavailable += int(unavailable.sum())

@@ -191,6 +191,8 @@ def refuse_open_order(data: Mapping[Any, Mapping[Any, Any]]) -> None:
 def _check_labels(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     """Refuse values that are not labels of one scale, such as the fields of records."""
     inner = list(dict.fromkeys(key for labels in data.values() for key in labels))
+    if _judge_ids(data, inner) is not None:
+        return
     by_outer = len(data) <= len(inner)
     columns = (
         [list(labels.values()) for labels in data.values()]
