@@ -348,7 +348,9 @@ class PairKind:
         n_rejected = table.num_rows - kept.num_rows
         rejected = f"{n_rejected:,} rejected left out" if n_rejected else ""
         parsed = parse_table(kept, self.columns, from_text=from_text)
-        return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
+        notes = (*parsed.notes, rejected)
+        unused = {"rejected": n_rejected}
+        return replace(parsed, title="MTurk batch results", notes=notes, unused=unused)
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedComparisons | None:
         """Return the comparisons of an export in JSON or Python; None for a table."""

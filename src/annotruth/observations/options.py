@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -126,7 +126,7 @@ class ReadOptions:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of all options."""
-        return tuple(field.name for field in fields(cls))
+        return tuple(each.name for each in fields(cls))
 
     @classmethod
     def of(cls, options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
@@ -186,9 +186,9 @@ class ReadOptions:
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""
         return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if not _is_unset(getattr(self, field.name), field.default)
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if not _is_unset(getattr(self, each.name), each.default)
         }
 
     @property
@@ -225,6 +225,8 @@ class ParsedSource:
     """Whether the columns have no types, as in a CSV."""
     notes: Sequence[str] = ()
     """What was found and left out."""
+    unused: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were left out, by reason, such as "rejected"; zeros do not count."""
     title: str = ""
     """The name of the format; empty for a table of one row per label or comparison."""
 

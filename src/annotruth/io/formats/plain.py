@@ -171,6 +171,7 @@ def _read_triples(source: Source) -> ParsedLabels:
     return ParsedLabels(
         table.filter(as_arrow(~unavailable)),
         from_text=True,
+        unused={"NA or the like": int(unavailable.sum())},
         notes=(
             ", ".join(f"{role} = column {name}" for role, name in columns.items())
             + ("" if source.columns else f"; if not, pass {_options(other)}"),
