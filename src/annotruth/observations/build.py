@@ -45,6 +45,7 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_list,
+    spelling,
 )
 from annotruth.observations.layout import (
     ArrangedRows,
@@ -172,11 +173,11 @@ def find_time_columns(
     """
     check_further_columns("times", names, list(given.values()), list(used))
     taken = {*used, *given.values()}
-    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
+    by_spelling = {spelling(name): name for name in reversed(names) if name not in taken}
     found = dict(given)
     for role in TIME_ROLES:
-        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
-        column = next(known, None)
+        known = map(by_spelling.get, map(spelling, TIME_NAMES[role]))
+        column = next(filter(None, known), None)
         if column is not None:
             found.setdefault(role, column)
     return {role: found[role] for role in TIME_ROLES if role in found}
