@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
+from annotruth.errors import (
+    AnnotruthWarning,
+    ComparisonsError,
+    InputError,
+    function,
+    listed,
+    option,
+)
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
 from annotruth.observations.arrays import Covariates
@@ -160,7 +167,7 @@ def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) ->
     if any(sides <= found for sides in _SIDES):
         raise ComparisonsError(
             f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
-            "with `annotruth rank` (annotruth.rank)"
+            f"with {function('rank')}"
         )
 
 
@@ -215,7 +222,7 @@ class LabelColumns(NamedTuple):
         check_further_columns("content", names, options.content, others)
         times = {}
         if on_disk:
-            warn_of_unused_times(names, used, "on disk (`--memory`)")
+            warn_of_unused_times(names, used, f"on disk ({option('memory')})")
         else:
             times = find_time_columns(names, options.time_columns, [*used, *options.content])
         return cls(by_role, times, (*options.covariates, *options.content))
@@ -325,7 +332,7 @@ class LabelBuilder(TableBuilder):
             batch = batch.set_column(batch.column_names.index(name), name, column)
         if self._disk is not None:
             raise InputError(
-                "sets of labels need all answers in memory: leave out memory (`--memory`)"
+                f"sets of labels need all answers in memory: leave out {option('memory')}"
             )
         n_before = batch.num_rows
         n_empty = int(validate.missing(to_array(batch.column(name))).sum())

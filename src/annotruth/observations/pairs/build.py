@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.build import TableBuilder
@@ -62,7 +62,7 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
     if columns.shape in ("ranks", "rank columns", "ranking"):
         if columns.covariates:
             raise InputError(
-                "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
+                f"covariates are of pairs, and these are ranks: leave out {option('covariates')}"
             )
         ranked = [table.column(name) for name in columns.ranked]
         by_role, alone = rankings_to_pairs(by_role, ranked)
