@@ -59,10 +59,7 @@ OPEN: dict[str, list[str]] = {
     ],
     "experiments": [
         "gorilla_task.csv",
-        "jspsych.csv",
-        "jspsych.json",
         "otree_app.csv",
-        "prolific_trials.csv",
     ],
     "lists and counts in cells": [
         "annotations_nested.jsonl",
@@ -90,7 +87,6 @@ OPEN: dict[str, list[str]] = {
         "wmt16_pairs.csv",
     ],
     "names and order of columns, several questions": [
-        "alttest_annotator_item.json",
         "bt500_observers_in_rows.csv",
         "cvat.xml",
         "dices.csv",
@@ -99,7 +95,6 @@ OPEN: dict[str, list[str]] = {
         "measuring_hate_speech.csv",
         "p808_votes_per_clip.csv",
         "predictions.csv",
-        "snow_rte.tsv",
         "sst_sentiment_labels.txt",
         "toloka_two_outputs.tsv",
         "via_regions.csv",
