@@ -124,6 +124,8 @@ class TableBuilder:
 
     def _ids(self, role: str, *, may_be_numbers: bool = True) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
+        if self._from_text and may_be_numbers:
+            self._encoders[role].merge_whole_numbers()
         ids = self._encoders[role].values()
         if not self._from_text:
             return ids
