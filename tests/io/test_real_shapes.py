@@ -19,13 +19,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 # Shapes that are not read as they should be yet, by the reason.
 OPEN: dict[str, list[str]] = {
-    "boxes and JSON answers of Mechanical Turk": [
-        "mturk_crowd_checkbox.csv",
-        "mturk_crowd_radio.csv",
-        "mturk_several_questions.csv",
-        "mturk_task_answers_checkbox.csv",
-        "mturk_task_answers_radio.csv",
-    ],
     "formats of platforms": [
         "amazon_a2i_human_loops.jsonl",
         "appen_full.json",
@@ -96,7 +89,6 @@ OPEN: dict[str, list[str]] = {
         "p808_votes_per_clip.csv",
         "predictions.csv",
         "sst_sentiment_labels.txt",
-        "toloka_two_outputs.tsv",
         "via_regions.csv",
     ],
 }

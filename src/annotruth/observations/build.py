@@ -154,7 +154,8 @@ _PLATFORM_COLUMNS = (
 def is_platform_export(names: Iterable[str]) -> bool:
     """Return whether a table has the columns by which a platform's export is known."""
     found = set(names)
-    return any(columns <= found for columns in _PLATFORM_COLUMNS)
+    of_potato = any(":::" in name for name in found)
+    return of_potato or any(columns <= found for columns in _PLATFORM_COLUMNS)
 
 
 _SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
