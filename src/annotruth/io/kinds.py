@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
@@ -67,7 +67,11 @@ class LabelKind:
     kept_options: ClassVar = frozenset({"duplicates", "drop"})
 
     def check_options(self) -> None:
-        """Refuse all questions at once."""
+        """Refuse all questions at once, and options of comparisons."""
+        if self.read.outcomes:
+            raise InputError(
+                f"outcomes is for comparisons, not for labels: leave it out ({option('outcomes')})"
+            )
         if self.read.question == ALL_QUESTIONS:
             raise InputError(
                 "all questions at once are for fit (`annotruth fit`): name one question here"
@@ -342,7 +346,7 @@ class PairKind:
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
         """Return a builder of comparisons, which are in memory."""
-        return ComparisonBuilder()
+        return ComparisonBuilder(self.read.outcomes)
 
     def parse_data(self, data: Any) -> tuple[ParsedComparisons, str]:
         """Return the comparisons in a frame or plain Python data."""
