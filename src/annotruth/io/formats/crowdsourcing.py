@@ -26,10 +26,10 @@ from annotruth.io.formats.votes import (
     refuse_regions,
     sequence,
 )
-from annotruth.observations.answers import answer_columns, with_boxes
 from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
+from annotruth.observations.responses import response_columns, with_boxes
 from annotruth.observations.validate import missing
 
 # CrowdFlower, later Figure Eight and Appen: one row per judgment of a unit.
@@ -144,7 +144,7 @@ def _answers(
     table, names = with_boxes(table, names)
     left_out: list[str] = []
     if source.read.question in (None, ALL_QUESTIONS) and len(names) > 1:
-        answered = answer_columns(table, item, worker, names) or names
+        answered = response_columns(table, item, worker, names) or names
         left_out = [name.removeprefix(prefix) for name in names if name not in answered]
         names = answered
     note = f"no answers to a question: {listed(left_out)}" if left_out else ""
