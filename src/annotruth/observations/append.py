@@ -104,10 +104,16 @@ def append_labels(
         classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
-        read_as=base.read_as,
+        read_as=_read_as(base, new),
         left_out=new.left_out or base.left_out,
     )
     return AppendedRows(made, n_repeated)
+
+
+def _read_as(base: Labels | Comparisons, new: Labels | Comparisons) -> str:
+    """Return how both were read, if in one form; counts in parentheses are those of one file."""
+    forms = {each.read_as.partition(" (")[0] for each in (base, new)}
+    return forms.pop() if len(forms) == 1 else ""
 
 
 def _rows_of(labels: Labels) -> RowCodes:
@@ -249,7 +255,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         context=None if contexts is None else rows.context[order],
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
-        read_as=base.read_as,
+        read_as=_read_as(base, new),
         left_out=new.left_out or base.left_out,
     )
     return AppendedRows(made, new.n_comparisons - len(added))
