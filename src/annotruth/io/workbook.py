@@ -32,7 +32,13 @@ _LEAST_WIDTH, _MOST_WIDTH, _FILTER_ARROW = 9, 60, 3  # in characters
 _MAX_INTEGER = 2**53
 _COLORS = {"good": "#E3F1E5", "fair": "#FFF1D0", "bad": "#FADCD9", "input": "#FFFBE0"}
 _CELL = {"valign": "top", "bottom": 1, "bottom_color": "#E1E4E8"}
-_HEADER = {"bold": True, "bg_color": "#E8EBEF", "valign": "vcenter", "text_wrap": True}
+_HEADER = {
+    "bold": True,
+    "bg_color": "#E8EBEF",
+    "valign": "vcenter",
+    "text_wrap": True,
+    "quote_prefix": True,
+}
 _LINE_HEIGHT, _MOST_HEIGHT = 15, 405  # in points
 
 

@@ -61,7 +61,7 @@ class Book:
         of_labels = advise(fit) if advice is None and fit.kind == "labels" else advice
         self.advice: Any = of_labels
         self.verdict: NDArray[np.str_] | None = None
-        if self.advice is not None:
+        if self.advice is not None and not (self.is_ranking and fit.reliability is None):
             people = self.advice.of_annotators
             self.verdict, self.reason = people.verdict, people.reason
         elif fit.reliability is not None:
@@ -177,6 +177,8 @@ class Book:
         """Return the items that need labels, highest gain first, and who should give them."""
         data, advice = self.data, self.advice
         item, annotator = advice.assigned()
+        if self.fit.is_void:
+            item, annotator = item[:0], annotator[:0]
         starts = np.flatnonzero(np.diff(item, prepend=-1))
         rows = item[starts]
         give_to = [

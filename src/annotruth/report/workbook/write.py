@@ -14,6 +14,7 @@ from annotruth.errors import InputError
 from annotruth.io.workbook import Sheet, check_workbook, write_workbook
 from annotruth.models import base_fit
 from annotruth.models.result import Fit
+from annotruth.observations.options import Campaign
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.pairs.advice import PairAdvice
@@ -42,7 +43,7 @@ def write_fit(
             f"{path}: a workbook needs all labels in memory: leave out memory (`--memory`), or name a "
             "folder for the tables"
         )
-    price = fit.campaign.price if price is None else price
+    price = fit.campaign.price if price is None else Campaign(price=price).price
     book = Book(fit, advice, None if price is None else Decimal(str(price)))
     parts = [part for part in book.parts() if sheets is None or part.name in sheets]
     about = book.about(source or "") + [row for part in parts for row in part.meanings()]
