@@ -53,9 +53,9 @@ def test_decisions_are_read_back(run, folder, name):
 def test_other_words_are_refused_and_no_decision_leaves_nobody_out(run, refused, folder):
     assert run("fit", "labels.csv", "--keep", "k.xlsx", "--quiet")[0] == 0
     assert openpyxl.load_workbook("k.xlsx").sheetnames == ["Decisions", "About"]
-    assert (
-        json.loads(run("fit", "labels.csv", "--drop", "k.xlsx", "--json")[1])["n_annotators"] == 8
-    )
+    assert json.loads(run("fit", "labels.csv", "--drop", "k.xlsx", "--json")[1])[
+        "n_annotators"
+    ] == len(HOSTILE)
     decide("k.xlsx", **{"007": "no"})
     line = refused("fit", "labels.csv", "--drop", "k.xlsx")
     assert "'Your decision' has 'no': choose pay, do not pay, ask, or leave it empty" in line

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import pyarrow as pa
@@ -155,7 +156,8 @@ def _write_sheet(target: Any, sheet: Sheet, style: Callable[..., Any]) -> None:
             target.data_validation(1, k, n_rows, k, options)
     if not n_rows and sheet.if_empty:
         target.write_string(1, 0, sheet.if_empty, style(italic=True))
-    target.set_row(0, _LINE_HEIGHT * max(_lines(each.heading, each.room) for each in columns) + 5)
+    n_lines = max(len(wrap(each.heading, each.width - _FILTER_ARROW)) for each in columns)
+    target.set_row(0, _LINE_HEIGHT * n_lines + 6)
     target.autofilter(0, 0, max(n_rows, 1), last)
     for start in range(0, n_rows, _ROWS_AT_ONCE):
         part = decode_table(sheet.table.slice(start, _ROWS_AT_ONCE))
@@ -189,7 +191,7 @@ class _Column:
         longest = max(map(len, lines), default=0)
         words = max(map(len, [*self.heading.split(), *islice(self.choices, 9)]), default=0)
         self.width = min(max(longest + 2, words + _FILTER_ARROW, _LEAST_WIDTH), _MOST_WIDTH)
-        self.room = self.width  # text is narrower than digits
+        self.room = round(1.1 * self.width)  # text is narrower than digits
         self.wraps = longest > _MOST_WIDTH - 2 or len(lines) > len(texts)
         is_number = any(isinstance(text, int | float) for text in texts) and name not in sheet.ids
         self.align = {"align": "right"} if is_number else {"align": "left", "indent": 1}

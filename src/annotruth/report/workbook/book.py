@@ -46,6 +46,20 @@ PROPOSALS = {"keep": "pay", "drop": "in question", "unsure": "look at"}
 
 NEW_PERSON = "a new person"
 
+_DECISIONS = "everybody, first those of whom something must be decided"
+_RELABEL = (
+    'items that need more labels, first those that gain most; people whose "Ask for more" is no on the '
+    "sheet Decisions should get none of them"
+)
+_DISPUTED = (
+    "items whose label has fewer than half of their labels (on a scale: on its side of most of them), "
+    "first those with the smallest share"
+)
+_DOUBTFUL = "comparisons that are probably not serious, the least serious first"
+_RANKING = {
+    "item": ("Item", "what was compared"),
+    "score": ("Score", "higher is better; with its 95% interval"),
+}
 _MOST_LOG = 6.9
 _ORDER = {"drop": 0, "unsure": 1, "keep": 3}  # of verdicts on the sheet; all others are between
 
@@ -128,7 +142,7 @@ class Book:
         columns |= {name: known[name] for name in names if name in known}
         if self.advice is not None:
             columns["ask"] = self.advice.of_annotators.ask
-        return Part("Decisions", self.people(columns), "")
+        return Part("Decisions", self.people(columns), "", {}, _DECISIONS)
 
     def pay(self) -> Part:
         """Return how much everybody labelled, what it costs, and room for a decision."""
@@ -147,7 +161,7 @@ class Book:
             columns["price"] = np.full(n, float(self.price))
             columns["amount"] = np.array([float(self.price * k) for k in self.n_given.tolist()])
             columns["amount_decided"] = self.empty(pa.float64())
-        return Part("Pay", self.people(columns), "")
+        return Part("Pay", self.people(columns), "", {}, "all labels, with nothing withheld")
 
     def item_columns(self, rows: Codes) -> dict[str, Any]:
         """Return the ids of some items, and what they are where the labels came with it."""
@@ -160,7 +174,7 @@ class Book:
         """Return every item with its label or score and its distribution."""
         table = self.fit.item_table()
         first = ("label", "labels", "expectation", "score_low", "score_high", "confidence")
-        rest = ("n_labels", "n_answers", "disputed")
+        rest = ("n_labels", "n_answers")
         names = [name for name in (*first, *rest) if name in table.column_names]
         own = dict(self.fit.item_columns)
         shares = [k for k in table.column_names if k.startswith("p_") and k not in own]
@@ -199,7 +213,7 @@ class Book:
         why = "No item needs more labels."
         if self.fit.is_void:
             why = "Ask nobody yet: check the task and its instructions first."
-        return Part("Relabel", table_of(columns), why)
+        return Part("Relabel", table_of(columns), why, {}, _RELABEL)
 
     def disputed(self) -> Part:
         """Return the items whose label overrules most of their labels, and who said what."""
@@ -220,8 +234,10 @@ class Book:
             "votes_for": votes_for[rows],
             "who_said": pa.array([self.who_said(e) for e in rows.tolist()], pa.string()),
             "overruled": pa.array([self.why_overruled(e) for e in rows.tolist()], pa.string()),
+            "disputed": np.asarray(fit.disputed)[rows],
         }
-        return Part("Disputed", table_of(columns), "No label overrules most of an item's labels.")
+        empty = "No label overrules most of an item's labels."
+        return Part("Disputed", table_of(columns), empty, {}, _DISPUTED)
 
     @cached_property
     def names(self) -> list[str]:
@@ -283,7 +299,7 @@ class Book:
 
     def ranking(self) -> Part:
         """Return the items of a ranking, best first."""
-        return Part("Ranking", self.fit.item_table(), "", {**RANK_HEADINGS, "item": ("Item", "")})
+        return Part("Ranking", self.fit.item_table(), "", {**RANK_HEADINGS, **_RANKING})
 
     def compare_next(self) -> Part:
         """Return the pairs to compare next."""
@@ -305,7 +321,9 @@ class Book:
             columns["outcome"] = pa.array([], pa.string())
         meaning = ("P serious", "probability that the vote was serious")
         own = {"p_serious": meaning}
-        return Part("Disputed", table_of(columns), "No vote is probably not serious.", own)
+        return Part(
+            "Disputed", table_of(columns), "No vote is probably not serious.", own, _DOUBTFUL
+        )
 
     def trust(self) -> Trust | None:
         """Return whether the results can be trusted, as the report says it."""
@@ -323,7 +341,7 @@ class Book:
             (read, "File", source),
             (read, "Read as", data.read_as),
             (read, unit.capitalize(), fit.describe()),
-            (read, "Rows not used", f"{data.n_dropped:,}, which have no {fit.unit}" if data.n_dropped else "none"),
+            (read, "Rows not used", f"{counted(data.n_dropped, 'row')} without a {fit.unit}" if data.n_dropped else "none"),
             (read, "Repeated rows", f"{data.n_repeated:,}, counted once" if data.n_repeated else ""),
             (read, "Left out", data.left_out),
             (result, "Can it be trusted?", f"{trust.word}. {trust.sentence}" if trust else ""),

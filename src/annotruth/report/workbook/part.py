@@ -35,7 +35,7 @@ PART_HEADINGS: Mapping[str, tuple[str, str]] = {
     "why": ("Why", "the reason"),
     "label": ("Label", "the recovered label"),
     "labels": ("Label", "the recovered set of labels"),
-    "disputed": ("Disputed", HEADINGS["disputed"][1]),
+    "disputed": ("Disputed in the report", HEADINGS["disputed"][1]),
     "n_answers": ("Answers", "number of answers"),
     "votes_for": ("Labels for it", "how many of the labels are this one"),
     "who_said": ("Who said what", "each label, and who gave it"),
@@ -49,15 +49,18 @@ PART_HEADINGS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Part:
-    """A sheet: its table, what stands there if it is empty, and what its own columns mean."""
+    """A sheet: its table, what stands there if it is empty, what its own columns mean, and what it is."""
 
     name: str
     table: pa.Table
     if_empty: str
     own: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    about: str = ""
 
     def heading(self, name: str) -> tuple[str, str]:
         """Return the heading and the meaning of a column."""
+        if name.endswith(" "):  # of what items are, whose names are the caller's
+            return name[:-1], ""
         text = name.replace("_", " ").strip()
         return (
             self.own.get(name)
@@ -83,5 +86,6 @@ class Part:
 
     def meanings(self) -> list[tuple[str, str, str]]:
         """Return a row per column: the sheet, the heading and what it means."""
-        rows = [(self.name, *self.heading(name)) for name in self.table.column_names]
+        rows = [(self.name, "This sheet", self.about)]
+        rows += [(self.name, *self.heading(name)) for name in self.table.column_names]
         return [row for row in rows if row[2]]
