@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from annotruth.analyses import analysis_again
-from annotruth.errors import InputError
+from annotruth.errors import InputError, function, option
 from annotruth.fitting import continued, with_over_time
-from annotruth.io.drop_list import dropped_ids, leave_out
+from annotruth.io.drop_list import dropped_ids, leave_out, leave_out_again
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -47,11 +47,10 @@ def update_fit(
     read = ReadOptions.of(read, options)
     for name in ("scale", "categories", "bins", "memory"):
         if name in read.changed():
-            raise InputError(f"{name} is that of the fit: leave it out")
+            raise InputError(f"{option(name)} is that of the fit: leave it out")
     if read.has_sets:
         raise InputError(
-            "sets of labels (`--sets`, `--separator`) are not added to a fit: fit all answers again "
-            "(`annotruth fit`)"
+            f"sets of labels are not added to a fit: fit all answers again with {function('fit')}"
         )
     before: Fit = load_fit(fit, "labels")
     analysis_again(before)  # refuses one that is of these labels only
@@ -64,7 +63,8 @@ def update_fit(
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
     campaign = before.campaign.after(read, dropped_ids(read))
-    labels = leave_out(appended.table, read, strict=False, also=before.campaign.drop)
+    known = before.campaign.drop
+    labels = leave_out_again(appended.table, read, known, n_repeated=appended.n_repeated)
     if not refit and labels.same_as(before.data):
         same = campaign == before.campaign
         return UpdatedFit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,9 @@ from annotruth.observations.validate import check_types
 
 DECISION, DECISIONS = "your decision", ("pay", "do not pay", "ask")
 """The column of a workbook in which people decide, and what they decide on annotators."""
+
+LEFT_OUT = "of annotators left out (`--drop`)"
+"""Why rows of annotators who are left out are not used."""
 
 _LISTS = ("", ".txt", ".lst")  # suffixes of files that hold one id per line
 
@@ -57,8 +61,9 @@ def leave_out(
     kept = data.without_annotators(dropped)
     names = to_text(data.annotators.filter(as_arrow(dropped))).to_pylist()
     who = f"{counted(len(names), 'annotator')} left out: {listed(names)}"
-    lost = counted(data.n_labels - kept.n_labels, data.noun)
-    return replace(kept, left_out=f"{who}; {lost}")
+    n_lost = data.n_labels - kept.n_labels
+    unused = Counter(data.unused) + Counter({LEFT_OUT: n_lost})
+    return replace(kept, left_out=f"{who}; {counted(n_lost, data.noun)}", unused=unused)
 
 
 def dropped_annotators(
@@ -92,6 +97,20 @@ def dropped_annotators(
     if dropped.all():
         raise InputError("all annotators are left out by drop (`--drop`): keep some")
     return dropped
+
+
+def leave_out_again(
+    table: Table, read: ReadOptions, also: Sequence[str], *, n_repeated: int
+) -> Table:
+    """Return labels or comparisons that a fit was updated with as `leave_out` does.
+
+    Where ``n_repeated`` of them were in the fit already, those who were left out before are among them,
+    too, and are counted once.
+    """
+    if n_repeated:
+        others = {reason: n for reason, n in table.unused.items() if reason != LEFT_OUT}
+        table = replace(table, unused=others)
+    return leave_out(table, read, strict=False, also=also)
 
 
 def dropped_ids(read: ReadOptions) -> list[str]:

@@ -331,6 +331,12 @@ class Book:
             return rank_trust(self.fit)
         return trust_of(self.fit, self.advice) if self.fit.kind == "labels" else None
 
+    @property
+    def unused(self) -> dict[str, int]:
+        """How many rows were not used, by reason."""
+        data, empty = self.data, f"without a {self.fit.unit}"
+        return {empty: data.n_dropped, "repeated, counted once": data.n_repeated, **data.unused}
+
     def about(self, source: str) -> list[tuple[str, str, Any]]:
         """Return what was read, with which result, and the rules for verdicts."""
         fit, data = self.fit, self.data
@@ -341,8 +347,8 @@ class Book:
             (read, "File", source),
             (read, "Read as", data.read_as),
             (read, unit.capitalize(), fit.describe()),
-            (read, "Rows not used", f"{counted(data.n_dropped, 'row')} without a {fit.unit}" if data.n_dropped else "none"),
-            (read, "Repeated rows", f"{data.n_repeated:,}, counted once" if data.n_repeated else ""),
+            (read, "Rows", f"{data.n_read:,} read, {data.n_labels:,} used"),
+            *((read, "Rows not used", f"{n:,} {why}") for why, n in self.unused.items() if n),
             (read, "Left out", data.left_out),
             (result, "Can it be trusted?", f"{trust.word}. {trust.sentence}" if trust else ""),
             (result, "Warning", warning),

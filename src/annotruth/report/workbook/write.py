@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.analyses.advice.advice import Advice
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io.workbook import Sheet, check_workbook, write_workbook
 from annotruth.models import base_fit
 from annotruth.models.result import Fit
@@ -40,8 +40,8 @@ def write_fit(
     check_workbook(path)
     if fit.kind == "distributed" or getattr(fit.data, "on_disk", False):
         raise InputError(
-            f"{path}: a workbook needs all labels in memory: leave out memory (`--memory`), or name a "
-            "folder for the tables"
+            f"{path}: a workbook needs all labels in memory: leave out {option('memory')}, or name a folder "
+            "for the tables"
         )
     price = fit.campaign.price if price is None else Campaign(price=price).price
     book = Book(fit, advice, None if price is None else Decimal(str(price)))
