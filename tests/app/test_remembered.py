@@ -82,6 +82,13 @@ def test_the_question_is_remembered(run, folder):
     (folder / "more.csv").write_text("\n".join(["item,annotator,question,label", *more]) + "\n")
     assert run("update", "fit", "more.csv", "--quiet")[0] == 0
     assert at.load("fit").data.n_labels == 80
+    # A table of this question alone is read as any other; one of another question is refused.
+    plain = [f"k{e},p{s},{(e + s // 4) % 2}" for e in range(8) for s in range(5)]
+    (folder / "plain.csv").write_text("\n".join(["item,annotator,label", *plain]) + "\n")
+    assert run("update", "fit", "plain.csv", "--quiet")[0] == 0
+    assert at.load("fit").data.n_labels == 120
+    (folder / "z.csv").write_text((folder / "more.csv").read_text().replace(",x,", ",z,"))
+    assert "no question 'x'" in run("update", "fit", "z.csv")[2]
 
 
 def test_prices_reach_the_next_workbook(run, folder):

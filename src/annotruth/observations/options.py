@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, did_you_mean, option, setting, shown
+from annotruth.errors import InputError, NoQuestionsError, did_you_mean, option, setting, shown
 from annotruth.observations import validate
 from annotruth.observations.frames import TIME_ROLES, check_column_roles
 from annotruth.observations.layout import DuplicatePolicy
@@ -267,16 +267,18 @@ class Campaign:
     def read(self, load: Callable[[ReadOptions], A], read: ReadOptions) -> A:
         """Return what ``load`` reads with the columns and the question of the campaign.
 
-        Options that are given come first. A table without these columns is read as any other.
+        Options that are given come first. A table without these columns, or of one question, is read as
+        any other.
         """
         of_data = {name for name in ("columns", "question") if name not in read.changed()}
         known = {name: value for name, value in self.changed().items() if name in of_data}
         try:
             return load(replace(read, **known))
-        except InputError:
-            if "columns" in known:
+        except InputError as error:
+            name = "question" if isinstance(error, NoQuestionsError) else "columns"
+            if name in known:
                 with suppress(InputError):
-                    return load(replace(read, **{**known, "columns": None}))
+                    return replace(self, **{name: getattr(Campaign(), name)}).read(load, read)
             raise
 
 
