@@ -51,7 +51,9 @@ def test_every_person_has_a_verdict_a_proposal_and_room_for_a_decision(crowd, tm
     about = {(row["About"], row["What"]): row["Value"] for row in sheets["About"]}
     assert about["What was read", "File"] == "labels.csv"
     assert about["Result", "Model"] == "robust-gpm"
-    assert about["Pay", "Amount for all"] == "24.00"
+    assert about["Result", "People"] == "3 in question, 9 pay"
+    assert about["Pay", "Amount: all"] == "24.00"
+    assert about["Pay", "Amount: in question"] == "6.00"
     named = {(sheet, heading) for sheet, heading in about if sheet in sheets}
     assert named >= {(name, each) for name in ("Decisions", "Pay") for each in sheets[name][0]}
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,23 +16,17 @@ from annotruth.analyses.advice.annotators import (
     NOBODY,
     match_rate,
     recovered_labels,
-    verdict_rules,
     verdicts,
 )
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models import base_fit
 from annotruth.models.base_fit import ACCURACY_COLUMNS, READOUTS, SPAMMER_BELOW, table_of
 from annotruth.models.fits.notes import support_of
-from annotruth.models.pairs.beside import contradictions
 from annotruth.models.result import Fit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import OUTCOMES
 from annotruth.report.consensus import ItemVotes
 from annotruth.report.headings import RANK_HEADINGS
-from annotruth.report.rank_verdict import rank_trust
-from annotruth.report.sections import Trust
-from annotruth.report.verdict import trust_of
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.pairs.advice import PairAdvice
@@ -162,6 +154,17 @@ class Book:
             columns["amount"] = np.array([float(self.price * k) for k in self.n_given.tolist()])
             columns["amount_decided"] = self.empty(pa.float64())
         return Part("Pay", self.people(columns), "", {}, "all labels, with nothing withheld")
+
+    @property
+    def amounts(self) -> dict[str, Decimal]:
+        """What all labels cost, and those of the people of each proposal."""
+        price = self.price or Decimal(0)
+        amounts = {"all": price * int(self.n_given.sum())}
+        if self.verdict is not None:
+            proposal = np.array(self.proposal)
+            for word in ("in question", "look at"):
+                amounts[word] = price * int(self.n_given[proposal == word].sum())
+        return amounts
 
     def item_columns(self, rows: Codes) -> dict[str, Any]:
         """Return the ids of some items, and what they are where the labels came with it."""
@@ -325,47 +328,6 @@ class Book:
             "Disputed", table_of(columns), "No vote is probably not serious.", own, _DOUBTFUL
         )
 
-    def trust(self) -> Trust | None:
-        """Return whether the results can be trusted, as the report says it."""
-        if self.is_ranking:
-            return rank_trust(self.fit)
-        return trust_of(self.fit, self.advice) if self.fit.kind == "labels" else None
-
-    @property
-    def unused(self) -> dict[str, int]:
-        """How many rows were not used, by reason."""
-        data, empty = self.data, f"without a {self.fit.unit}"
-        return {empty: data.n_dropped, "repeated, counted once": data.n_repeated, **data.unused}
-
-    def about(self, source: str) -> list[tuple[str, str, Any]]:
-        """Return what was read, with which result, and the rules for verdicts."""
-        fit, data = self.fit, self.data
-        read, result = "What was read", "Result"
-        trust, unit = self.trust(), f"{fit.unit}s"
-        warning = "; ".join(contradictions(fit)) if self.is_ranking else fit.notice()
-        rows: list[tuple[str, str, Any]] = [
-            (read, "File", source),
-            (read, "Read as", data.read_as),
-            (read, unit.capitalize(), fit.describe()),
-            (read, "Rows", f"{data.n_read:,} read, {data.n_labels:,} used"),
-            *((read, "Rows not used", f"{n:,} {why}") for why, n in self.unused.items() if n),
-            (read, "Left out", data.left_out),
-            (result, "Can it be trusted?", f"{trust.word}. {trust.sentence}" if trust else ""),
-            (result, "Warning", warning),
-            (result, "Model", fit.model),
-            (result, "How it ended", fit.stop_reason),
-            *made_rows(fit.fitted_at or base_fit.now()),
-        ]  # fmt: skip
-        if self.price is not None:
-            total = self.price * int(self.n_given.sum())
-            rows += [
-                ("Pay", "Price of one", f"{self.price:f}"),
-                ("Pay", "Amount for all", f"{total:,f}"),
-            ]
-        if self.verdict is None:
-            return rows
-        return rows + [("Verdicts", *rule) for rule in verdict_rules(fit).items()]
-
 
 def _names(names: Sequence[str], codes: Codes) -> str:
     """Return the names of annotators; how many new people are needed comes last."""
@@ -384,11 +346,3 @@ def _mean(what: str, values: Floats | None, who: Codes) -> str:
     if values is None or not len(who):
         return ""
     return f", mean {what} {float(np.mean(values[who])):.2f}"
-
-
-def made_rows(time: datetime) -> list[tuple[str, str, str]]:
-    """Return which version made the results, and when."""
-    return [
-        ("Made", "By", f"annotruth {version('annotruth')}"),
-        ("Made", "Date", f"{time:%Y-%m-%d %H:%M} UTC"),
-    ]

@@ -14,6 +14,7 @@ from annotruth.report.headings import HEADINGS
 
 _TONES = {"drop": "bad", "in question": "bad", "unsure": "fair", "look at": "fair"}
 _IDS = {"item", "annotator", "left", "right"}
+_DIGITS = dict.fromkeys(("held_out", "held_out_error", "behind", "behind_error"), "0.0000")
 _SHARES = {"confidence", "match_share"}
 PART_HEADINGS: Mapping[str, tuple[str, str]] = {
     "annotator": ("Annotator", "who gave the labels"),
@@ -76,7 +77,7 @@ class Part:
             self.name,
             self.table,
             {name: self.heading(name)[0] for name in names},
-            {**shares, "amount": "#,##0.00", "price": "0.00####", "gain": "0.0000"},
+            {**shares, **_DIGITS, "amount": "#,##0.00", "price": "0.00####", "gain": "0.0000"},
             ids=_IDS.intersection(names),
             choices={"decision": DECISIONS},
             to_fill=("decision", "amount_decided"),

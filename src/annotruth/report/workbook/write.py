@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from annotruth.analyses.advice.advice import Advice
 from annotruth.errors import InputError, option
-from annotruth.io.workbook import Sheet, check_workbook, write_workbook
+from annotruth.io.workbook import check_workbook, write_workbook
 from annotruth.models import base_fit
 from annotruth.models.result import Fit
 from annotruth.observations.options import Campaign
+from annotruth.report.workbook.about import about_fit, about_sheet, made_rows
+from annotruth.report.workbook.book import Book
+from annotruth.report.workbook.part import Part
 
 if TYPE_CHECKING:
+    from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.pairs.advice import PairAdvice
     from annotruth.selection.compare import Comparison
-
-from annotruth.report.workbook.book import Book, made_rows
-from annotruth.report.workbook.part import Part
 
 
 def write_fit(
@@ -46,8 +44,8 @@ def write_fit(
     price = fit.campaign.price if price is None else Campaign(price=price).price
     book = Book(fit, advice, None if price is None else Decimal(str(price)))
     parts = [part for part in book.parts() if sheets is None or part.name in sheets]
-    about = book.about(source or "") + [row for part in parts for row in part.meanings()]
-    shown = [*(part.sheet() for part in parts), _about_sheet(about)]
+    about = about_sheet(about_fit(book, parts, source or ""))
+    shown = [*(part.sheet() for part in parts), about]
     write_workbook(shown, path, created=fit.fitted_at or base_fit.now())
 
 
@@ -66,11 +64,6 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
         Part("Models", compared.model_table(), "No model was compared."),
         Part("Agreement", compared.agreement_table(), "One model only."),
     ]
-    sheets = [*(part.sheet() for part in parts), _about_sheet(about)]
+    sheets = [*(part.sheet() for part in parts), about_sheet(about)]
     fits = [fit.fitted_at for fit in compared.fits.values() if fit.fitted_at is not None]
     write_workbook(sheets, path, created=max(fits, default=base_fit.now()))
-
-
-def _about_sheet(rows: Sequence[tuple[str, str, Any]]) -> Sheet:
-    part, what, value = zip(*((a, b, str(c)) for a, b, c in rows if str(c)), strict=True)
-    return Sheet("About", pa.table({"About": part, "What": what, "Value": value}))
