@@ -91,6 +91,26 @@ def test_the_question_is_remembered(run, folder):
     assert "no question 'x'" in run("update", "fit", "z.csv")[2]
 
 
+def test_each_question_is_remembered(run, folder):
+    def write(name, first):
+        rows = [
+            f"{first}{e},p{s},{q},{(e + s // 4) % 2}"
+            for e in range(8)
+            for s in range(5)
+            for q in "xy"
+        ]
+        (folder / name).write_text("\n".join(["film,annotator,part,label", *rows]) + "\n")
+
+    write("both.csv", "i")
+    write("more.csv", "j")
+    columns = ("--columns", "item=film,question=part")
+    words = ("fit", "both.csv", "--question", "all", *columns, "--drop", "p4", "--save", "all")
+    assert run(*words, "--quiet")[0] == 0
+    for name in ("q1", "q2"):
+        assert run("update", folder / "all" / name, "more.csv", "--quiet")[0] == 0
+        assert at.load(folder / "all" / name).data.n_labels == 64
+
+
 def test_prices_reach_the_next_workbook(run, folder):
     openpyxl = pytest.importorskip("openpyxl")
     pytest.importorskip("xlsxwriter")
