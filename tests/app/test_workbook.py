@@ -50,6 +50,16 @@ def test_decisions_are_read_back(run, folder, name):
     assert name not in at.load("fit").data.annotators.to_pylist()
 
 
+def test_sheets_may_be_in_any_order(run, folder):
+    assert run("fit", "labels.csv", "--out", "r.xlsx", "--quiet")[0] == 0
+    decide("r.xlsx", **{"007": "do not pay"})
+    book = openpyxl.load_workbook("r.xlsx")
+    book.move_sheet("Pay", -9)
+    book.save("r.xlsx")
+    found = json.loads(run("fit", "labels.csv", "--drop", "r.xlsx", "--json")[1])
+    assert found["n_annotators"] == len(HOSTILE) - 1
+
+
 def test_other_words_are_refused_and_no_decision_leaves_nobody_out(run, refused, folder):
     assert run("fit", "labels.csv", "--keep", "k.xlsx", "--quiet")[0] == 0
     assert openpyxl.load_workbook("k.xlsx").sheetnames == ["Decisions", "About"]
@@ -129,6 +139,10 @@ def test_rankings(run, folder):
     assert run(*words, "--quiet")[0] == 0
     for out in ("n.csv", "n", "n.xlsx") * 2:
         assert run("next", "ranking", "--budget", 3, "--out", out, "--quiet")[0] == 0
+    decide("r.xlsx", **{str(made.comparisons.annotators[0].as_py()): "do not pay"})
+    assert (
+        json.loads(run("rank", "votes.csv", "--drop", "r.xlsx", "--json")[1])["n_annotators"] == 7
+    )
     book = openpyxl.load_workbook("n.xlsx")
     assert book["Compare next"].max_row == 4
     assert [cell.value for cell in book["Pay"][1]][-2:] == ["Amount", "Amount decided"]

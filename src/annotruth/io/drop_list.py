@@ -26,8 +26,9 @@ from annotruth.observations.scale import to_plain
 from annotruth.observations.table import Labels
 from annotruth.observations.validate import check_types
 
+WORKBOOK, DECISION_SHEET = ".xlsx", "Decisions"
 DECISION, DECISIONS = "your decision", ("pay", "do not pay", "ask")
-"""The column of a workbook in which people decide, and what they decide on annotators."""
+"""The sheet and the column of a workbook in which people decide, and what they decide on annotators."""
 
 LEFT_OUT = "of annotators left out (`--drop`)"
 """Why rows of annotators who are left out are not used."""
@@ -146,7 +147,12 @@ def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
             check_utf8(data)
             lines = data.to_pybytes().decode().splitlines()
         return pa.array([line.strip() for line in lines if line.strip()], pa.string())
-    table = read_table(path, max_size=max_size)
+    # The sheets of a workbook may be in any order.
+    is_book = path.suffix.lower() == WORKBOOK
+    try:
+        table = read_table(path, max_size=max_size, sheet=DECISION_SHEET if is_book else None)
+    except InputError:
+        table = read_table(path, max_size=max_size)
     with file_named_in_errors(path):
         return _ids_of_table(table)
 

@@ -19,6 +19,7 @@ from annotruth.analyses.advice.annotators import (
     verdicts,
 )
 from annotruth.errors import counted
+from annotruth.io.drop_list import DECISION_SHEET
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import ACCURACY_COLUMNS, READOUTS, SPAMMER_BELOW, table_of
 from annotruth.models.fits.notes import support_of
@@ -134,7 +135,7 @@ class Book:
         columns |= {name: known[name] for name in names if name in known}
         if self.advice is not None:
             columns["ask"] = self.advice.of_annotators.ask
-        return Part("Decisions", self.people(columns), "", {}, _DECISIONS)
+        return Part(DECISION_SHEET, self.people(columns), "", {}, _DECISIONS)
 
     def pay(self) -> Part:
         """Return how much everybody labelled, what it costs, and room for a decision."""
