@@ -111,6 +111,7 @@ def test_own_outputs_are_replaced_until_somebody_saves_them(run, refused, folder
         (("--out", "r.xlsx", "--memory", "1GB"), "a workbook needs all labels in memory"),
         (("--out", "r.xlsx", "--engine", "spark"), "Spark writes tables to a folder"),
         (("--out", "r.xlsx", "--price", "-1"), "price is -1.0: give the price of one label"),
+        (("--price", "1"), "--price is for --out FILE.xlsx, or for a fit that is saved"),
         (
             (
                 "--out",

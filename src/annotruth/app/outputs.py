@@ -115,9 +115,11 @@ class Outputs:
         self._check_flags()
         if self.soft is not None:
             check_suffix(self.soft)
-        for path in (self.out, self.keep):
-            if named_files.is_workbook(path):
-                check_workbook(cast("str | Path", path))
+        books = [path for path in (self.out, self.keep) if named_files.is_workbook(path)]
+        if self.price is not None and not (books or self.save or also):
+            raise InputError("--price is for --out FILE.xlsx, or for a fit that is saved: name one")
+        for path in books:
+            check_workbook(cast("str | Path", path))
         for path in (self.keep, self.preferences):
             if path is not None and not (path is self.keep and named_files.is_workbook(path)):
                 format_of(path)
