@@ -108,17 +108,11 @@ def test_own_outputs_are_replaced_until_somebody_saves_them(run, refused, folder
         (("--out", "r.xlsx", "--format", "parquet"), "the name of a file says its format"),
         (("--out", "r.xlsx", "--safe-cells"), "--safe-cells is for CSV files"),
         (("--out", "r.xlsx", "--question", "all"), "a workbook is for one question"),
-        (("--out", "r.xlsx", "--memory", "1GB"), "a workbook needs all labels in memory"),
+        (("--out", "r.xlsx", "--memory", "1GB"), "r.xlsx: a workbook needs all labels in memory"),
         (("--out", "r.xlsx", "--engine", "spark"), "Spark writes tables to a folder"),
         (("--out", "r.xlsx", "--price", "-1"), "price is -1.0: give the price of one label"),
         (("--price", "1"), "--price is for --out FILE.xlsx, or for a fit that is saved"),
-        (
-            (
-                "--out",
-                "r.xls",
-            ),
-            "or to a workbook that ends in .xlsx",
-        ),
+        (["--out", "r.xls"], "or to a workbook that ends in .xlsx"),
     ],
 )
 def test_what_a_workbook_is_not_for(refused, folder, words, line):

@@ -95,6 +95,9 @@ def fit(
         _check_several(outputs, engine)
     if on_spark:
         _check_distributed(labels, read, truth, outputs)
+    book = next(filter(named_files.is_workbook, (outputs.out, outputs.keep)), None)
+    if book is not None and read.memory is not None:
+        raise InputError(f"{book}: a workbook needs all labels in memory: leave out --memory")
     model_options = values.parse_model_options(settings)
     model_options |= values.engine_option(engine, master, storage)
     outputs.check(
