@@ -185,7 +185,7 @@ class Book:
         columns = self.item_columns(np.arange(self.data.n_items))
         columns |= {name: table[name].combine_chunks() for name in [*names, *shares]}
         what = READOUTS.get(self.fit.readout, "")
-        headings = {name: (f"P {name.removeprefix('p_').rstrip('_')}", "") for name in shares}
+        headings = {name: (f"P {name.removeprefix('p_')}", "") for name in shares}
         if shares:
             first_share = headings[shares[0]][0]
             headings[shares[0]] = (first_share, f"this column and those after it: {what}")

@@ -60,8 +60,10 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
         ("Models", "Behind", "how far the model is behind the best one, with its standard error"),
         ("Agreement", "Same label", "share of items with the same label by both models"),
     ]
+    models = compared.model_table()
+    known = [name for name in models.column_names if models[name].null_count < len(models)]
     parts = [
-        Part("Models", compared.model_table(), "No model was compared."),
+        Part("Models", models.select(known), "No model was compared."),
         Part("Agreement", compared.agreement_table(), "One model only."),
     ]
     sheets = [*(part.sheet() for part in parts), about_sheet(about)]
