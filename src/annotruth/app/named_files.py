@@ -25,6 +25,7 @@ from annotruth.errors import (
 )
 from annotruth.io.atomic import path_behind_links
 from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.report.pdf import HTML, MARK, check_pdf
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -200,6 +201,8 @@ def check_existing(
     if Path(path).exists():
         with system_errors_reported(path):
             _check_replaced(flag, Path(path), kind, force=force)
+    if kind == "page" and Path(path).suffix.lower() not in HTML:
+        check_pdf(path, flag)
 
 
 def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
@@ -216,7 +219,7 @@ def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
             f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
             "choose another folder, or pass --force to write into it"
         )
-    if path.is_file() and not (kind == "page" and _GENERATOR in _head(path)):
+    if path.is_file() and not (kind == "page" and _is_page(path)):
         note = " and is not a page of annotruth" if kind == "page" else ""
         raise InputError(
             f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
@@ -243,6 +246,15 @@ def _folder_kind(folder: Path) -> str | None:
     if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
         return None
     return "fit" if "files" in entries else "tables"
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether annotruth wrote a file, as a page in HTML or PDF."""
+    if _GENERATOR in _head(path):
+        return True
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - len(MARK), 0))
+        return file.read() == MARK
 
 
 def _head(path: Path) -> bytes:

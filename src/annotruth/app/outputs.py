@@ -38,6 +38,7 @@ Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 
 # Flags that change nothing without another one.
 _NEEDED = {
+    "title": "report",
     "soft_readout": "soft",
     "label_studio": "predictions",
     "assign_format": "assign",
@@ -66,6 +67,7 @@ class Outputs:
     safe_cells: bool = False
     save: Path | None = None  # the folder of the saved fit
     report: Path | None = None
+    title: str | None = None  # the heading of the report
     # the soft labels, and what they are
     soft: Path | None = None
     soft_readout: Readout | None = None
@@ -171,7 +173,7 @@ class Outputs:
         ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         written = Written([], [])
-        further: dict[str, Any] = {"arguments": arguments}
+        further: dict[str, Any] = {"arguments": arguments, "title": self.title}
         if fit.kind == "labels":
             further["changes"] = changes
         if self.out is not None:

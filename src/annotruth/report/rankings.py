@@ -364,6 +364,7 @@ def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
         "for_item": wins[best],
         "for_other": losses[best],
         "ties": ties[best],
+        "share": (wins + ties / 2.0)[best] / (wins + losses + ties)[best],
         "divided": divided[best],
     }
     return PageTable(

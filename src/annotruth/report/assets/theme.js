@@ -45,3 +45,25 @@ function themeButton() {
   const keep = (theme) => { try { localStorage.setItem("annotruth-theme", theme); } catch { /* as above */ } };
   document.getElementById("theme").addEventListener("click", () => { ROOT.dataset.theme = dark() ? "light" : "dark"; keep(ROOT.dataset.theme); });
 }
+
+// The bar at the top: the title when the heading is out of view, and where in the page one is.
+function followSections() {
+  const nav = document.querySelector(".top nav"), links = [...nav.children], sections = links.map((link) => document.querySelector(link.hash));
+  let current;
+  // On a small screen the bar scrolls sideways.
+  const bring = (link) => {
+    const start = link.offsetLeft - nav.offsetLeft;
+    nav.scrollLeft = Math.min(Math.max(nav.scrollLeft, start + link.offsetWidth - nav.clientWidth), start);
+  };
+  const mark = () => {
+    const at = sections.findLastIndex((section) => section.getBoundingClientRect().top < innerHeight / 3), link = links[Math.max(at, 0)];
+    ROOT.toggleAttribute("data-scrolled", document.querySelector(".heading").getBoundingClientRect().bottom < 48);
+    if (link === current) return;
+    current?.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "true");
+    bring(current = link);
+  };
+  addEventListener("scroll", mark, { passive: true });
+  nav.addEventListener("focusin", (event) => bring(event.target));
+  mark();
+}
