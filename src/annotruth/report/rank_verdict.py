@@ -150,7 +150,7 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
         people,
         (
             "Votes per item",
-            f"{2 * data.n_comparisons / data.n_items:.1f}",
+            f"{2 * data.n_comparisons / data.n_items:,.1f}",
             f"each is of two items; {data.n_comparisons / data.n_annotators:,.0f} per annotator",
         ),
     ]

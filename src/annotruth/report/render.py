@@ -311,7 +311,11 @@ def rows_table(
 
 def first_rows(table: PageTable) -> list[Part]:
     """Return the first rows of a large table, with the columns that a sheet of paper has room for."""
-    shown = [each for each in table.columns if not each["hidden"] and each["kind"] in _AS_TEXT]
+    shown = [
+        each
+        for each in table.columns
+        if not each["hidden"] and each["kind"] in _AS_TEXT and each["key"] not in ("reason", "why")
+    ]
     kept = sorted(shown, key=lambda column: column["rank"])[:_MAX_COLUMNS]
     values = next((c["values"] for c in table.columns if c["key"] == table.sort_by), None)
     order = list(range(table.rows))

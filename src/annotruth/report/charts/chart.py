@@ -73,9 +73,9 @@ class Chart:
         """Return SVG for a page that has the style sheet of charts and the colors."""
         return self.draw(width or self.width).svg(self.title)
 
-    def svg(self) -> str:
+    def svg(self, width: float | None = None) -> str:
         """Return a self-contained SVG file, in the colors of a light page."""
-        drawing = self.draw(self.width)
+        drawing = self.draw(width or self.width)
         # Its styles must not reach other charts of the same document.
         scope = f"at-{sha256(''.join(drawing.parts).encode()).hexdigest()[:12]}"
         background = f'<rect width="100%" height="100%" fill="{THEMES["light"]["card"]}"/>'
