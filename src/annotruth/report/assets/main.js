@@ -5,6 +5,7 @@ async function start() {
   saveButtons();
   tipsOfCharts();
   showTips();
+  bringFocused();
   followSections();
   let data;
   try { data = await readData(); } catch (error) {

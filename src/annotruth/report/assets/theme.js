@@ -46,24 +46,31 @@ function themeButton() {
   document.getElementById("theme").addEventListener("click", () => { ROOT.dataset.theme = dark() ? "light" : "dark"; keep(ROOT.dataset.theme); });
 }
 
+// What has the focus comes into view whole, in what scrolls sideways on a small screen.
+function bring(element, view) {
+  const inner = element.getBoundingClientRect(), outer = view.getBoundingClientRect();
+  view.scrollLeft += Math.min(inner.left - outer.left, 0) + Math.max(inner.right - outer.right, 0);
+}
+
+function bringFocused() {
+  addEventListener("focusin", ({ target }) => {
+    const view = target.closest(".top nav, .paged");
+    if (view) bring(target, view);
+  });
+}
+
 // The bar at the top: the title when the heading is out of view, and where in the page one is.
 function followSections() {
-  const nav = document.querySelector(".top nav"), links = [...nav.children], sections = links.map((link) => document.querySelector(link.hash));
+  const links = [...document.querySelectorAll(".top nav a")], sections = links.map((link) => document.querySelector(link.hash));
   let current;
-  // On a small screen the bar scrolls sideways.
-  const bring = (link) => {
-    const start = link.offsetLeft - nav.offsetLeft;
-    nav.scrollLeft = Math.min(Math.max(nav.scrollLeft, start + link.offsetWidth - nav.clientWidth), start);
-  };
   const mark = () => {
     const at = sections.findLastIndex((section) => section.getBoundingClientRect().top < innerHeight / 3), link = links[Math.max(at, 0)];
     ROOT.toggleAttribute("data-scrolled", document.querySelector(".heading").getBoundingClientRect().bottom < 48);
     if (link === current) return;
     current?.removeAttribute("aria-current");
     link.setAttribute("aria-current", "true");
-    bring(current = link);
+    bring((current = link), link.parentNode);
   };
   addEventListener("scroll", mark, { passive: true });
-  nav.addEventListener("focusin", (event) => bring(event.target));
   mark();
 }
