@@ -1,9 +1,9 @@
 // Decisions on annotators: pay, look, or do not pay. They stay while the page is open and, where the
 // browser keeps data of the page, afterwards; the CSV is what --drop reads.
-function addDecisions(annotators) {
+function addDecisions(annotators, isAlwaysShown) {
   const kept = keptDecisions(), ids = annotators.columns[0].values, rows = annotators.rows;
   const column = {
-    key: "decision", title: "Decision", kind: "decision", hidden: false, rank: 99, values: new Array(rows).fill(0),
+    key: "decision", title: "Decision", kind: "decision", hidden: false, rank: isAlwaysShown ? 1 : 99, values: new Array(rows).fill(0),
     help: "your decision: it stays in this page, and Decisions saves it as CSV; --drop leaves out those whom you do not pay",
   };
   ids.forEach((id, row) => { column.values[row] = Math.max(DECISIONS.indexOf(kept.get(String(id)) ?? ""), 0); });

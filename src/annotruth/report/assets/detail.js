@@ -365,7 +365,7 @@ function rankedItemParts(items, row, votes, data, go) {
 
 function comparerParts(annotators, row, votes, data, go) {
   const { byKey } = annotators, { items } = data.tables;
-  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "side_bias_low", "side_bias_high", "evidence"])))];
+  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "accuracy_low", "accuracy_high", "side_bias_low", "side_bias_high", "evidence"])))];
   for (const key of ["evidence", "reason"]) if (byKey[key] && shownOf(byKey[key], row)) parts.unshift(make("p", { class: "why" }, shownOf(byKey[key], row)));
   if (byKey.decision) parts.push(make("p", {}, make("label", {}, "Decision ", byKey.decision.control(row))));
   const all = votes.ofAnnotator(row);

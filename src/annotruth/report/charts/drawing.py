@@ -137,7 +137,7 @@ def draw_x_ticks(
     """Write numbers below an axis, those at its ends within the drawing."""
     for tick in ticks:
         text = (label or short_number)(tick)
-        half = len(text) * TICK_LETTER / 2
+        half = (len(text) + 0.6 * text.count("%")) * TICK_LETTER / 2
         x = min(max(axis(tick), half), drawing.width - half)
         drawing.text(x, bottom + 16, text, "at-tick", "middle")
 
