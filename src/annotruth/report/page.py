@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from annotruth.errors import check_path
 from annotruth.io.atomic import atomic_write
 from annotruth.models import base_fit
 from annotruth.report.charts.chart import CLASS_COLORS, THEMES, chart_style, color_rules
@@ -113,6 +114,7 @@ class Page:
 
 def check_name(path: str | Path) -> None:
     """Raise an error unless a page can be written to a file of this name."""
+    check_path(path, "the name of what is written")
     if Path(path).suffix.lower() not in HTML:
         check_pdf(path)
 
