@@ -55,3 +55,14 @@ def test_cut_names_differ_and_have_their_whole_text(report, read):
         )
         for each in buttons
     )  # the beginning is cut, not the end
+
+
+def test_a_cut_name_on_the_first_screen_has_its_whole_as_a_tip(report):
+    name = f"{'<b>worker-of-the-crowd-' * 3}007"
+    fit = at.fit(
+        [(name, who, k) for k, who in enumerate("abc")] + [("b", "a", 0), ("b", "b", 0)], "gpm"
+    )
+    page = report(fit).read_text()
+    cut = f"{name[:26]}…{name[-13:]}".replace("<", "&lt;").replace(">", "&gt;")
+    whole = name.replace("<", "&lt;").replace(">", "&gt;")
+    assert f'<b data-tip="{whole}">{cut}</b>' in page

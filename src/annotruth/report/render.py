@@ -160,7 +160,7 @@ class CountLine:
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Names, one per line, with what is said of each."""
+    """Names, one per line, with what is said of each; long names are cut, with the whole as a tip."""
 
     rows: Sequence[tuple[str, str]]
 
