@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 from annotruth.bindings import bind
 
 if TYPE_CHECKING:
-    from annotruth import agreement, metrics, simulate
+    from annotruth import coefficients, metrics, simulate
     from annotruth.advising import next_labels, plan_labels
     from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.changes import changes
     from annotruth.analyses.advice.plan import Plan
+    from annotruth.analyses.agreement import Agreement, agreement
     from annotruth.api import evaluate, fit, load, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -108,6 +109,7 @@ __all__ = [
     "IBCC",
     "MACE",
     "Advice",
+    "Agreement",
     "AnnotruthError",
     "AnnotruthWarning",
     "BradleyTerry",
@@ -139,6 +141,7 @@ __all__ = [
     "agreement",
     "changes",
     "choose",
+    "coefficients",
     "compare",
     "compare_rankings",
     "evaluate",
@@ -162,6 +165,7 @@ _NAMES = {  # per module
     "annotruth.analyses.advice.advice": "Advice",
     "annotruth.analyses.advice.changes": "changes",
     "annotruth.analyses.advice.plan": "Plan",
+    "annotruth.analyses.agreement": "Agreement agreement",
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",
@@ -192,7 +196,7 @@ _NAMES = {  # per module
     "annotruth.sets.model": "SetModel",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = ("agreement", "metrics", "simulate")
+_MODULES = ("coefficients", "metrics", "simulate")
 
 
 def __getattr__(name: str) -> Any:

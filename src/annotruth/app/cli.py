@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from annotruth.app import console
+from annotruth.app.commands.agreement import agreement
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.next import next_, plan
@@ -58,7 +59,7 @@ _QUOTED = re.compile("'([^']*)'")
 
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Fit": (fit, rank, update, report, compare),
+    "Fit": (fit, rank, update, report, compare, agreement),
     "Advise": (next_, plan),
     "Try out": (demo, simulate, reproduce),
 }

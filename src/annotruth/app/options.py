@@ -47,6 +47,7 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+agreement.labels FIT|LABELS: {fit_or_labels}
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
     file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
@@ -148,6 +149,8 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
 fit.warm_start FIT: Continue this saved fit with exactly these LABELS, such as a later export: with
     its model, options and scale, unless others are given, and its past fits.
 refit: Fit all labels again, also if none of them is new.
+same_people: Intervals for other items labelled by the same people; without it, for other people,
+    too, which makes them wide where there are few.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
@@ -172,6 +175,8 @@ out --out,-o PATH: Write the tables of items, annotators and labels or compariso
     to this folder; if it ends in .csv, .parquet or .json, only that of items to this file.
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
     ends in .csv, .parquet or .json, only that of models to this file.
+agreement.out --out,-o PATH: Write the table to this file (.csv, .parquet or .json), or into this
+    folder.
 next_.out --out,-o PATH: Write the tables of items, annotators and assignments to this folder; if
     it ends in .csv, .parquet or .json, only that of items to this file.
 simulate.out --out,-o DIR: Write the tables to this folder.
