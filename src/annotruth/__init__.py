@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.changes import changes
     from annotruth.analyses.advice.plan import Plan
-    from annotruth.analyses.agreement import Agreement, agreement
+    from annotruth.analyses.agreement import AgreementTable, agreement
     from annotruth.api import evaluate, fit, load, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -71,6 +71,7 @@ bind(
         "labels.report": "annotruth.report.page:write_report",
         "labels.save": "annotruth.models.storage:save",
         "labels.standing_table": "annotruth.analyses.advice.standing:standing_table",
+        "labels.write": "annotruth.report.workbook.write:write_fit",
         "labels.update": "annotruth.updating:update_fit",
         "labels.verdict_table": "annotruth.analyses.advice.standing:keep_table",
         "distributed.kind": "annotruth.models.fits.tables:DISTRIBUTED",
@@ -83,6 +84,7 @@ bind(
         "comparisons.report": "annotruth.report.page:write_report",
         "comparisons.save": "annotruth.models.storage:save",
         "comparisons.update": "annotruth.ranking:update_ranking",
+        "comparisons.write": "annotruth.report.workbook.write:write_fit",
         "comparisons.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
         "sets.kind": "annotruth.sets.fit:SETS",
         "sets.evaluate": "annotruth.sets.fit:evaluate_sets",
@@ -90,10 +92,13 @@ bind(
         "sets.report": "annotruth.report.page:write_report",
         "sets.save": "annotruth.models.storage:save",
         "sets.update": "annotruth.models.storage.folder:refuse_sets",
+        "sets.write": "annotruth.report.workbook.write:write_fit",
         "sets.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
+        "distributed.write": "annotruth.report.workbook.write:write_fit",
         "questions.load": "annotruth.questions.result:load_questions",
         "questions.report": "annotruth.report.page:write_report",
         "further_kinds": "annotruth.analyses:further_kinds",
+        "Comparison.write": "annotruth.report.workbook.write:write_comparison",
         "Comparison.report": "annotruth.report.comparison:write_comparison",
     }
 )
@@ -109,7 +114,7 @@ __all__ = [
     "IBCC",
     "MACE",
     "Advice",
-    "Agreement",
+    "AgreementTable",
     "AnnotruthError",
     "AnnotruthWarning",
     "BradleyTerry",
@@ -165,7 +170,7 @@ _NAMES = {  # per module
     "annotruth.analyses.advice.advice": "Advice",
     "annotruth.analyses.advice.changes": "changes",
     "annotruth.analyses.advice.plan": "Plan",
-    "annotruth.analyses.agreement": "Agreement agreement",
+    "annotruth.analyses.agreement": "AgreementTable agreement",
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",

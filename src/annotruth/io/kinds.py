@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, NoQuestionsError
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
@@ -110,7 +110,7 @@ class LabelKind:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 "a table of one row per label has no questions: leave out question "
                 f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
             )
@@ -328,7 +328,7 @@ class PairKind:
                 names, read.columns, read.covariates, read.question
             )
         elif read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 "a table of comparisons has no questions: leave out question (`--question`)"
             )
         else:

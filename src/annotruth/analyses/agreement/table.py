@@ -43,7 +43,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class AgreementTable:
     """How far annotators agree. Returned by `agreement`.
 
     Attributes
@@ -55,6 +55,13 @@ class Agreement:
         items and annotators it is of.
     notes
         What was left out, and why, one sentence each.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, who, item % 3) for item in range(9) for who in "abc"]
+    >>> at.agreement([*labels, (0, "d", 1)]).value("Gwet's AC2", "linear")[0] > 0.9
+    True
     """
 
     data: Labels
@@ -62,7 +69,7 @@ class Agreement:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Agreement({self.data.describe()})"
+        return f"AgreementTable({self.data.describe()})"
 
     def coefficients(self) -> Any:
         """Return one row per coefficient and weights, as a frame of the caller's library."""
@@ -93,7 +100,7 @@ class Agreement:
 
 def agreement(
     labels: Any, *, same_people: bool = False, read: ReadOptions | None = None, **options: Any
-) -> Agreement:
+) -> AgreementTable:
     """Return how far annotators agree: coefficients with 95% intervals over items and people.
 
     Parameters
@@ -126,7 +133,7 @@ def agreement(
     return agreement_of(data, same_people=same_people)
 
 
-def agreement_of(data: Labels, *, same_people: bool = False) -> Agreement:
+def agreement_of(data: Labels, *, same_people: bool = False) -> AgreementTable:
     """Return how far the annotators of labels agree."""
     if data.n_categories > _MAX_CATEGORIES:
         raise InputError(
@@ -156,7 +163,9 @@ def agreement_of(data: Labels, *, same_people: bool = False) -> Agreement:
             "between annotators"
         )
     entries = [row.entry(same_people=same_people) for row in rows]
-    return Agreement(data, pa.Table.from_pylist(entries, pa.schema(_COLUMNS.items())), tuple(notes))
+    return AgreementTable(
+        data, pa.Table.from_pylist(entries, pa.schema(_COLUMNS.items())), tuple(notes)
+    )
 
 
 class _Row(NamedTuple):
