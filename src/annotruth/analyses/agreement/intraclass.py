@@ -33,14 +33,14 @@ def intraclass_correlations(
         table = np.empty((n, k))
         table[item, person] = value
         return _complete(table)
-    return _one_way(item, person, value)
+    return _of_incomplete(item, person, value)
 
 
 def _complete(table: Floats) -> dict[str, tuple[float, Variances]]:
     """Return the correlations of a table of items x people."""
-    whole = _two_way(table)
+    whole = _of_complete(table)
     without = [
-        np.array([_two_way(np.delete(table, i, axis)) for i in range(table.shape[axis])])
+        np.array([_of_complete(np.delete(table, i, axis)) for i in range(table.shape[axis])])
         for axis in (0, 1)
     ]
     found = {}
@@ -51,7 +51,7 @@ def _complete(table: Floats) -> dict[str, tuple[float, Variances]]:
     return found
 
 
-def _two_way(table: Floats) -> Floats:
+def _of_complete(table: Floats) -> Floats:
     n, k = table.shape
     if min(n, k) < 2:
         return np.full(len(NAMES), np.nan)
@@ -72,7 +72,7 @@ def _two_way(table: Floats) -> Floats:
         return np.append(single, k * single / (1.0 + (k - 1) * single))
 
 
-def _one_way(item: Codes, person: Codes, value: Floats) -> dict[str, tuple[float, Variances]]:
+def _of_incomplete(item: Codes, person: Codes, value: Floats) -> dict[str, tuple[float, Variances]]:
     """Return ICC(1) of items with different numbers of labels, from sums over items."""
     value = value - value.mean()
     n, x, square = (

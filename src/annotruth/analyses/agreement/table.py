@@ -120,7 +120,7 @@ def agreement(
     >>> labels = [(i, who, i % 3 if who != "cy" or i % 4 else 0) for i in range(12) for who in ("al", "bo", "cy")]
     >>> found = at.agreement(labels)
     >>> round(found.value("Krippendorff's alpha")[0], 3)
-    0.759
+    0.8
     """
     read = ReadOptions.of(read, options)
     if is_fit(labels):
