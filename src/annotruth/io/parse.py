@@ -79,8 +79,17 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
             if parsed is None:
                 raise
         else:
-            return kind.parse(table, from_text=from_text, note=content.sheet)
-    return replace(parsed, notes=(*parsed.notes, content.sheet))
+            return _with_points(
+                kind.parse(table, from_text=from_text, note=content.sheet), content, kind
+            )
+    return _with_points(replace(parsed, notes=(*parsed.notes, content.sheet)), content, kind)
+
+
+def _with_points(parsed: Any, content: FileContent, kind: Kind) -> Any:
+    """Return what a file holds, with decimal points where a table has decimal commas."""
+    if content.kind != "text" or content.sheet:
+        return parsed
+    return kind.with_decimal_points(parsed, content.data)
 
 
 def load_table(data: Any, *, max_size: str | int | None = None) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +18,34 @@ if TYPE_CHECKING:
 _MODULES = {
     "label-studio": "label_studio",
     "label-studio-min": "label_studio",
+    "appen": "platforms",
+    "labelbox": "platforms",
+    "kili": "platforms",
+    "lighttag": "platforms",
+    "sagemaker": "worker_forms",
     "argilla": "text_tools",
     "prodigy": "text_tools",
     "doccano": "text_tools",
     "sureal": "sureal",
     "crowdflower": "crowdsourcing",
     "zooniverse": "crowdsourcing",
-    "mturk": "crowdsourcing",
+    "zooniverse-extracts": "platforms",
+    "mturk": "worker_forms",
     "toloka": "crowdsourcing",
     "potato": "text_tools",
+    "rayyan": "platforms",
+    "survey": "surveys",
+    "jspsych": "experiments",
+    "gorilla": "experiments",
+    "otree": "experiments",
+    "pandalm": "judgments",
+    "multipref": "judgments",
+    "summaries": "judgments",
+    "wmt": "judgments",
+    "sujson": "nested",
+    "nested": "nested",
+    "indicators": "indicators",
+    "glad": "plain",
     "records": "plain",
     "peerannot": "plain",
     "triples": "plain",
@@ -37,21 +55,18 @@ _MODULES = {
     "mace": "matrix",
 }
 
-_OF_COMPARISONS = ("label-studio", "sureal")
-
-# Files that hold no labels of items, by the fields of their first object or by a line.
-_REGION_FIELDS = {
-    "LabelMe": {"shapes", "imagePath"},
-    "COCO": {"images", "annotations", "categories"},
-}
-_REGION_LINES = {
-    "brat": re.compile(rb"\AT\d+\t\S+ \d+ \d[\d; ]*\t"),
-    "INCEpTION or WebAnno": re.compile(rb"^1-1\t(?:\d+-\d+\t)?\S", re.MULTILINE),
-}
-_START = 1 << 14  # bytes in which such a line is looked for
+_OF_COMPARISONS = ("label-studio", "sureal", "pandalm", "multipref", "summaries", "wmt")
 
 INPUT_FORMATS = ("long", *_MODULES)
 """The values of the option input_format."""
+
+
+def recognise_glad(source: Source) -> ParsedLabels | None:
+    """Read GLAD's data, whose first line is not one of a table; None for everything else."""
+    if source.kind != "text" or not source.content.data[:1].to_pybytes().isdigit():
+        return None
+    format = _named("glad")
+    return replace(format.read(source), title=format.title) if format.recognise(source) else None
 
 
 def recognise(source: Source) -> ParsedLabels | None:
@@ -62,24 +77,12 @@ def recognise(source: Source) -> ParsedLabels | None:
         return None
     format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
     if format is None:
-        _refuse_regions(source)
+        from annotruth.io.formats.refusals import refuse_other_files  # loads PyArrow
+
+        refuse_other_files(source)
     if format is None or (format.name == "records" and source.in_lines):
         return None
     return replace(format.read(source), title=format.title)
-
-
-def _refuse_regions(source: Source) -> None:
-    """Refuse, by name, files of tools that mark parts of a text or an image."""
-    from annotruth.io.content import refuse_marks  # loads PyArrow
-
-    if source.kind == "json":
-        fields = set(source.first)
-        tool = next((tool for tool, known in _REGION_FIELDS.items() if known <= fields), None)
-    else:
-        start = bytes(source.content.data[:_START])
-        tool = next((tool for tool, line in _REGION_LINES.items() if line.search(start)), None)
-    if tool is not None:
-        refuse_marks(tool)
 
 
 def recognise_comparisons(source: Source) -> ParsedComparisons | None:
