@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from dataclasses import replace
 from pathlib import Path
@@ -42,12 +43,15 @@ _MODULES = {
     "multipref": "judgments",
     "summaries": "judgments",
     "wmt": "judgments",
-    "sujson": "nested",
-    "nested": "nested",
+    "sujson": "item_lists",
+    "lists": "item_lists",
     "indicators": "indicators",
     "glad": "plain",
+    "json-table": "json_table",
     "records": "plain",
     "peerannot": "plain",
+    "by-annotator": "nested",
+    "by-item": "nested",
     "triples": "plain",
     "wide-counted": "matrix",
     "wide-transposed": "matrix",
@@ -73,7 +77,9 @@ def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
     from annotruth.observations.frames import LABEL_ROLES  # loads PyArrow
 
-    if source.in_lines and set(LABEL_ROLES) <= set(source.first):
+    first = source.first
+    is_flat = not isinstance(first.get("item"), dict | list)  # unlike a table by column
+    if source.in_lines and is_flat and set(LABEL_ROLES) <= set(first):
         return None
     format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
     if format is None:
@@ -103,7 +109,11 @@ def read_as(name: str, source: Source) -> ParsedLabels:
 def check_name(name: str | None) -> None:
     """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
-        raise InputError(f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}")
+        near = difflib.get_close_matches(name, INPUT_FORMATS) or ("long", "wide", "triples")
+        raise InputError(
+            f"unknown input format {name!r}: choose one, such as {', '.join(near)}; "
+            "`annotruth fit --help` lists all"
+        )
 
 
 def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:

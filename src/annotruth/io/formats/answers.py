@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,11 +22,16 @@ class Answer(NamedTuple):
 
 
 def labels_of(
-    answers: Sequence[Answer], source: Source, *notes: str, from_text: bool = False
+    answers: Sequence[Answer],
+    source: Source,
+    *notes: str,
+    from_text: bool = False,
+    unused: Mapping[str, int] | None = None,
 ) -> ParsedLabels:
     """Return the labels of the question that the caller asks for, or of the only one.
 
     Where some questions have choices, others, such as comments, are read only if they are named.
+    ``unused`` are rows that were left out, by reason.
     """
     wanted = source.read.question
     names = [answer.question for answer in answers]
@@ -37,5 +42,5 @@ def labels_of(
     for answer in answers:
         if answer.question == question:
             votes.add(answer.item, answer.annotator, answer.value, times=answer.times)
-    parsed = votes.parsed(notes[0], f"question {question}", *notes[1:])
+    parsed = votes.parsed(notes[0], f"question {question}", *notes[1:], **(unused or {}))
     return replace(parsed, from_text=from_text)

@@ -59,9 +59,10 @@ def _read_jspsych(source: Source) -> ParsedLabels:
 
 
 def _read(answers: list[Answer], rows: Sequence[Record], source: Source) -> ParsedLabels:
-    left_out = counted(len(rows) - len(answers), "row{s} without a label left out")
-    notes = (counted(len(rows), "row"), left_out)
-    return labels_of(answers, source, *notes, from_text=source.from_text)
+    n_left_out = len(rows) - len(answers)
+    notes = (counted(len(rows), "row"), counted(n_left_out, "row{s} without a label left out"))
+    unused = {"without a label": n_left_out}
+    return labels_of(answers, source, *notes, from_text=source.from_text, unused=unused)
 
 
 # Gorilla: one row per zone of a screen; those of kind response_... have answers.

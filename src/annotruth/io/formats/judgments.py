@@ -37,7 +37,7 @@ def _outcome(value: Any, outcomes: Mapping[Any, str], where: str) -> str | None:
     """Return the outcome that a value stands for, None for a missing one."""
     if value is None or value == "":
         return None
-    if value not in outcomes:
+    if isinstance(value, bool | list | dict) or value not in outcomes:
         raise InputError(
             f"{where} is {shown(value)}: it must be one of {', '.join(map(str, outcomes))}"
         )

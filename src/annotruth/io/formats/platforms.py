@@ -9,7 +9,14 @@ from typing import Any
 from annotruth.errors import InputError
 from annotruth.io.formats.answers import Answer, labels_of
 from annotruth.io.formats.source import Format, Record, Source
-from annotruth.io.formats.votes import chosen, counted, mapping, refuse_regions, sequence
+from annotruth.io.formats.votes import (
+    check_scalar,
+    chosen,
+    counted,
+    mapping,
+    refuse_regions,
+    sequence,
+)
 from annotruth.observations.options import ParsedLabels
 
 # Appen's JSON report: one unit per line, with its judgments.
@@ -110,7 +117,8 @@ def _read_kili(source: Source) -> ParsedLabels:
     if regions and not answers:
         refuse_regions("the project", "annotations")
     note = counted(left_out, "older or predicted label{s} left out")
-    return labels_of(answers, source, counted(n_assets, "asset"), note)
+    unused = {"older or predicted": left_out}
+    return labels_of(answers, source, counted(n_assets, "asset"), note, unused=unused)
 
 
 # LightTag: examples with classes, each with those who gave it.
@@ -118,19 +126,22 @@ def _read_kili(source: Source) -> ParsedLabels:
 
 def _recognise_lighttag(source: Source) -> bool:
     examples = source.first.get("examples")
-    return isinstance(examples, list) and bool(examples) and "example_id" in examples[0]
+    first = examples[0] if isinstance(examples, list) and examples else None
+    return isinstance(first, dict) and "example_id" in first
 
 
 def _read_lighttag(source: Source) -> ParsedLabels:
     given: dict[tuple[Any, Any], list[Any]] = {}
-    examples = sequence(source.first.get("examples"), "the examples")
-    for one in examples:
-        example = mapping(one, "an example")
+    examples = [
+        mapping(one, "an example") for one in sequence(source.first.get("examples"), "the examples")
+    ]
+    for example in examples:
         for each in sequence(example.get("classifications"), "the classifications"):
             choice = mapping(each, "a classification")
             for by in sequence(choice.get("annotated_by"), "the annotators"):
-                who = mapping(by, "an annotator").get("annotator")
-                given.setdefault((example.get("example_id"), who), []).append(choice["classname"])
+                who = check_scalar(mapping(by, "an annotator").get("annotator"))
+                place = check_scalar(example.get("example_id")), who
+                given.setdefault(place, []).append(choice.get("classname"))
     if not given and any(example.get("annotations") for example in examples):
         refuse_regions("the examples", "spans")
     answers = [Answer(item, who, "classification", names) for (item, who), names in given.items()]

@@ -44,6 +44,7 @@ _SORTS = (
         re.compile(r"label_counts?|label_counter|vote_counts?|n_votes|label_dist"),
     ),
 )
+_DIGITS = re.compile(r"\s*[0-9]{1,9}\s*")
 _COUNTS = re.compile(r"data\..+")  # of a reduction of Zooniverse
 _POSITIONS = re.compile(r"(?:label|answer|rating|annotation)[ _]?(\d+)")
 _IN_ORDER = "annotator_labels"
@@ -103,17 +104,15 @@ def _counted(source: Source, names: list[str]) -> list[str]:
     if "count" not in lower or source.kind != "text" or len(source.rows) < 4:
         return []
     total = lower.index("count")
-    try:
-        rows = [
-            [int(cell) if cell.strip().isdigit() else None for cell in row]
-            for row in source.rows[1:]
-        ]
-    except ValueError:
+    rows = [
+        [int(cell) if _DIGITS.fullmatch(cell) else None for cell in row] for row in source.rows[1:]
+    ]
+    if any(len(row) != len(names) for row in rows):
         return []
     for end in range(len(names), total + 2, -1):
         parts = [row[total + 1 : end] for row in rows]
         if all(
-            None not in part and sum(part) == row[total]  # type: ignore[arg-type]
+            None not in part and sum(filter(None, part)) == row[total]
             for part, row in zip(parts, rows, strict=True)
         ):
             return names[total + 1 : end]

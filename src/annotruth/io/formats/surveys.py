@@ -152,14 +152,15 @@ def _respondents(rows: pa.Table, who: _Tool | str) -> tuple[str, pa.ChunkedArray
 
 def _grids(table: pa.Table, tool: _Tool, n_headers: int) -> Mapping[str, Mapping[str, str]]:
     """Return the columns of each grid, and the item of each, by the name of the question."""
-    below = table.slice(0, 1).to_pylist()[0] if n_headers == 1 else {}
+    is_split = tool.n_headers == n_headers == 1  # the names of the items are in a second row
+    below = table.slice(0, 1).to_pylist()[0] if is_split else {}
     grids: dict[str, dict[str, str]] = {}
     statements: dict[str, set[str]] = {}  # the answers to statements of one question, by the first
     question = ""
     for name in table.column_names:
         if name in tool.about:
             continue
-        if n_headers == 1:  # the name of a question is above its first part alone
+        if is_split:  # the name of a question is above its first part alone
             question = question if re.fullmatch(r"column \d+", name) else name
             item = str(below.get(name) or name)
         elif (match := _ITEM.fullmatch(name)) is not None:

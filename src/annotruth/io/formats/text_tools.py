@@ -69,6 +69,7 @@ def _read_argilla(source: Source) -> ParsedLabels:
         counted(n_records, "record"),
         f"question {question}",
         counted(left_out, "discarded or draft left out", "discarded or draft left out"),
+        **{"discarded or draft": left_out},
     )
 
 
@@ -300,7 +301,7 @@ def _in_lines(source: Source) -> Iterator[_Mark]:
         times = _times_potato(record.get(_BEHAVIOR))
         for question, options in mapping(record.get(_LABELS), _LABELS).items():
             for option, value in mapping(options, f"{_LABELS} of {question!r}").items():
-                yield _Mark(record.get("id"), user, question, option, value, times)
+                yield _Mark(check_scalar(record.get("id")), user, question, option, value, times)
 
 
 def _times_potato(behavior: object) -> Record:
@@ -349,6 +350,8 @@ def _read_prodigy(source: Source) -> ParsedLabels:
         "by choice" if by_choice else "accept or reject",
         counted(ignored, "ignored left out", "ignored left out"),
         counted(rejected, "rejected left out", "rejected left out"),
+        ignored=ignored,
+        rejected=rejected,
     )
 
 

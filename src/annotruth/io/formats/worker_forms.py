@@ -69,13 +69,15 @@ def _read_mturk(source: Source) -> ParsedLabels:
         when = {role: row[name] for role, name in times.items()}
         for part in form if isinstance(form, list) else [form]:
             answers += _answers(row[item], row[worker], part, when)
+    n_rejected = table.num_rows - kept.num_rows
     return labels_of(
         answers,
         source,
         counted(table.num_rows, "assignment"),
         f"items by {item}",
-        counted(table.num_rows - kept.num_rows, "rejected left out", "rejected left out"),
+        counted(n_rejected, "rejected left out", "rejected left out"),
         from_text=source.from_text,
+        unused={"rejected": n_rejected},
     )
 
 
@@ -90,7 +92,8 @@ def _recognise_sagemaker(source: Source) -> bool:
 def _is_response(record: Record) -> bool:
     """Return whether a file has the answers about one item."""
     answers = record.get("answers")
-    return bool(answers) and isinstance(answers, list) and "answerContent" in answers[0]
+    first = answers[0] if isinstance(answers, list) and answers else None
+    return isinstance(first, dict) and "answerContent" in first
 
 
 def _read_sagemaker(source: Source) -> ParsedLabels:
