@@ -29,7 +29,7 @@ _SUMMARY = {"summaries": [{"policy": "a"}, {"policy": "b"}], "worker": "w"}
             "every row has the sum 1",
         ),
         ("item,label1,label2\na,x,y\na,x,x\n", "l.csv", "in no order of annotators"),
-        ([{**_PAIR, "cmp_key": "a_b"}], "p.json", "`annotruth rank`"),
+        ([{**_PAIR, "cmp_key": "a_b"}], "p.json", "rank them with annotruth.rank"),
     ],
 )
 def test_labels_that_cannot_be_read(refused, content, name, words):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import Format, Source
@@ -39,10 +38,6 @@ _MODULES = {
     "jspsych": "experiments",
     "gorilla": "experiments",
     "otree": "experiments",
-    "pandalm": "judgments",
-    "multipref": "judgments",
-    "summaries": "judgments",
-    "wmt": "judgments",
     "sujson": "item_lists",
     "lists": "item_lists",
     "indicators": "indicators",
@@ -59,7 +54,9 @@ _MODULES = {
     "mace": "matrix",
 }
 
-_OF_COMPARISONS = ("label-studio", "sureal", "pandalm", "multipref", "summaries", "wmt")
+# Of comparisons alone: where labels are read, they are refused by what they are.
+_JUDGMENTS = dict.fromkeys(("pandalm", "multipref", "summaries", "wmt"), "judgments")
+_OF_COMPARISONS = ("label-studio", "sureal", *_JUDGMENTS)
 
 INPUT_FORMATS = ("long", *_MODULES)
 """The values of the option input_format."""
@@ -67,7 +64,8 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 def recognise_glad(source: Source) -> ParsedLabels | None:
     """Read GLAD's data, whose first line is not one of a table; None for everything else."""
-    if source.kind != "text" or not source.content.data[:1].to_pybytes().isdigit():
+    content = source.content
+    if content.kind != "text" or not content.data[:1].to_pybytes().isdigit():
         return None
     format = _named("glad")
     return replace(format.read(source), title=format.title) if format.recognise(source) else None
@@ -81,7 +79,9 @@ def recognise(source: Source) -> ParsedLabels | None:
     is_flat = not isinstance(first.get("item"), dict | list)  # unlike a table by column
     if source.in_lines and is_flat and set(LABEL_ROLES) <= set(first):
         return None
-    format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
+    format = next(
+        (each for each in map(_named, (*_JUDGMENTS, *_MODULES)) if each.recognise(source)), None
+    )
     if format is None:
         from annotruth.io.formats.refusals import refuse_other_files  # loads PyArrow
 
@@ -109,11 +109,8 @@ def read_as(name: str, source: Source) -> ParsedLabels:
 def check_name(name: str | None) -> None:
     """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
-        near = difflib.get_close_matches(name, INPUT_FORMATS) or ("long", "wide", "triples")
-        raise InputError(
-            f"unknown input format {name!r}: choose one, such as {', '.join(near)}; "
-            "`annotruth fit --help` lists all"
-        )
+        near = did_you_mean(name, INPUT_FORMATS)
+        raise InputError(f"unknown input format {name!r}: `annotruth fit --help` lists all{near}")
 
 
 def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:
@@ -132,6 +129,6 @@ def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabe
 
 
 def _named(name: str) -> Format:
-    module = importlib.import_module(f"annotruth.io.formats.{_MODULES[name]}")
+    module = importlib.import_module(f"annotruth.io.formats.{(_JUDGMENTS | _MODULES)[name]}")
     formats_of_module: tuple[Format, ...] = module.FORMATS
     return next(format for format in formats_of_module if format.name == name)

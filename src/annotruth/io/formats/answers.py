@@ -11,7 +11,7 @@ from annotruth.io.formats.votes import Votes, chosen
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 
 
-class Answer(NamedTuple):
+class FormAnswer(NamedTuple):
     """What an annotator answered to one question about an item: choices are a list."""
 
     item: Any
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 def labels_of(
-    answers: Sequence[Answer],
+    answers: Sequence[FormAnswer],
     source: Source,
     *notes: str,
     from_text: bool = False,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.answers import Answer, labels_of
+from annotruth.io.formats.answers import FormAnswer, labels_of
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_column
@@ -45,7 +45,7 @@ def _read_jspsych(source: Source) -> ParsedLabels:
     label = _column(source, "label", names, ("response",))
     who = _column(source, "annotator", names, _PEOPLE)
     answers = [
-        Answer(
+        FormAnswer(
             row[item],
             row.get(who),
             str(row["trial_type"]),
@@ -58,7 +58,7 @@ def _read_jspsych(source: Source) -> ParsedLabels:
     return _read(answers, rows, source)
 
 
-def _read(answers: list[Answer], rows: Sequence[Record], source: Source) -> ParsedLabels:
+def _read(answers: list[FormAnswer], rows: Sequence[Record], source: Source) -> ParsedLabels:
     n_left_out = len(rows) - len(answers)
     notes = (counted(len(rows), "row"), counted(n_left_out, "row{s} without a label left out"))
     unused = {"without a label": n_left_out}
@@ -78,7 +78,7 @@ def _read_gorilla(source: Source) -> ParsedLabels:
     item = _column(source, "item", source.names, stimuli)
     who = _column(source, "annotator", source.names, ("Participant Private ID",))
     answers = [
-        Answer(row[item], row[who], str(row.get("Zone Name")), row["Response"], _times(row))
+        FormAnswer(row[item], row[who], str(row.get("Zone Name")), row["Response"], _times(row))
         for row in rows
         if str(row["Zone Type"]).startswith("response") and row["Response"] not in _EMPTY
     ]
@@ -106,7 +106,7 @@ def _read_otree(source: Source) -> ParsedLabels:
     round_number = "subsession.round_number"
     rows = source.table(list(dict.fromkeys([item, label, who, round_number]))).to_pylist()
     answers = [
-        Answer(row[item], row[who], label, row[label], {"order": row[round_number]})
+        FormAnswer(row[item], row[who], label, row[label], {"order": row[round_number]})
         for row in rows
         if row[label] not in _EMPTY
     ]

@@ -77,7 +77,7 @@ def _read(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "row"),
         f"item = {item}, annotator = {who}",
-        f"labels are columns {listed(found)}; for one of them pass `--columns label=NAME`",
+        f"labels are columns {listed(found)}; for one of them {pass_columns({'label': ''})}",
     )
     return replace(parsed, from_text=source.from_text)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 from annotruth.io.json_lines import is_deep
@@ -120,8 +120,8 @@ def _read(source: Source) -> ParsedLabels:
     fields = _find(_first(source))
     if fields is None:
         raise InputError(
-            "the records have no list of labels beside a list of annotators: pass another input "
-            "format (`--input-format`)"
+            "the records have no list of labels beside a list of annotators: pass another "
+            f"{option('input_format')}"
         )
     votes, n_records = Votes(), 0
     for item, record in _records(source):

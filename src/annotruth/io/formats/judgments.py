@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import ComparisonsError, InputError, shown
+from annotruth.errors import ComparisonsError, InputError, function, shown
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import check_scalar, counted, mapping, sequence
 from annotruth.observations.frames import make_column
@@ -29,7 +29,7 @@ def _parsed(title: str, rows: Sequence[_Row], *notes: str) -> ParsedComparisons:
 def _read_no_labels(source: Source) -> NoReturn:
     """Refuse to read labels."""
     raise ComparisonsError(
-        "these are comparisons of pairs, not labels: rank them with `annotruth rank` (annotruth.rank)"
+        f"these are comparisons of pairs, not labels: rank them with {function('rank')}"
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed
+from annotruth.errors import InputError, listed, option
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import NAMES_OF, as_numpy, make_column
@@ -223,7 +223,7 @@ def _refuse_shares(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         raise InputError(
             f"every row has the sum {sums[0]:g}, so columns {listed(names)} may be counts or "
             "probabilities of classes, which do not say who gave a label: give one row per label, "
-            "or pass `--input-format wide` if the columns are annotators"
+            f"or pass {option('input_format', 'wide')} if the columns are annotators"
         )
 
 

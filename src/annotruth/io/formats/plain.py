@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, listed, shorten
+from annotruth.errors import InputError, listed, option, shorten
 from annotruth.io.batches import read_columns
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.nested import is_nested
@@ -222,7 +222,7 @@ _GLAD = re.compile(rb"(\d+) (\d+) (\d+) [\d.eE-]+ *\r?\n(?=\d+ \d+ \d+ *\r?\n)")
 
 
 def recognise_glad(source: Source) -> bool:
-    """Return whether the first line has counts and the second one a label, all in numbers."""
+    """Return whether the first line has counts, and the second item, annotator and label."""
     if source.kind != "text":
         return False
     return _GLAD.match(bytes(source.content.data[:200])) is not None
@@ -233,7 +233,7 @@ def _read_glad(source: Source) -> ParsedLabels:
     if counts is None:
         raise InputError(
             "the first line does not have the numbers of labels, annotators and items and a prior: "
-            "pass another input format (`--input-format`)"
+            f"pass another {option('input_format')}"
         )
     header = " ".join(LABEL_ROLES).encode() + b"\n"
     rows = pa.py_buffer(header + bytes(source.content.data[counts.end() :]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.answers import Answer, labels_of
+from annotruth.io.formats.answers import FormAnswer, labels_of
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import (
     check_scalar,
@@ -33,7 +33,7 @@ def _read_appen(source: Source) -> ParsedLabels:
             for question, value in mapping(judgment.get("data"), "a judgment's data").items():
                 answer = [value] if isinstance(value, str) else value
                 answers.append(
-                    Answer(unit.get("id"), judgment.get("worker_id"), question, answer, times)
+                    FormAnswer(unit.get("id"), judgment.get("worker_id"), question, answer, times)
                 )
     return labels_of(answers, source, counted(n_judgments, "judgment"))
 
@@ -60,7 +60,9 @@ def _read_labelbox(source: Source) -> ParsedLabels:
                 }
                 for each in sequence(given.get("classifications"), "the classifications"):
                     question, value = _classification(mapping(each, "a classification"))
-                    answers.append(Answer(item, details.get("created_by"), question, value, times))
+                    answers.append(
+                        FormAnswer(item, details.get("created_by"), question, value, times)
+                    )
     if objects and not answers:
         refuse_regions("the project", "objects")
     return labels_of(answers, source, counted(n_labels, "label"))
@@ -112,7 +114,7 @@ def _read_kili(source: Source) -> ParsedLabels:
                 if "categories" in answer:
                     chosen_ones = [_name(each) for each in sequence(answer["categories"], job)]
                     who = author.get("email", author.get("id"))
-                    answers.append(Answer(item, who, job, chosen_ones, times))
+                    answers.append(FormAnswer(item, who, job, chosen_ones, times))
                 regions = regions or "annotations" in answer
     if regions and not answers:
         refuse_regions("the project", "annotations")
@@ -144,7 +146,9 @@ def _read_lighttag(source: Source) -> ParsedLabels:
                 given.setdefault(place, []).append(choice.get("classname"))
     if not given and any(example.get("annotations") for example in examples):
         refuse_regions("the examples", "spans")
-    answers = [Answer(item, who, "classification", names) for (item, who), names in given.items()]
+    answers = [
+        FormAnswer(item, who, "classification", names) for (item, who), names in given.items()
+    ]
     return labels_of(answers, source, counted(len(examples), "example"))
 
 
@@ -161,7 +165,7 @@ def _read_extracts(source: Source) -> ParsedLabels:
     rows = source.table(list(source.names)).to_pylist()
     task = chosen((row["task"] for row in rows), source.read.question, "task")
     answers = [
-        Answer(
+        FormAnswer(
             row["subject_id"],
             row.get("user_name") or row.get("user_id"),
             task,
@@ -197,7 +201,7 @@ def _read_rayyan(source: Source) -> ParsedLabels:
     item, notes = source.column("item", "key"), source.column("label", "notes")
     rows = source.table([item, notes]).to_pylist()
     answers = [
-        Answer(row[item], who, "inclusion", [decision])
+        FormAnswer(row[item], who, "inclusion", [decision])
         for row in rows
         for who, decision in _decisions(row[notes])
     ]

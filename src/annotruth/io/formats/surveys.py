@@ -141,7 +141,7 @@ def _answers(rows: pa.Table, tool: _Tool) -> tuple[pa.Table, int]:
 
 
 def _respondents(rows: pa.Table, who: _Tool | str) -> tuple[str, pa.ChunkedArray]:
-    """Return who answered: the first column that tells respondents apart, or the number of the row."""
+    """Return who answered: the first column that distinguishes respondents, or the number of the row."""
     for name in [who] if isinstance(who, str) else who.annotators:
         if name in rows.column_names:
             values = rows.column(name).to_pylist()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError, shown
-from annotruth.io.formats.answers import Answer, labels_of
+from annotruth.io.formats.answers import FormAnswer, labels_of
 from annotruth.io.formats.crowdsourcing import (
     is_batch,
     read_batch,
@@ -22,13 +22,13 @@ from annotruth.observations.options import ParsedLabels
 _FORM = "Answer.taskAnswers"
 
 
-def _answers(item: Any, worker: Any, content: Any, times: Record) -> Iterator[Answer]:
+def _answers(item: Any, worker: Any, content: Any, times: Record) -> Iterator[FormAnswer]:
     """Return the answers in what a form returned, ``{question: answer}``."""
     for question, value in mapping(content, "the answers of a worker").items():
         if isinstance(value, dict) and not {"boundingBoxes", "polygons", "entities"} & set(value):
             value = _choices(value)
         if not isinstance(value, dict):
-            yield Answer(item, worker, question, value, times)
+            yield FormAnswer(item, worker, question, value, times)
 
 
 def _choices(value: Record) -> list[Any]:
@@ -63,7 +63,7 @@ def _read_mturk(source: Source) -> ParsedLabels:
     read = [item, worker, _FORM, *review_columns(source.names), *times.values()]
     table = source.table(list(dict.fromkeys(read)))
     kept = without_rejected(table)
-    answers: list[Answer] = []
+    answers: list[FormAnswer] = []
     for number, row in enumerate(kept.to_pylist(), start=1):
         form = _load(row[_FORM] or "[]", f"{_FORM} in row {number}")
         when = {role: row[name] for role, name in times.items()}
@@ -102,7 +102,7 @@ def _read_sagemaker(source: Source) -> ParsedLabels:
             "these are the answers about one item, which the file's folder names: give the "
             "consolidation request of the labeling job, which has all items"
         )
-    answers: list[Answer] = []
+    answers: list[FormAnswer] = []
     n_items = 0
     for record in source.records():
         n_items += 1
