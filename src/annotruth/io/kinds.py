@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from annotruth.io.sources import (
     file_errors_reported,
     source_name,
 )
-from annotruth.observations import Comparisons, Labels, questions
+from annotruth.observations import Comparisons, Labels, answers, questions
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
@@ -105,17 +106,21 @@ class LabelKind:
         if asks_question(read):
             question = questions.find_question_column(names, read.columns)
             options = questions.without_question_column(read)
+        in_columns = None
+        if question is None and not on_disk and questions.QUESTION not in (read.columns or {}):
+            in_columns = answers.find_answers(names, read)
+        if read.question is not None and in_columns is not None:
+            return in_columns
         try:
             others = [name for name in names if name != question]
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
+            if in_columns is not None:  # boxes
+                return in_columns
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
-            raise InputError(
-                "a table of one row per label has no questions: leave out question "
-                f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
-            )
+            self._refuse_question()
         return columns if question is None else [*columns, question]
 
     def parse(
@@ -124,10 +129,11 @@ class LabelKind:
         """Return the labels of a long table; of several questions, the rows of one."""
         read = self.read
         parsed = ParsedLabels(table, read.columns, from_text=from_text, notes=(note,))
-        if not asks_question(read):
-            return with_set_cells(parsed, read)
-        column = questions.find_question_column(table.column_names, read.columns)
-        assert column is not None  # else the table was refused
+        column = None
+        if asks_question(read):
+            column = questions.find_question_column(table.column_names, read.columns)
+        if column is None:
+            return self._of_answers(parsed, note)
         question = chosen(questions.question_names(table, column), read.question, "question")
         parsed = replace(
             parsed,
@@ -136,6 +142,31 @@ class LabelKind:
             notes=(note, f"question {question}"),
         )
         return with_set_cells(parsed, questions.without_question_column(read))
+
+    def _of_answers(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
+        """Return labels that are in one column, which a question or boxes may name."""
+        read, table = self.read, parsed.table
+        lacks_label = True
+        with suppress(InputError):
+            find_columns(table.column_names, LABEL_ROLES, read.label_columns)
+            lacks_label = False
+        if not lacks_label and read.question is None:
+            return with_set_cells(parsed, read)
+        taken = answers.take_answers(table, read)
+        if taken is None:
+            if read.question is not None:
+                self._refuse_question()
+            find_columns(table.column_names, LABEL_ROLES, read.label_columns)  # which raises
+            raise InputError("no column holds labels")
+        table, columns = taken
+        notes = (note, f"question {columns['label']}")
+        return with_set_cells(replace(parsed, table=table, columns=columns, notes=notes), read)
+
+    def _refuse_question(self) -> NoReturn:
+        raise InputError(
+            "a table of one row per label has no questions: leave out question "
+            f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+        )
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
         """Return the labels of the format that is named, or recognised; None for a long table.

@@ -59,7 +59,8 @@ class ReadOptions:
     question
         The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
         question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
-        the question of each label, or the one that ``columns={"question": NAME}`` says.
+        the question of each label, or the one that ``columns={"question": NAME}`` says; otherwise a
+        question is a column of answers.
     query
         What to read from a database: one SELECT, such as "select item, annotator, label from votes".
         Files need it only if several tables have the columns of labels. Of an Excel file, the name of a

@@ -40,7 +40,10 @@ def test_items_of_mturk_by_an_input(same, votes):
 
 
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
-    text = "\n".join(mturk(votes, more=",Answer.note"))
+    rows = mturk(votes, more=",Answer.note")
+    fit = same("\n".join(rows), "b.csv", hits)
+    assert "answer animal, no answers to a question: note" in fit.data.read_as
+    text = "\n".join([rows[0], *(row + row.split(",")[-2] for row in rows[1:])])
     assert refused(text, "b.csv") == (
         "there are several questions, animal, note: choose one, such as question='animal' "
         "(`--question animal`); fit takes all of them with question='all' (`--question all`)"

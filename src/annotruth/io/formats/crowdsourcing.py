@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
+from annotruth.io.formats.cells import ANSWER_PREFIX, load_cell, with_task_answers
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
@@ -26,7 +26,7 @@ from annotruth.io.formats.votes import (
     refuse_regions,
     sequence,
 )
-from annotruth.io.json_lines import is_deep
+from annotruth.observations.answers import answer_columns, with_boxes
 from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
@@ -126,11 +126,29 @@ def _answer_of(question: str | None, prefix: str, names: Iterable[str]) -> str:
     return prefix + chosen(_starting_with(prefix, names), wanted, "question")
 
 
-def _answer_column(source: Source, prefix: str) -> str:
-    """Return the column of the answers that the caller names, or those to the question."""
-    if "label" in source.columns:
-        return source.column("label", "")
-    return _answer_of(source.read.question, prefix, source.names)
+def _answers(
+    source: Source, prefix: str, item: str, worker: str, others: Iterable[str]
+) -> tuple[str, pa.Table, str]:
+    """Return the column of the answers that the caller names or asks for, the table, and a note.
+
+    Boxes are one column of a question. Of several questions, those are left out that hold remarks,
+    or what is said of an item or of an annotator; the note names them.
+    """
+    given = [source.column("label", "")] if "label" in source.columns else []
+    of_answers = given or [name for name in source.names if name.startswith(prefix)]
+    table = source.table(list(dict.fromkeys([item, worker, *of_answers, *others])))
+    if given:
+        return given[0], table, ""
+    table = with_task_answers(table)
+    names = [name for name in table.column_names if name.startswith(prefix)]
+    table, names = with_boxes(table, names)
+    left_out: list[str] = []
+    if source.read.question in (None, ALL_QUESTIONS) and len(names) > 1:
+        answered = answer_columns(table, item, worker, names) or names
+        left_out = [name.removeprefix(prefix) for name in names if name not in answered]
+        names = answered
+    note = f"no answers to a question: {listed(left_out)}" if left_out else ""
+    return _answer_of(source.read.question, prefix, names), table, note
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -141,7 +159,6 @@ def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str
 
 # The results of a Mechanical Turk batch: one row per assignment.
 
-ANSWER_PREFIX = "Answer."
 _REVIEW, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
@@ -150,7 +167,7 @@ def is_batch(names: Iterable[str]) -> bool:
     return {"HITId", "WorkerId"} <= set(names)
 
 
-def read_batch(source: Source) -> ParsedLabels:
+def _read_batch(source: Source) -> ParsedLabels:
     """Read the labels of all assignments that were not rejected.
 
     An item is a HIT, or the item that annotruth made the HIT for.
@@ -160,15 +177,14 @@ def read_batch(source: Source) -> ParsedLabels:
             f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
             f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
         )
-    answer = _answer_column(source, ANSWER_PREFIX)
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
     review = review_columns(source.names)
     further = [name for name in source.read.content if name in source.names]
     times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
-    read = [item, worker, answer, *review, *further, *times.values()]
-    table = source.table(list(dict.fromkeys(read)))
+    others = [*review, *further, *times.values()]
+    answer, table, note = _answers(source, ANSWER_PREFIX, item, worker, others)
     kept = without_rejected(table)
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
@@ -179,6 +195,7 @@ def read_batch(source: Source) -> ParsedLabels:
             counted(table.num_rows, "assignment"),
             f"items by {item}",
             f"answer {answer.removeprefix(ANSWER_PREFIX)}",
+            note,
             counted(left_out, "rejected left out", "rejected left out"),
         ),
     )
@@ -243,12 +260,16 @@ _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 
 def _read_toloka(source: Source) -> ParsedLabels:
     """Read the outputs of assignments that were submitted and not rejected."""
-    output = _answer_column(source, "OUTPUT:")
     item, worker = _item_of_toloka(source), source.column("annotator", _PERFORMER)
+    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
+    further = [
+        name
+        for name in (_STATUS, *(name for name in source.names if name.startswith("GOLDEN:")))
+        if name in source.names
+    ]
+    output, table, note = _answers(source, "OUTPUT:", item, worker, [*further, *times.values()])
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
-    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
-    table = source.table([item, worker, output, *more, *times.values()])
     n_rows = table.num_rows
     if _STATUS in more:
         rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
@@ -263,6 +284,7 @@ def _read_toloka(source: Source) -> ParsedLabels:
             counted(n_rows, "answer"),
             f"items by {item}",
             f"output {output.removeprefix('OUTPUT:')}",
+            note,
             counted(
                 n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
             ),
@@ -330,7 +352,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     several_workflows = len({row.get("workflow_id") for row in rows}) > 1
     answers: list[tuple[Record, _Task]] = []
     for number, row in enumerate(rows, start=1):
-        for task in _tasks(_load(row[_ANNOTATIONS], _ANNOTATIONS, number)):
+        for task in _tasks(load_cell(row[_ANNOTATIONS], _ANNOTATIONS, number)):
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
@@ -388,20 +410,8 @@ def _subject(row: Record) -> Any:
     """Return the subject, which older exports name only as the key of its data."""
     if row.get(_IDS):
         return row[_IDS]
-    subjects = mapping(_load(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
+    subjects = mapping(load_cell(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
     return next(iter(subjects), None)
-
-
-def _load(cell: Any, name: str, number: int) -> Any:
-    try:
-        value = json.loads(cell) if cell else None
-    except (ValueError, RecursionError, TypeError) as error:
-        raise InputError(
-            f"{name} in row {number} is {shown(cell)}, which is not JSON: export the file again"
-        ) from error
-    if is_deep([value]):
-        raise InputError(f"{name} in row {number} is nested too deeply: export the file again")
-    return value
 
 
 FORMATS = (
@@ -413,6 +423,7 @@ FORMATS = (
         ),
         _read_crowdflower,
     ),
+    Format("mturk", "MTurk batch results", lambda source: is_batch(source.names), _read_batch),
     Format(
         "toloka",
         "Toloka assignments",

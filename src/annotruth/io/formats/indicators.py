@@ -9,7 +9,7 @@ from dataclasses import replace
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes, counted
-from annotruth.observations.frames import KNOWN_NAMES, NAMES_OF, find_known, pass_columns
+from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_columns, spelling
 from annotruth.observations.options import ParsedLabels
 
 _MIN_COLUMNS = 3  # fewer may be questions
@@ -32,13 +32,12 @@ def _indicators(source: Source, used: set[str]) -> dict[str, str]:
 
 def _columns(source: Source) -> Mapping[str, str] | None:
     """Return the columns of the item and the annotator; None where they are not known."""
-    spelled = {name.strip().lower(): name for name in reversed(source.names)}
     given = source.columns
-    by_id = [spelled["id"]] if "id" in spelled else []
+    by_id = [name for name in source.names if spelling(name) == "id"][:1]
     items = [given["item"]] if "item" in given else by_id
-    items = items or find_known(KNOWN_NAMES["item"], spelled)
+    items = items or find_known(KNOWN_NAMES["item"], source.names)
     people = [given["annotator"]] if "annotator" in given else []
-    people = people or find_known(KNOWN_NAMES["annotator"], spelled)
+    people = people or find_known(KNOWN_NAMES["annotator"], source.names)
     if len(items) != 1 or len(people) != 1:
         return None
     return {"item": items[0], "annotator": people[0]}
@@ -47,8 +46,7 @@ def _columns(source: Source) -> Mapping[str, str] | None:
 def _recognise(source: Source) -> bool:
     if source.kind == "json" or "label" in source.columns or source.read.question is not None:
         return False
-    names = {name.strip().lower() for name in source.names}
-    if names & NAMES_OF["label"] or not names & NAMES_OF["annotator"]:
+    if find_known(KNOWN_NAMES["label"], source.names):
         return False
     columns = _columns(source)
     used = set(columns.values()) if columns else set()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from annotruth import errors
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.formats.source import Record
+from annotruth.io.formats.source import Record, Source
 from annotruth.observations.frames import TIME_ROLES, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.questions import QuestionsFoundError
@@ -134,6 +134,41 @@ class Votes:
         chosen = sorted(_distinct(label), key=str)
         self.n_several += len(chosen) > 1
         return chosen
+
+
+class FormAnswer(NamedTuple):
+    """What an annotator answered to one question about an item: choices are a list."""
+
+    item: Any
+    annotator: Any
+    question: str
+    value: Any
+    times: Record | None = None
+
+
+def labels_of(
+    answers: Sequence[FormAnswer],
+    source: Source,
+    *notes: str,
+    from_text: bool = False,
+    unused: Mapping[str, int] | None = None,
+) -> ParsedLabels:
+    """Return the labels of the question that the caller asks for, or of the only one.
+
+    Where some questions have choices, others, such as comments, are read only if they are named.
+    ``unused`` are rows that were left out, by reason.
+    """
+    wanted = source.read.question
+    names = [answer.question for answer in answers]
+    if wanted in (None, ALL_QUESTIONS):
+        names = [each.question for each in answers if isinstance(each.value, list)] or names
+    question = chosen(names, wanted, "question")
+    votes = Votes()
+    for answer in answers:
+        if answer.question == question:
+            votes.add(answer.item, answer.annotator, answer.value, times=answer.times)
+    parsed = votes.parsed(notes[0], f"question {question}", *notes[1:], **(unused or {}))
+    return replace(parsed, from_text=from_text)
 
 
 def _as_set(label: Any) -> list[Any] | None:

@@ -272,6 +272,8 @@ class ComparisonBuilder(TableBuilder):
         left, right, annotator, context = (
             np.concatenate([np.empty(0, np.int32), *parts]) for parts in self._codes.values()
         )
+        items, annotators = self._ids("item"), self._ids("annotator")  # 1.0 and 1 are one
+        contexts = self._ids("context")
         self._encoders["item"].renumber(left, right)
         self._encoders["annotator"].renumber(annotator)
         self._encoders["context"].renumber(context)
@@ -285,14 +287,14 @@ class ComparisonBuilder(TableBuilder):
             right,
             annotator,
             outcome,
-            items=self._ids("item"),
-            annotators=self._ids("annotator"),
+            items=items,
+            annotators=annotators,
             covariates=covariates,
             sides_known=self._sides_known,
             frame=frame,
         )
         about: dict[str, Any] = {
-            "contexts": self._ids("context") if has_context else None,
+            "contexts": contexts if has_context else None,
             "n_dropped": self._n_rows - len(outcome) - self._n_repeated,
             "n_repeated": self._n_repeated,
             "unused": dict(+self._unused),

@@ -37,6 +37,7 @@ _NAMES: KnownNames = {
     "annotator": (
         KNOWN_NAMES["annotator"][0],
         (*KNOWN_NAMES["annotator"][1], "voter", "voter_id", "participant", "participant_id"),
+        KNOWN_NAMES["annotator"][2],
     ),
     "context": (
         ("context", "prompt", "scene", "question"),
@@ -116,7 +117,7 @@ def find_pair_columns(
         *(["tie"] if shape == "winners" else []),
         *(["ranking"] if shape in ("sides", "winners") else []),
     )
-    optional = [role for role in may_have if role in given or find_known(_NAMES[role], spelled)]
+    optional = [role for role in may_have if role in given or find_known(_NAMES[role], names)]
     roles = [*ROLES[shape], *optional]
     has_annotator = given.get("annotator") != NO_ANNOTATOR or NO_ANNOTATOR in names
     if not has_annotator:
@@ -201,9 +202,8 @@ def _find(
     except InputError as error:
         _refuse_labels(names, given)
         raise InputError(f"{error}{_without_annotator(names, needed, given, known)}") from None
-    spelled = {_spelling(name): name for name in names}
     for role in optional:
-        match = [given[role]] if role in given else find_known(_NAMES[role], spelled)
+        match = [given[role]] if role in given else find_known(_NAMES[role], names)
         if role in given and given[role] not in names:
             raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
         if len(match) == 1 and match[0] not in found.values():
