@@ -20,14 +20,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 # Shapes that are not read as they should be yet, by the reason.
 OPEN: dict[str, list[str]] = {
-    "boxes in columns of their own": ["mturk_crowd_radio.csv", "mturk_crowd_checkbox.csv"],
     "several questions": [
         "mturk_several_questions.csv",
         "toloka_two_outputs.tsv",
         "dices.csv",
         "measuring_hate_speech.csv",
     ],
-    "names of columns": ["prolific_trials.csv", "snow_rte.tsv"],
 }
 _REASONS = {name: reason for reason, names in OPEN.items() for name in names}
 

@@ -229,6 +229,8 @@ def _parse_in_batches(
             chosen = partial(choose, from_text=from_text)
             for batch in read_batches(content, chosen, max_rows=disk.rows_at_once, keep_codes=True):
                 part = kind.parse(batch, from_text=from_text, first_row=n_rows)
+                if from_text:
+                    part = kind.with_decimal_points(part, content.data)
                 source_kind = source_kind or part.kind
                 check_same_kind(part.kind, source_kind, first)
                 yield part

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.source import Format, Source
+from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, counted
 from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_columns, spelling
 from annotruth.observations.options import ParsedLabels
@@ -60,7 +60,6 @@ def _read(source: Source) -> ParsedLabels:
         ask = pass_columns({"item": "", "annotator": ""})
         raise InputError(f"no columns of 0 and 1 (found: {listed(source.names)}); {ask}")
     item, who = columns["item"], columns["annotator"]
-    votes = Votes()
     rows = source.table(list(dict.fromkeys([item, who, *found]))).to_pylist()
     for number, row in enumerate(rows, start=1):
         for name, yes in found.items():
@@ -69,15 +68,31 @@ def _read(source: Source) -> ParsedLabels:
                     f"column {name!r} has {row[name]!r} in row {number}, not yes or no as others: "
                     f"{pass_columns({'label': ''})}"
                 )
+    traits = _traits(rows, who, found)
+    found = {name: yes for name, yes in found.items() if name not in traits}
+    votes = Votes()
+    for row in rows:
         votes.add(
             row[item], row[who], [name for name, yes in found.items() if str(row[name]) == yes]
         )
     parsed = votes.parsed(
         counted(len(rows), "row"),
         f"item = {item}, annotator = {who}",
+        f"left out as traits of annotators: {listed(traits)}" if traits else "",
         f"labels are columns {listed(found)}; for one of them {pass_columns({'label': ''})}",
     )
     return replace(parsed, from_text=source.from_text)
+
+
+def _traits(rows: Sequence[Record], who: str, names: Iterable[str]) -> list[str]:
+    """Return the columns that are constant for each annotator, but differ between annotators."""
+    found = []
+    for name in names:
+        pairs = {(row[who], row[name]) for row in rows}
+        n_people, n_values = (len({pair[k] for pair in pairs}) for k in (0, 1))
+        if len(pairs) == n_people < len(rows) and n_values > 1:
+            found.append(name)
+    return found
 
 
 FORMATS = (Format("indicators", "columns of 0 and 1", _recognise, _read),)
