@@ -18,6 +18,8 @@ from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
+    choose_answered,
+    choose_question,
     chosen,
     counted,
     differing,
@@ -25,6 +27,7 @@ from annotruth.io.formats.votes import (
     pass_question,
     refuse_regions,
     sequence,
+    with_note,
 )
 from annotruth.io.json_lines import is_deep
 from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
@@ -48,7 +51,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
         )
     item, worker = source.column("item", _UNIT), source.column("annotator", _CONTRIBUTOR)
     rows: list[Record] = source.table(list(source.names)).to_pylist()
-    question = _question_of_report(source, rows)
+    question, note = _question_of_report(source, rows, item, worker)
     golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
     check_further_columns("content", source.names, source.read.content, ())
     votes = Votes(content={name: [] for name in source.read.content})
@@ -66,7 +69,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "judgment"),
         f"items by {item}",
-        f"question {question}",
+        with_note(f"question {question}", note),
         counted(tainted, "tainted judgment{s} included"),
         counted(
             len(several),
@@ -77,17 +80,19 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     return replace(parsed, from_text=source.from_text)
 
 
-def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
+def _question_of_report(
+    source: Source, rows: Sequence[Record], item: str, worker: str
+) -> tuple[str, str]:
     """Return the question: a column with a gold column, or that differs between judgments."""
     if "label" in source.columns:
-        return source.column("label", "")
+        return source.column("label", ""), ""
     names = [
         name
         for name in source.names
         if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
     ]
     if source.read.question not in (None, ALL_QUESTIONS):
-        return chosen(names, source.read.question, "question")
+        return chosen(names, source.read.question, "question"), ""
     answers = differing(rows, itemgetter(_UNIT), names)
     with_gold = {
         n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
@@ -96,7 +101,13 @@ def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
     if not questions:
         names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
     if questions or len(names) == 1:
-        return chosen(questions or names, source.read.question, "question")
+        return choose_question(
+            questions or names,
+            source.read.question,
+            lambda: source.table(list(dict.fromkeys([item, worker, *questions]))),
+            item=item,
+            annotator=worker,
+        )
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"
@@ -124,11 +135,20 @@ def _answer_of(question: str | None, prefix: str, names: Iterable[str]) -> str:
     return prefix + chosen(_starting_with(prefix, names), wanted, "question")
 
 
-def _answer_column(source: Source, prefix: str) -> str:
-    """Return the column of the answers that the caller names, or those to the question."""
+def _answer_column(source: Source, prefix: str, item: str, worker: str) -> tuple[str, str]:
+    """Return the column of the answers that the caller names, or those to the question, and a note."""
     if "label" in source.columns:
-        return source.column("label", "")
-    return _answer_of(source.read.question, prefix, source.names)
+        return source.column("label", ""), ""
+    names, wanted = _starting_with(prefix, source.names), source.read.question
+    answer, note = choose_question(
+        names,
+        wanted and wanted.removeprefix(prefix),
+        lambda: source.table(list(dict.fromkeys([item, worker, *map(prefix.__add__, names)]))),
+        item=item,
+        annotator=worker,
+        prefix=prefix,
+    )
+    return prefix + answer, note
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -158,10 +178,10 @@ def _read_batch(source: Source) -> ParsedLabels:
             f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
             f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
         )
-    answer = _answer_column(source, ANSWER_PREFIX)
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
+    answer, note = _answer_column(source, ANSWER_PREFIX, item, worker)
     review = review_columns(source.names)
     further = [name for name in source.read.content if name in source.names]
     times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
@@ -175,7 +195,7 @@ def _read_batch(source: Source) -> ParsedLabels:
         notes=(
             counted(table.num_rows, "assignment"),
             f"items by {item}",
-            f"answer {answer.removeprefix(ANSWER_PREFIX)}",
+            with_note(f"answer {answer.removeprefix(ANSWER_PREFIX)}", note),
             counted(left_out, "rejected left out", "rejected left out"),
         ),
     )
@@ -240,8 +260,8 @@ _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 
 def _read_toloka(source: Source) -> ParsedLabels:
     """Read the outputs of assignments that were submitted and not rejected."""
-    output = _answer_column(source, "OUTPUT:")
     item, worker = _item_of_toloka(source), source.column("annotator", _PERFORMER)
+    output, note = _answer_column(source, "OUTPUT:", item, worker)
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
     times = source.time_columns({"time": "ASSIGNMENT:submitted"})
@@ -258,7 +278,7 @@ def _read_toloka(source: Source) -> ParsedLabels:
         notes=(
             counted(n_rows, "answer"),
             f"items by {item}",
-            f"output {output.removeprefix('OUTPUT:')}",
+            with_note(f"output {output.removeprefix('OUTPUT:')}", note),
             counted(
                 n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
             ),
@@ -330,7 +350,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
-    question = _question_of_tasks([task for _, task in answers], source.read.question)
+    question, note = _question_of_tasks(answers, source.read.question)
     votes, wordings = Votes(), set()
     for row, task in answers:
         if task.key != question:
@@ -343,18 +363,24 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "classification"),
         "items by subject",
-        f"task {question}",
+        with_note(f"task {question}", note),
         f"its question was worded in {len(wordings)} ways" if len(wordings) > 1 else "",
     )
     return replace(parsed, from_text=source.from_text)
 
 
-def _question_of_tasks(tasks: list[_Task], wanted: str | None) -> str:
-    drawings = {task.key for task in tasks if task.is_drawing}
-    names = dict.fromkeys(task.key for task in tasks if task.choices and task.key not in drawings)
-    if drawings and (wanted in drawings or not names):
+def _question_of_tasks(
+    answers: Sequence[tuple[Record, _Task]], wanted: str | None
+) -> tuple[str, str]:
+    drawings = {task.key for _, task in answers if task.is_drawing}
+    given = [
+        (_subject(row), row.get("user_name") or row.get("user_ip"), task.key, task.choices)
+        for row, task in answers
+        if task.choices and task.key not in drawings
+    ]
+    if drawings and (wanted in drawings or not given):
         refuse_regions(wanted if wanted in drawings else min(drawings), "drawing")
-    return chosen(names, wanted, "task")
+    return choose_answered(given, wanted, "task")
 
 
 def _tasks(annotations: Any) -> Iterator[_Task]:

@@ -1,0 +1,336 @@
+"""What the columns of a table seem to be, by their names and values: ids, labels, times, comments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import counted, shorten
+from annotruth.observations import validate
+from annotruth.observations.encode import encode_column, to_text
+from annotruth.observations.frames import LABEL_ROLES, NAMES_OF
+from annotruth.observations.scale import is_text, parse_numbers, to_plain
+
+MAX_ROWS = 100_000
+"""The first rows of a table that are looked at."""
+N_EXAMPLES = 3
+
+_MIN_ROWS = 6  # in fewer, values repeat or differ by chance
+_MANY_TEXTS = 20  # different short texts that may be classes, however few rows there are
+_PAIR_ROWS, _PAIR_COLUMNS = 20_000, 12  # in which the columns of ids are looked for
+_SAMPLE = 200  # values whose form is looked at
+
+# Words in the names of columns.
+_NAMED = {
+    "item": "item image img picture photo video clip audio text doc document sentence tweet stimulus "
+    "task sample example unit hit url file filename article product page passage movie film pair",
+    "annotator": "annotator worker rater coder judge user participant subject observer respondent "
+    "reviewer labeler labeller grader assessor evaluator person student voter email who",
+    "time": "time timestamp date datetime duration elapsed seconds secs sec ms msec millis "
+    "milliseconds rt latency start started end ended submitted created updated finished accepted",
+    "free text": "comment comments feedback note notes remark remarks reason rationale explanation "
+    "justification why suggestion suggestions",
+    "trait": "age gender sex ethnicity nationality country education income occupation religion "
+    "birth zip zipcode city native region",
+    "gold": "gold golden truth groundtruth gt reference",
+    "platform": "token csrf agent useragent browser platform os screen version session assignment "
+    "hitid ip consent channel trust tainted",
+    "id": "id ids uuid guid hash key index row nr number session assignment",
+}
+_WORDS = {role: frozenset(words.split()) for role, words in _NAMED.items()}
+
+_LINK = re.compile(
+    r"(?i)\s*(?:[a-z][a-z0-9+.-]*://\S+|\S.*\.(?:jpe?g|png|gif|webp|bmp|tiff?|mp[34]|wav|webm|mov|avi|"
+    r"yuv|ogg|flac|txt|html?|pdf))\s*"
+)
+_DATE = re.compile(r".*(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}).*")
+_DATE_LETTERS = 40  # no more than a date has
+_MTURK_WORKER = re.compile(r"A[0-9A-Z]{9,20}")
+_EMAIL = re.compile(r"\S+@\S+\.\S+")
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What a column seems to be, and what is in it."""
+
+    name: str
+    role: str
+    """item, annotator, label, question, time, trait (of annotators), content (of items), gold,
+    covariate, free text, id, constant, empty or platform (what a platform adds)."""
+    why: str
+    n_distinct: int
+    share_empty: float
+    examples: tuple[str, ...]
+
+    @property
+    def preview(self) -> str:
+        """The name with its first values, for messages."""
+        return f"{shorten(self.name)} ({', '.join(shorten(each, 20) for each in self.examples)})"
+
+
+class _Column:
+    """A column as codes of its different values, -1 where it is empty."""
+
+    def __init__(self, name: str, column: pa.ChunkedArray) -> None:
+        self.name = name
+        codes, values, _ = encode_column(_readable(column))
+        empty = validate.missing(values)
+        number = np.where(empty, -1, np.cumsum(~empty) - 1)
+        self.codes: NDArray[np.int64] = number[codes]
+        texts = to_text(to_plain(values)).to_pylist()
+        self.values: list[str] = [t for t, none in zip(texts, empty, strict=True) if not none]
+
+    @cached_property
+    def n_present(self) -> int:
+        return int((self.codes >= 0).sum())
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(
+            word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", self.name)
+        )
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        return parse_numbers(pa.array(self.values, pa.string())) if self.values else None
+
+    @property
+    def share_distinct(self) -> float:
+        return len(self.values) / max(1, self.n_present)
+
+    def is_mostly(self, form: re.Pattern[str]) -> bool:
+        """Return whether nine in ten values have a form."""
+        sample = self.values[:_SAMPLE]
+        return 10 * sum(form.fullmatch(value) is not None for value in sample) >= 9 * len(sample)
+
+    def varies_within(self, group: _Column | None) -> float | None:
+        """Return in which share of groups the values differ; None if too few rows repeat."""
+        if group is None or group is self:
+            return None
+        both = (self.codes >= 0) & (group.codes >= 0)
+        of_row = group.codes[both]
+        n_rows = np.bincount(of_row, minlength=len(group.values))
+        if (n_rows - 1).clip(0).sum() < _MIN_ROWS:
+            return None
+        pairs = np.unique(of_row * len(self.values) + self.codes[both])
+        n_values = np.bincount(pairs // len(self.values), minlength=len(group.values))
+        return float((n_values[n_rows > 1] > 1).mean())
+
+    def examples(self) -> tuple[str, ...]:
+        present = self.codes[self.codes >= 0][:N_EXAMPLES]
+        return tuple(self.values[code] for code in present)
+
+    def summary(self, role: str, why: str) -> ColumnSummary:
+        empty = 1 - self.n_present / max(1, len(self.codes))
+        return ColumnSummary(self.name, role, why, len(self.values), empty, self.examples())
+
+
+def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose values can be ids or labels; lists and objects become JSON."""
+    kind = column.type
+    if pa.types.is_null(kind) or pa.types.is_nested(kind):
+        values = column.to_pylist()
+        texts = [None if value is None else json.dumps(value, default=str) for value in values]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    plain = to_plain(column)
+    if is_text(plain.type) or pa.types.is_primitive(plain.type):
+        return plain
+    texts = [None if value is None else str(value) for value in plain.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _columns(table: pa.Table, names: Iterable[str] | None = None) -> dict[str, _Column]:
+    table = table.slice(0, MAX_ROWS)
+    return {name: _Column(name, table.column(name)) for name in names or table.column_names}
+
+
+def summarize_columns(
+    table: pa.Table, roles: Mapping[str, str] | None = None
+) -> list[ColumnSummary]:
+    """Return what each column of a table seems to be.
+
+    ``roles`` has the columns whose roles are known: item, annotator, label and others.
+    """
+    columns = _columns(table)
+    known = {name: role for role, name in (roles or {}).items()}
+    item, annotator = (columns.get((roles or {}).get(role, "")) for role in LABEL_ROLES[:2])
+    return [
+        column.summary(known[name], _why_known(column, known[name]))
+        if name in known
+        else column.summary(*_role_of(column, item, annotator))
+        for name, column in columns.items()
+    ]
+
+
+def _why_known(column: _Column, role: str) -> str:
+    by_name = column.name.strip().lower() in NAMES_OF.get(role, {role})
+    return "by its name" if by_name else "by its values"
+
+
+def _role_of(column: _Column, item: _Column | None, annotator: _Column | None) -> tuple[str, str]:
+    """Return the role that a column seems to have, and why."""
+    words, n_values, n_present = column.words, len(column.values), column.n_present
+    if not n_present:
+        return "empty", "no value in any row"
+    if n_values == 1 and n_present >= _MIN_ROWS:
+        return "constant", "one value in all rows"
+    if any(word.startswith("hidden") for word in words):
+        return "platform", "a hidden field, by its name"
+    in_items, in_annotators = column.varies_within(item), column.varies_within(annotator)
+    if words & _WORDS["gold"] and not in_items:
+        return "gold", "named as a known truth"
+    is_number = column.numbers is not None
+    if (words & _WORDS["time"] and (is_number or column.is_mostly(_DATE))) or (
+        column.is_mostly(_DATE) and max(map(len, column.values[:_SAMPLE])) <= _DATE_LETTERS
+    ):
+        return "time", "a time or duration" if is_number else "dates or times"
+    if column.is_mostly(_LINK):
+        return "content", "links or names of files"
+    if words & _WORDS["platform"]:
+        return "platform", "added by a platform, by its name"
+    n_spaces = [value.strip().count(" ") for value in column.values[:_SAMPLE]]
+    differs = column.share_distinct > 0.5 and n_present >= _MIN_ROWS
+    is_long = not is_number and np.mean(n_spaces) >= 3 and (differs or n_values == n_present)
+    is_content = in_items is not None and in_items <= 0.005
+    if words & _WORDS["free text"] and not (is_number and not differs):
+        return "free text", "a comment, by its name"
+    if is_content:
+        return "content", "one value per item"
+    if is_long:
+        return "free text", "long texts that hardly repeat"
+    if differs and column.share_distinct >= 0.9 and (words & _WORDS["id"] or not is_number):
+        return "id", "nearly every row has a value of its own"
+    if is_number and differs and n_values > _MANY_TEXTS and _is_wide(column.numbers):
+        return "covariate", "numbers that hardly repeat"
+    if not is_number and differs and n_values > _MANY_TEXTS:
+        return "free text", "texts that hardly repeat"
+    if in_annotators is not None and in_annotators <= 0.05:
+        return "trait", "one value per annotator"
+    if words & _WORDS["trait"] and (in_annotators is None or in_annotators < 0.2):
+        return "trait", "about annotators, by its name"
+    repeats = counted(n_values, "value that repeats", "values that repeat")
+    return "label", f"{repeats}, different within items" if in_items else repeats
+
+
+def _is_wide(numbers: NDArray[np.float64] | None) -> bool:
+    """Return whether numbers are not those of a usual scale or slider."""
+    assert numbers is not None
+    return bool(np.ptp(numbers) > 100 or (numbers % 0.5).any())
+
+
+def label_candidates(
+    table: pa.Table,
+    names: Sequence[str],
+    item: str | None,
+    annotator: str | None,
+    *,
+    are_questions: bool = False,
+) -> tuple[list[ColumnSummary], list[ColumnSummary]]:
+    """Return the columns that seem to hold labels, best first, and the others.
+
+    Where none does, those whose values repeat are taken. Columns that ``are_questions`` of a tool
+    hold labels, unless they are empty, texts or times.
+    """
+    columns = _columns(table, dict.fromkeys([*names, *(n for n in (item, annotator) if n)]))
+    of_item, of_annotator = columns.get(item or ""), columns.get(annotator or "")
+    found = {
+        name: column.summary(*_role_of(column, of_item, of_annotator))
+        for name, column in columns.items()
+        if name in names
+    }
+    no_labels = ("empty", "free text", "time", "id")
+    labels = [
+        each
+        for each in found.values()
+        if each.role == "label" or (are_questions and each.role not in no_labels)
+    ] or [
+        each
+        for each in found.values()
+        if each.role in ("content", "trait", "covariate", "platform", "free text")
+        and columns[each.name].share_distinct <= 0.5
+    ]
+    labels.sort(key=_label_rank)
+    return labels, [each for each in found.values() if each not in labels]
+
+
+def _label_rank(column: ColumnSummary) -> tuple[bool, ...]:
+    name = column.name.strip().lower()
+    is_known = name in NAMES_OF["label"]
+    return (
+        column.role != "label",
+        not is_known,
+        "within" not in column.why,
+        column.n_distinct > 12,
+    )
+
+
+def propose_columns(
+    table: pa.Table, given: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], list[ColumnSummary]]:
+    """Return the columns of the item and the annotator, and those that could be the label.
+
+    They are found by names and by evidence: ids repeat, and nearly every row has an item and
+    annotator of its own. All is empty where none could be. ``given`` are those that are known.
+    """
+    given = dict(given or {})
+    columns = _columns(table.slice(0, _PAIR_ROWS))
+    able = [c for c in columns.values() if _may_be_id(c) or c.name in given.values()]
+    able.sort(key=lambda c: -max(_name_score(c, role) for role in LABEL_ROLES[:2]))
+    best: tuple[float, dict[str, str]] = (0.0, {})
+    for item, annotator in permutations(able[:_PAIR_COLUMNS], 2):
+        pair = {"item": item.name, "annotator": annotator.name}
+        if any(given.get(role, name) != name for role, name in pair.items()):
+            continue
+        score = _pair_score(item, annotator)
+        if score > best[0]:
+            best = score, pair
+    pair = best[1]
+    if not pair:
+        return {}, []
+    used = {*pair.values(), *(name for role, name in given.items() if role != "label")}
+    names = [given["label"]] if "label" in given else [n for n in columns if n not in used]
+    labels, _ = label_candidates(table, names, pair["item"], pair["annotator"])
+    sure = [each for each in labels if each.role == "label" or "label" in given]
+    return pair, sure
+
+
+def _may_be_id(column: _Column) -> bool:
+    """Return whether values repeat as those of items and annotators do."""
+    n_values, n_rows = len(column.values), len(column.codes)
+    return 2 <= n_values <= n_rows / 1.2 and 20 * column.n_present >= 19 * n_rows
+
+
+def _name_score(column: _Column, role: str) -> float:
+    if column.name.strip().lower() in NAMES_OF[role]:
+        return 4
+    if column.words & _WORDS[role]:
+        return 3 if column.words & _WORDS["id"] or len(column.words) == 1 else 2
+    if role == "annotator" and (column.is_mostly(_MTURK_WORKER) or column.is_mostly(_EMAIL)):
+        return 3
+    if role == "item" and column.is_mostly(_LINK):
+        return 2
+    return 0
+
+
+def _pair_score(item: _Column, annotator: _Column) -> float:
+    """Return how well two columns name items and annotators; 0 if they cannot."""
+    both = (item.codes >= 0) & (annotator.codes >= 0)
+    first, second = item.codes[both], annotator.codes[both]
+    n_pairs = len(np.unique(first * len(annotator.values) + second))
+    n_ids = max(len(item.values), len(annotator.values))
+    if len(first) < _MIN_ROWS or 10 * n_pairs < 9 * len(first) or n_pairs < 1.2 * n_ids:
+        return 0.0
+    counts = [np.bincount(codes) for codes in (first, second)]
+    spread = [count.std() / count.mean() for count in counts]
+    shape = (len(item.values) > len(annotator.values)) + 0.5 * (spread[0] <= spread[1])
+    names = _name_score(item, "item") + _name_score(annotator, "annotator")
+    against = _name_score(item, "annotator") + _name_score(annotator, "item")
+    return float(1 + shape + names - against + n_pairs / len(first))
