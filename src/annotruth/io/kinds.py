@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shorten
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
-from annotruth.io.formats.votes import chosen
+from annotruth.io.formats.votes import chosen, with_note
 from annotruth.io.sources import (
     LabelFile,
     check_same_columns,
@@ -30,13 +30,21 @@ from annotruth.observations.build import (
     is_platform_export,
     refuse_comparisons,
 )
+from annotruth.observations.candidates import (
+    describe_others,
+    propose_columns,
+    propose_pair_columns,
+)
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import common_type, to_text
 from annotruth.observations.frames import (
     LABEL_ROLES,
+    ColumnsNotFoundError,
+    describe_columns,
     is_known_name,
     is_list,
     pass_column,
+    pass_columns,
     records_to_arrow,
     to_arrow,
 )
@@ -47,8 +55,10 @@ from annotruth.observations.scale import to_plain
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
 
+_FIRST_ROWS = 100
 
-class NoLongTableError(InputError):
+
+class NoLongTableError(ColumnsNotFoundError):
     """The columns of a long table are missing."""
 
 
@@ -82,8 +92,18 @@ class LabelKind:
         if shaped is not None:
             return shaped
         long = LabelKind(replace(self.read, input_format="long"))
-        table, frame = to_arrow(data, long.choose)
-        return long.parse(table.select(long.choose(table.column_names))), frame
+        try:
+            table, frame = to_arrow(data, long.choose)
+            return long.parse(table.select(long.choose(table.column_names))), frame
+        except NoLongTableError as error:
+            frame = ""
+
+            def load() -> pa.Table:
+                nonlocal frame
+                table, frame = to_arrow(data)
+                return table
+
+            return long.parse_by_values(load, error), frame
 
     def choose(
         self, names: list[str], *, from_text: bool = False, on_disk: bool = False
@@ -107,7 +127,10 @@ class LabelKind:
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
-            raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
+            problem = getattr(error, "problem", "")
+            raise NoLongTableError(
+                f"{error}{_NO_HEADER if no_names else ''}", problem, getattr(error, "known", None)
+            ) from None
         if question is None and read.question is not None:
             raise InputError(
                 "a table of one row per label has no questions: leave out question "
@@ -131,6 +154,59 @@ class LabelKind:
             table=questions.rows_of_question(table, column, question),
             columns=questions.without_question_column(read).columns,
             notes=(note, f"question {question}"),
+        )
+
+    def parse_by_values(
+        self,
+        load: Callable[[], pa.Table],
+        error: ColumnsNotFoundError,
+        *,
+        from_text: bool = False,
+    ) -> ParsedLabels:
+        """Return the labels of a long table in which only the label is found by its values.
+
+        Raise ``error``, with the columns that could be which, if that leaves several or none.
+        ``load`` returns all columns.
+        """
+        table = _all_columns(load, error)
+        read, names = questions.without_question_column(self.read), table.column_names
+        pair, labels = propose_columns(table, error.known)
+        given = {**(read.columns or {}), **pair}
+        if pair.items() <= error.known.items() and "label" not in error.known:
+            candidates = [each.name for each in labels]
+            if read.question == ALL_QUESTIONS and candidates:
+                raise questions.QuestionsFoundError(n for n in names if n in candidates)
+            label = read.question if read.question in names else None
+            if label is None and len(labels) == 1 and read.question is None:
+                label = candidates[0]
+            if label is not None:
+                by_role = {**pair, "label": label}
+                options = replace(read, columns={**given, **by_role})
+                columns = LabelColumns.find(names, options).names()
+                note = describe_columns(by_role)
+                if len(labels) == 1:
+                    others = [c for c in names if c not in columns]
+                    note = with_note(note, describe_others(others, "--columns label=NAME"))
+                return ParsedLabels(
+                    table.select(columns), options.columns, from_text=from_text, notes=(note,)
+                )
+        if not labels:
+            raise error
+        asked = {role: name for role, name in pair.items() if role not in error.known}
+        may_be = [f"the {role} may be {shorten(name)}" for role, name in asked.items()]
+        each_label: list[dict[str, str]] = [{}]
+        if "label" not in error.known:
+            may_be += [f"the label may be {' or '.join(each.preview for each in labels[:3])}"]
+            each_label = [{"label": each.name} for each in labels[:3]]
+        asked = {**(read.columns or {}), **asked}
+        raise NoLongTableError(
+            f"{error.problem}; by their values, {' and '.join(may_be)}: "
+            + " or ".join(pass_columns({**asked, **label}) for label in each_label)
+            + (
+                "; fit takes all of them with question='all' (`--question all`)"
+                if len(labels) > 1 and "label" not in error.known and not asked
+                else ""
+            )
         )
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
@@ -275,6 +351,21 @@ def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.S
     return pa.unify_schemas([schema, other], promote_options="permissive")
 
 
+def _all_columns(load: Callable[[], pa.Table], error: ColumnsNotFoundError) -> pa.Table:
+    """Return all columns of a table; raise ``error`` if they cannot be read or have no names."""
+    if not error.problem:
+        raise error
+    try:
+        table = load()
+    except InputError:  # of a column that is not needed
+        raise error from None
+    # The first row of a table without names holds values like those below it.
+    values = table.slice(0, _FIRST_ROWS).to_pydict()
+    if 3 * sum(name in map(str, column) for name, column in values.items()) >= len(values):
+        raise error
+    return table
+
+
 # Options of labels, which have no meaning for comparisons.
 _OF_LABELS = (
     *("scale", "categories", "duplicates", "bins", "sets", "separator", "content"),
@@ -359,6 +450,23 @@ class PairKind:
 
     def read_several(self, path: Path) -> None:
         """Return None: no folder or zip holds comparisons of several users."""
+
+    def parse_by_values(
+        self,
+        load: Callable[[], pa.Table],
+        error: ColumnsNotFoundError,
+        *,
+        from_text: bool = False,
+    ) -> NoReturn:
+        """Raise ``error``, with the columns that could be the pair, the annotator and the winner."""
+        found = propose_pair_columns(_all_columns(load, error), self.read.columns)
+        if not found:
+            raise error
+        raise ColumnsNotFoundError(
+            f"{error.problem}; by their values, "
+            f"{', '.join(f'the {role} may be {shorten(name)}' for role, name in found.items())}: "
+            f"{pass_columns(found)}"
+        )
 
     def made_alike(
         self, parts: Mapping[LabelFile, ParsedComparisons]

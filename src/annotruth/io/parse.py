@@ -18,10 +18,10 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import Kind, NoLongTableError
+from annotruth.io.kinds import Kind
 from annotruth.io.sources import LabelFile, file_errors_reported
 from annotruth.observations.encode import restore_text
-from annotruth.observations.frames import records_to_arrow
+from annotruth.observations.frames import ColumnsNotFoundError, records_to_arrow
 from annotruth.observations.options import ReadOptions
 
 
@@ -74,10 +74,11 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         choose = partial(kind.choose, from_text=from_text)
         try:
             table = read_columns(content, choose, keep_codes=True)
-        except NoLongTableError:
+        except ColumnsNotFoundError as error:
             parsed = kind.recognise(source, is_long=False)
             if parsed is None:
-                raise
+                load = partial(read_columns, content, lambda names: names, keep_codes=True)
+                parsed = kind.parse_by_values(load, error, from_text=from_text)
         else:
             return kind.parse(table, from_text=from_text, note=content.sheet)
     return replace(parsed, notes=(*parsed.notes, content.sheet))

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
 from annotruth.io.batches import read_batches
 from annotruth.io.content import read_content
@@ -28,7 +30,9 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels
+from annotruth.observations.candidates import CANDIDATE_ROWS
 from annotruth.observations.disk import Disk, parse_size
+from annotruth.observations.frames import ColumnsNotFoundError
 from annotruth.observations.options import ReadOptions
 
 
@@ -201,6 +205,16 @@ def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[La
     return parts
 
 
+def _first_rows(batches: Iterator[pa.Table], n_rows: int = CANDIDATE_ROWS) -> pa.Table:
+    """Return at least so many of the first rows, if there are as many."""
+    first = [next(batches)]
+    for batch in batches:
+        if sum(each.num_rows for each in first) >= n_rows:
+            break
+        first.append(batch)
+    return pa.concat_tables(first)
+
+
 def _parse_in_batches(
     files: Sequence[LabelFile], kind: LabelKind, disk: Disk
 ) -> dict[LabelFile, Iterator[Any]]:
@@ -209,8 +223,8 @@ def _parse_in_batches(
     columns: list[str] = []  # of the first file
     source_kind = ""
 
-    def choose(names: list[str], from_text: bool) -> list[str]:
-        chosen = kind.choose(names, from_text=from_text, on_disk=True)
+    def choose(of_file: LabelKind, names: list[str], from_text: bool) -> list[str]:
+        chosen = of_file.choose(names, from_text=from_text, on_disk=True)
         columns[:] = columns or chosen
         check_same_columns(chosen, columns, first)
         return chosen
@@ -226,9 +240,21 @@ def _parse_in_batches(
             content = read_content(Path(path), disk=disk, max_size=read.max_size)
             from_text = content.kind == "text"
             n_rows = 0
-            chosen = partial(choose, from_text=from_text)
-            for batch in read_batches(content, chosen, max_rows=disk.rows_at_once, keep_codes=True):
-                part = kind.parse(batch, from_text=from_text, first_row=n_rows)
+            batches_of = partial(read_batches, content, max_rows=disk.rows_at_once, keep_codes=True)
+            of_file = kind
+            notes: Sequence[str] = ()
+            try:
+                next(batches_of(partial(choose, kind, from_text=from_text)))
+            except ColumnsNotFoundError as error:
+                whole = batches_of(lambda names: names)
+                found = kind.parse_by_values(
+                    partial(_first_rows, whole), error, from_text=from_text
+                )
+                of_file, notes = LabelKind(replace(read, columns=found.columns)), found.notes
+            chosen = partial(choose, of_file, from_text=from_text)
+            for batch in batches_of(chosen):
+                part = of_file.parse(batch, from_text=from_text, first_row=n_rows)
+                part = replace(part, notes=(*part.notes, *notes))
                 source_kind = source_kind or part.kind
                 check_same_kind(part.kind, source_kind, first)
                 yield part

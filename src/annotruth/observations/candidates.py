@@ -13,19 +13,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted, listed, shorten
 from annotruth.observations import validate
 from annotruth.observations.encode import encode_column, to_text
 from annotruth.observations.frames import LABEL_ROLES, NAMES_OF
+from annotruth.observations.pairs.columns import NO_ANNOTATOR
 from annotruth.observations.scale import is_text, parse_numbers, to_plain
 
-MAX_ROWS = 100_000
+CANDIDATE_ROWS = 20_000
 """The first rows of a table that are looked at."""
 N_EXAMPLES = 3
 
 _MIN_ROWS = 6  # in fewer, values repeat or differ by chance
 _MANY_TEXTS = 20  # different short texts that may be classes, however few rows there are
-_PAIR_ROWS, _PAIR_COLUMNS = 20_000, 12  # in which the columns of ids are looked for
+_PAIR_COLUMNS = 12  # of ids, of which all pairs are looked at
 _SAMPLE = 200  # values whose form is looked at
 
 # Words in the names of columns.
@@ -45,7 +46,7 @@ _NAMED = {
     "hitid ip consent channel trust tainted",
     "id": "id ids uuid guid hash key index row nr number session assignment",
 }
-_WORDS = {role: frozenset(words.split()) for role, words in _NAMED.items()}
+_WORDS = dict(zip(_NAMED, map(frozenset, map(str.split, _NAMED.values())), strict=True))
 
 _LINK = re.compile(
     r"(?i)\s*(?:[a-z][a-z0-9+.-]*://\S+|\S.*\.(?:jpe?g|png|gif|webp|bmp|tiff?|mp[34]|wav|webm|mov|avi|"
@@ -53,6 +54,7 @@ _LINK = re.compile(
 )
 _DATE = re.compile(r".*(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}).*")
 _DATE_LETTERS = 40  # no more than a date has
+_OUTCOMES = {"left", "right", "l", "r", "a", "b", "1", "2", "0", "first", "second", "tie", "draw"}
 _MTURK_WORKER = re.compile(r"A[0-9A-Z]{9,20}")
 _EMAIL = re.compile(r"\S+@\S+\.\S+")
 
@@ -148,7 +150,7 @@ def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _columns(table: pa.Table, names: Iterable[str] | None = None) -> dict[str, _Column]:
-    table = table.slice(0, MAX_ROWS)
+    table = table.slice(0, CANDIDATE_ROWS)
     return {name: _Column(name, table.column(name)) for name in names or table.column_names}
 
 
@@ -272,6 +274,11 @@ def _label_rank(column: ColumnSummary) -> tuple[bool, ...]:
     )
 
 
+def describe_others(names: Sequence[str], flag: str) -> str:
+    """Return a note on columns that were not taken for labels, with the option to take one."""
+    return f"not {listed(names, 3)}, by their values; else pass `{flag}`" if names else ""
+
+
 def propose_columns(
     table: pa.Table, given: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], list[ColumnSummary]]:
@@ -281,13 +288,14 @@ def propose_columns(
     annotator of its own. All is empty where none could be. ``given`` are those that are known.
     """
     given = dict(given or {})
-    columns = _columns(table.slice(0, _PAIR_ROWS))
+    columns = _columns(table)
     able = [c for c in columns.values() if _may_be_id(c) or c.name in given.values()]
     able.sort(key=lambda c: -max(_name_score(c, role) for role in LABEL_ROLES[:2]))
     best: tuple[float, dict[str, str]] = (0.0, {})
     for item, annotator in permutations(able[:_PAIR_COLUMNS], 2):
         pair = {"item": item.name, "annotator": annotator.name}
-        if any(given.get(role, name) != name for role, name in pair.items()):
+        taken = {name for role, name in given.items() if role not in pair}
+        if any(given.get(role, name) != name or name in taken for role, name in pair.items()):
             continue
         score = _pair_score(item, annotator)
         if score > best[0]:
@@ -300,6 +308,50 @@ def propose_columns(
     labels, _ = label_candidates(table, names, pair["item"], pair["annotator"])
     sure = [each for each in labels if each.role == "label" or "label" in given]
     return pair, sure
+
+
+def propose_pair_columns(table: pa.Table, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the columns of a table of comparisons, found by their values; nothing if none could be.
+
+    Two columns are the sides if they share most of their ids; a winner is a word for a side or the id
+    of one of them.
+    """
+    columns = _columns(table)
+    able = [c for c in columns.values() if _may_be_id(c) or c.name in (given or {}).values()]
+    sides: dict[tuple[str, str], float] = {}
+    for n, left in enumerate(able[:_PAIR_COLUMNS]):
+        for right in able[n + 1 : _PAIR_COLUMNS]:
+            shared = len(set(left.values) & set(right.values))
+            share = shared / max(1, min(len(left.values), len(right.values)))
+            if shared > 1 and share >= 0.5 and _are_sides(left, right):
+                sides[left.name, right.name] = share
+    if not sides:
+        return {}
+    left, right = (columns[name] for name in max(sides, key=lambda pair: sides[pair]))
+    ids = {*left.values, *right.values}
+    rest = [c for c in columns.values() if c not in (left, right) and c.n_present]
+    winner = next((c for c in rest if _may_be_winner(c, ids | {left.name, right.name})), None)
+    if winner is None:
+        return {}
+    people = sorted(rest, key=lambda c: -_name_score(c, "annotator"))
+    annotator = next((c.name for c in people if c is not winner), "")
+    if not annotator or not _name_score(columns[annotator], "annotator"):
+        annotator = NO_ANNOTATOR
+    found = {"left": left.name, "right": right.name, "annotator": annotator, "winner": winner.name}
+    return {**found, **(given or {})}
+
+
+def _are_sides(left: _Column, right: _Column) -> bool:
+    """Return whether the ids of two columns differ in nearly every row, as those of a pair do."""
+    code = {value: n for n, value in enumerate(right.values)}
+    same = np.array([code.get(value, -2) for value in left.values])[left.codes] == right.codes
+    return bool(len(left.values) > 2 and same.mean() <= 0.05)
+
+
+def _may_be_winner(column: _Column, ids: set[str]) -> bool:
+    """Return whether values are words for sides or ids of the items, but for one that is a tie."""
+    others = [v for v in column.values if v not in ids and v.strip().lower() not in _OUTCOMES]
+    return len(column.values) > 1 and len(others) <= (len(column.values) > 2)
 
 
 def _may_be_id(column: _Column) -> bool:

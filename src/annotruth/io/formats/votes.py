@@ -13,16 +13,15 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth import errors
-from annotruth.errors import InputError, listed, shorten, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import Record
+from annotruth.observations.candidates import describe_others, label_candidates
 from annotruth.observations.frames import TIME_ROLES, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.questions import QuestionsFoundError
 
 JOINED = " + "
 """What is between several choices in one category (`category_of`)."""
-
-_MAX_OTHERS = 3  # columns without labels that a note names
 
 
 @dataclass
@@ -232,8 +231,6 @@ def choose_question(
     known = list(dict.fromkeys(names))
     if len(known) < 2 or wanted not in (None, ALL_QUESTIONS):
         return chosen(known, wanted, what), ""
-    from annotruth.observations.candidates import label_candidates  # seldom needed
-
     columns = [f"{prefix}{name}" for name in known]
     found, others = label_candidates(load(), columns, item, annotator, are_questions=are_questions)
     found = [replace(each, name=each.name.removeprefix(prefix)) for each in found]
@@ -242,17 +239,14 @@ def choose_question(
     if wanted == ALL_QUESTIONS:
         labels = {each.name for each in found}
         raise QuestionsFoundError(name for name in known if name in labels)
-    rest = "; ".join(
-        f"{shorten(each.name.removeprefix(prefix))}, {each.role}" for each in others[:_MAX_OTHERS]
-    ) + ("; ..." if len(others) > _MAX_OTHERS else "")
+    note = describe_others([each.name.removeprefix(prefix) for each in others], "--question NAME")
     if len(found) == 1:
-        return found[0].name, f"the other columns are no labels: {rest} (`--question NAME`)"
+        return found[0].name, note
     raise InputError(
         f"there are several {what}s, {', '.join(each.preview for each in found[:3])}"
         + (f" and {len(found) - 3:,} more" if len(found) > 3 else "")
         + f": {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
-        f"question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
-        + (f"; no labels: {rest}" if rest else "")
+        f"question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)" + (f"; {note}" if note else "")
     )
 
 
