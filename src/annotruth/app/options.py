@@ -47,6 +47,7 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+open_.file FILE: Labels or comparisons, in any format that `annotruth fit` or `annotruth rank` reads.
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
     file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
@@ -327,6 +328,9 @@ _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
     "fit.read": {**READ_FLAGS, "memory": _TEXT},
     "update.read": _SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(
+        ("columns", "input_format", "question", "query", "max_size"), _TEXT
+    ),
     "rank.read": dict.fromkeys(
         ("columns", "question", "query", "covariates", "drop", "max_size"), _TEXT
     ),

@@ -21,7 +21,7 @@ from annotruth.observations.pairs.columns import NO_ANNOTATOR
 from annotruth.observations.scale import is_text, parse_numbers, to_plain
 
 CANDIDATE_ROWS = 20_000
-"""The first rows of a table that are looked at."""
+"""The first rows of a table, in which columns without known names are looked for."""
 N_EXAMPLES = 3
 
 _MIN_ROWS = 6  # in fewer, values repeat or differ by chance
@@ -71,11 +71,14 @@ class ColumnSummary:
     n_distinct: int
     share_empty: float
     examples: tuple[str, ...]
+    """The first different values."""
+    first: tuple[str, ...]
+    """The values of the first rows that have one."""
 
     @property
     def preview(self) -> str:
         """The name with its first values, for messages."""
-        return f"{shorten(self.name)} ({', '.join(shorten(each, 20) for each in self.examples)})"
+        return f"{shorten(self.name)} ({', '.join(shorten(each, 20) for each in self.first)})"
 
 
 class _Column:
@@ -126,13 +129,11 @@ class _Column:
         n_values = np.bincount(pairs // len(self.values), minlength=len(group.values))
         return float((n_values[n_rows > 1] > 1).mean())
 
-    def examples(self) -> tuple[str, ...]:
-        present = self.codes[self.codes >= 0][:N_EXAMPLES]
-        return tuple(self.values[code] for code in present)
-
     def summary(self, role: str, why: str) -> ColumnSummary:
         empty = 1 - self.n_present / max(1, len(self.codes))
-        return ColumnSummary(self.name, role, why, len(self.values), empty, self.examples())
+        first = tuple(self.values[n] for n in self.codes[self.codes >= 0][:N_EXAMPLES])
+        examples = tuple(self.values[:N_EXAMPLES])
+        return ColumnSummary(self.name, role, why, len(self.values), empty, examples, first)
 
 
 def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -150,22 +151,22 @@ def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _columns(table: pa.Table, names: Iterable[str] | None = None) -> dict[str, _Column]:
-    table = table.slice(0, CANDIDATE_ROWS)
     return {name: _Column(name, table.column(name)) for name in names or table.column_names}
 
 
 def summarize_columns(
-    table: pa.Table, roles: Mapping[str, str] | None = None
+    table: pa.Table, roles: Mapping[str, str] | None = None, title: str = ""
 ) -> list[ColumnSummary]:
     """Return what each column of a table seems to be.
 
-    ``roles`` has the columns whose roles are known: item, annotator, label and others.
+    ``roles`` has the columns whose roles are known: item, annotator, label and others; ``title`` is
+    the format that says so, if one does.
     """
     columns = _columns(table)
     known = {name: role for role, name in (roles or {}).items()}
     item, annotator = (columns.get((roles or {}).get(role, "")) for role in LABEL_ROLES[:2])
     return [
-        column.summary(known[name], _why_known(column, known[name]))
+        column.summary(known[name], f"as in {title}" if title else _why_known(column, known[name]))
         if name in known
         else column.summary(*_role_of(column, item, annotator))
         for name, column in columns.items()
@@ -241,7 +242,10 @@ def label_candidates(
     Where none does, those whose values repeat are taken. Columns that ``are_questions`` of a tool
     hold labels, unless they are empty, texts or times.
     """
-    columns = _columns(table, dict.fromkeys([*names, *(n for n in (item, annotator) if n)]))
+    columns = _columns(
+        table.slice(0, CANDIDATE_ROWS),
+        dict.fromkeys([*names, *(n for n in (item, annotator) if n)]),
+    )
     of_item, of_annotator = columns.get(item or ""), columns.get(annotator or "")
     found = {
         name: column.summary(*_role_of(column, of_item, of_annotator))
@@ -288,7 +292,7 @@ def propose_columns(
     annotator of its own. All is empty where none could be. ``given`` are those that are known.
     """
     given = dict(given or {})
-    columns = _columns(table)
+    columns = _columns(table.slice(0, CANDIDATE_ROWS))
     able = [c for c in columns.values() if _may_be_id(c) or c.name in given.values()]
     able.sort(key=lambda c: -max(_name_score(c, role) for role in LABEL_ROLES[:2]))
     best: tuple[float, dict[str, str]] = (0.0, {})
@@ -316,7 +320,7 @@ def propose_pair_columns(table: pa.Table, given: Mapping[str, str] | None = None
     Two columns are the sides if they share most of their ids; a winner is a word for a side or the id
     of one of them.
     """
-    columns = _columns(table)
+    columns = _columns(table.slice(0, CANDIDATE_ROWS))
     able = [c for c in columns.values() if _may_be_id(c) or c.name in (given or {}).values()]
     sides: dict[tuple[str, str], float] = {}
     for n, left in enumerate(able[:_PAIR_COLUMNS]):

@@ -253,6 +253,8 @@ class ParsedLabels(ParsedSource):
     table: pa.Table
     columns: Mapping[str, str] | None = None
     """The column of each role, where they are not named item, annotator and label."""
+    origin: Mapping[str, str] | None = None
+    """The column of the file behind each role, where an export is a table."""
     gold: pa.Table | None = None
     """Known truths: item, label."""
     categories: Sequence[Any] | None = None

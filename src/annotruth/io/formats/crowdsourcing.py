@@ -77,7 +77,8 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
             "test questions with several accepted answers are not gold",
         ),
     )
-    return replace(parsed, from_text=source.from_text)
+    origin = {"item": item, "annotator": worker, "label": question}
+    return replace(parsed, from_text=source.from_text, origin=origin)
 
 
 def _question_of_report(
@@ -191,6 +192,7 @@ def _read_batch(source: Source) -> ParsedLabels:
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
         _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
+        origin={"item": item, "annotator": worker, "label": answer, **times},
         from_text=source.from_text,
         notes=(
             counted(table.num_rows, "assignment"),
@@ -273,6 +275,7 @@ def _read_toloka(source: Source) -> ParsedLabels:
     gold = _find_gold(table, item, golden, output) if golden in more else None
     return ParsedLabels(
         _renamed(table, (item, worker, output), times),
+        origin={"item": item, "annotator": worker, "label": output, **times},
         from_text=source.from_text,
         gold=gold,
         notes=(

@@ -297,7 +297,9 @@ def _read_short(source: Source) -> ParsedLabels:
         times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}
         votes.add(_item_of_row(row), row.get("annotator"), _unwrap(row.get(question)), times=times)
     parsed = votes.parsed(counted(len(rows), "annotation"), with_note(f"question {question}", note))
-    return replace(parsed, from_text=source.from_text)
+    item = ITEM_FIELD if any(ITEM_FIELD in row for row in rows) else "id"
+    origin = {"item": item, "annotator": "annotator", "label": question}
+    return replace(parsed, from_text=source.from_text, origin=origin)
 
 
 def _item_of_row(row: Record) -> Any:

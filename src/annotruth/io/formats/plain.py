@@ -55,6 +55,7 @@ def _read_records(source: Source) -> ParsedLabels:
     return ParsedLabels(
         pa.table(table),
         columns=times,
+        origin=columns,
         notes=(counted(len(rows), "record"), describe_columns(columns, source.columns)),
     )
 

@@ -16,7 +16,7 @@ from annotruth import errors
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import Record
 from annotruth.observations.candidates import describe_others, label_candidates
-from annotruth.observations.frames import TIME_ROLES, make_column
+from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.questions import QuestionsFoundError
 
@@ -242,12 +242,14 @@ def choose_question(
     note = describe_others([each.name.removeprefix(prefix) for each in others], "--question NAME")
     if len(found) == 1:
         return found[0].name, note
-    raise InputError(
-        f"there are several {what}s, {', '.join(each.preview for each in found[:3])}"
-        + (f" and {len(found) - 3:,} more" if len(found) > 3 else "")
-        + f": {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
-        f"question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)" + (f"; {note}" if note else "")
+    problem = f"there are several {what}s, {', '.join(each.preview for each in found[:3])}" + (
+        f" and {len(found) - 3:,} more" if len(found) > 3 else ""
     )
+    message = (
+        f"{problem}: {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
+        f"question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
+    )
+    raise ColumnsNotFoundError(f"{message}; {note}" if note else message, problem)
 
 
 def choose_answered(
