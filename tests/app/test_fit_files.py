@@ -44,7 +44,7 @@ def test_one_of_several_questions_is_chosen(run, tmp_path):
     assert code == 2
     assert err.count("\n") == 1
     assert (
-        "several questions, a (1, 2), b (9, 9): choose one with question='a' (`--question a`)"
+        "several questions, a (1, 2), b (9, 9): choose one with `--question a` or `--question b`"
         in err
     )
     _, out, _ = run("fit", path, "--question", "a", "--json")

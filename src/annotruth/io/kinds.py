@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, shorten
+from annotruth.errors import InputError, option, shorten
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
@@ -188,7 +188,9 @@ class LabelKind:
                 note = describe_columns(by_role)
                 if len(labels) == 1:
                     others = [c for c in names if c not in columns]
-                    note = with_note(note, describe_others(others, "--columns label=NAME"))
+                    note = with_note(
+                        note, describe_others(others, option("columns", {"label": "NAME"}))
+                    )
                 return ParsedLabels(
                     table.select(columns), options.columns, from_text=from_text, notes=(note,)
                 )
@@ -205,7 +207,7 @@ class LabelKind:
             f"{error.problem}; by their values, {' and '.join(may_be)}: "
             + " or ".join(pass_columns({**asked, **label}) for label in each_label)
             + (
-                "; fit takes all of them with question='all' (`--question all`)"
+                f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
                 if len(labels) > 1 and "label" not in error.known and not asked
                 else ""
             )

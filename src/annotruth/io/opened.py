@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import ComparisonsError, InputError, counted, is_database_url
+from annotruth.errors import ComparisonsError, InputError, as_flag, counted, is_database_url
 from annotruth.io.batches import read_batches, read_columns, read_header
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database
@@ -35,7 +35,6 @@ from annotruth.observations.candidates import (
 from annotruth.observations.frames import (
     LABEL_ROLES,
     as_arrow,
-    columns_flag,
     default_frame,
     from_arrow,
     records_to_arrow,
@@ -289,7 +288,7 @@ class _Attempt:
             columns = propose_pair_columns(table, self._read.columns)
             with suppress(InputError):
                 if columns and self._comparisons({"columns": columns}):
-                    commands.append(f"annotruth rank {self._name} {columns_flag(columns)}")
+                    commands.append(self._typed("rank", {"columns": columns}))
         return commands[1:] + commands[:1] if len(every) > 1 and commands else commands
 
     def _questions(self) -> Sequence[str]:
@@ -304,24 +303,19 @@ class _Attempt:
             pass
         return ()
 
-    @property
-    def _name(self) -> str:
-        return shlex.quote(self._source)
-
     def _command(self, made: Any, changes: Mapping[str, Any]) -> str:
         if isinstance(made, Labels):
             return self._fit(changes)
-        columns = self._read.columns
-        return f"annotruth rank {self._name}" + (f" {columns_flag(columns)}" if columns else "")
+        return self._typed("rank", {})
 
     def _fit(self, changes: Mapping[str, Any]) -> str:
-        """Return the command for the caller's options with some changes."""
+        return self._typed("fit", changes)
+
+    def _typed(self, command: str, changes: Mapping[str, Any]) -> str:
+        """Return a command for the caller's options with some changes."""
         given = {**self._read.changed(), **changes}
-        words = ["annotruth fit", self._name]
-        for name, value in given.items():
-            flag = f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
-            words.append(columns_flag(value) if name == "columns" else flag)
-        return " ".join(words)
+        flags = (as_flag(name, value) for name, value in given.items())
+        return " ".join([f"annotruth {command} {shlex.quote(self._source)}", *flags])
 
     def _table(self) -> pa.Table | None:
         """Return all columns of a file that is a table; None for what is none."""

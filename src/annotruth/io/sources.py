@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from annotruth.errors import (
     OutputError,
     check_path,
     describe_exhaustion,
+    function,
     hide_credentials,
     is_url,
     listed,
@@ -186,9 +186,9 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     else:
         return
     if issubclass(kind, ColumnsNotFoundError):
-        name = shlex.quote(source_name(path)) if isinstance(path, str | os.PathLike) else ""
+        name = source_name(path) if isinstance(path, str | os.PathLike) else ""
         short = name if 0 < len(name) <= _MAX_REPEATED else "FILE"
-        reason = f"{reason}; see: annotruth open {short}"
+        reason = f"{reason}; see {function('open', short)}"
     raise kind(f"{source_name(path)}: {reason}") from cause
 
 

@@ -278,9 +278,9 @@ def _label_rank(column: ColumnSummary) -> tuple[bool, ...]:
     )
 
 
-def describe_others(names: Sequence[str], flag: str) -> str:
-    """Return a note on columns that were not taken for labels, with the option to take one."""
-    return f"not {listed(names, 3)}, by their values; else pass `{flag}`" if names else ""
+def describe_others(names: Sequence[str], to_take_one: str) -> str:
+    """Return a note on columns that were not taken for labels, and the option ``to_take_one``."""
+    return f"not {listed(names, 3)}, by their values; else pass {to_take_one}" if names else ""
 
 
 def propose_columns(

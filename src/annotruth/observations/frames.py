@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     InputError,
+    as_flag,
     listed,
     printable,
     shorten,
@@ -207,14 +207,8 @@ def pass_columns(columns: Mapping[str, str]) -> str:
     as_keyword = ", ".join(
         f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
     )
-    return f"pass columns={{{as_keyword}}} (`{columns_flag(columns)}`)"
-
-
-def columns_flag(columns: Mapping[str, str]) -> str:
-    """Return the option that names these columns, as one types it; empty names are NAME."""
-    pairs = (f"{role}={name or 'NAME'}" for role, name in columns.items())
-    quoted = ('"' + pair.replace('"', '""') + '"' if {*',"'} & {*pair} else pair for pair in pairs)
-    return f"--columns {shlex.quote(','.join(quoted))}"
+    typed = {role: name or "NAME" for role, name in columns.items()}
+    return f"pass columns={{{as_keyword}}} (`{as_flag('columns', typed)}`)"
 
 
 def pass_column(role: str) -> str:

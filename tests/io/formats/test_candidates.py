@@ -70,7 +70,7 @@ def test_what_is_no_label_is_not_taken_for_a_question(write, platform, other):
     assert fit.scale.names == ["no", "yes"]
     assert EXPORTS[platform][3] in fit.read_as
     if platform != "crowdflower":  # whose other columns are often data of the unit
-        assert f"not {other}, by their values; else pass `--question NAME`" in fit.read_as
+        assert f"not {other}, by their values; else pass question='NAME'" in fit.read_as
 
 
 @pytest.mark.parametrize("platform", EXPORTS)
@@ -80,7 +80,7 @@ def test_two_questions_are_shown_with_values_and_options(write, platform):
         at.read_labels(path)
     values = [", ".join(str(row[name]) for row in ROWS[:3]) for name in ("relevant", "fluent")]
     assert f"relevant ({values[0]}), fluent ({values[1]}): choose one with" in str(error.value)
-    assert "`--question fluent`" in str(error.value)
+    assert "or question='fluent'; fit" in str(error.value)
     assert list(at.fit(path, "gpm", question="all")) == ["relevant", "fluent"]
     assert at.fit(path, "gpm", question="comment").data.n_categories == 3  # if it is asked for
 
@@ -90,7 +90,7 @@ def test_the_label_of_a_long_table_is_found_by_its_values(write, same):
     fit = same(text, "long.csv", long("relevant"))
     assert fit.data.read_as == (
         "item = item, annotator = worker, label = verdict (not age, remark, by their values; else "
-        "pass `--columns label=NAME`)"
+        "pass columns={'label': 'NAME'})"
     )
     path = write(text, "long.csv")
     assert at.fit(path, "gpm", memory="1GB").data.read_as == fit.data.read_as
@@ -108,7 +108,7 @@ def test_of_several_labels_one_is_chosen_by_option(write):
         at.read_labels(path)
     assert "the label may be rel (" in str(error.value)
     assert "(`--columns label=rel`) or" in str(error.value)
-    assert "(`--question all`); see: annotruth open" in str(error.value)
+    assert "with question='all'; see annotruth.open_labels" in str(error.value)
     assert at.read_labels(path, question="flu").n_categories == 5
     assert list(at.fit(path, "gpm", question="all")) == ["rel", "flu"]
 

@@ -67,8 +67,8 @@ def test_several_questions_are_listed_with_an_option_to_paste(same, refused, vot
     text = report(votes, answers=("animal", "how sure"))
     assert refused(text, "f.csv") == (
         "there are several questions, animal (cat, cat, dog), how sure (cat, cat, dog): choose one "
-        "with question='animal' (`--question animal`) or question='how sure' "
-        "(`--question 'how sure'`); fit takes all of them with question='all' (`--question all`)"
+        "with question='animal' or question='how sure'; fit takes all of them with question='all'; "
+        "see annotruth.open_labels"
     )
     same(text, "f.csv", votes, question="how sure")
     same(text, "f.csv", votes, columns={"label": "animal"})

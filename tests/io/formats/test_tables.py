@@ -44,8 +44,8 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
     text = "\n".join([rows[0], *(f"{row}{n % 3}" for n, row in enumerate(rows[1:]))])
     assert refused(text, "b.csv") == (
         "there are several questions, animal (cat, cat, dog), sure (0, 1, 2): choose one with "
-        "question='animal' (`--question animal`) or question='sure' (`--question sure`); fit takes all "
-        "of them with question='all' (`--question all`)"
+        "question='animal' or question='sure'; fit takes all of them with question='all'; see "
+        "annotruth.open_labels"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")

@@ -83,7 +83,8 @@ def test_several_tasks_need_the_option_question(same, refused, votes):
     ]
     assert refused(table(rows), "c.csv") == (
         "there are several tasks, T0 (cat, cat, dog), T1 (Yes, Yes, Yes): choose one with "
-        "question='T0' (`--question T0`) or question='T1' (`--question T1`); fit takes all of them with question='all' (`--question all`)"
+        "question='T0' or question='T1'; fit takes all of them with question='all'; see "
+        "annotruth.open_labels"
     )
     same(table(rows), "c.csv", votes, question="T0")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth import errors
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, option, shown
 from annotruth.io.formats.source import Record
 from annotruth.observations.candidates import describe_others, label_candidates
 from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
@@ -210,7 +209,7 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
     if len(known) > 1:
         raise InputError(
             f"there are several {what}s, {listed(known)}: {pass_question(known[0])}; fit takes all "
-            f"of them with question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
+            f"of them with {option('question', ALL_QUESTIONS)}"
         )
     return known[0]
 
@@ -243,7 +242,8 @@ def choose_question(
     if wanted == ALL_QUESTIONS:
         labels = {each.name for each in found}
         raise QuestionsFoundError(name for name in known if name in labels)
-    note = describe_others([each.name.removeprefix(prefix) for each in others], "--question NAME")
+    rest = [each.name.removeprefix(prefix) for each in others]
+    note = describe_others(rest, option("question", "NAME"))
     if len(found) == 1:
         return found[0].name, note
     problem = f"there are several {what}s, {', '.join(each.preview for each in found[:3])}" + (
@@ -251,7 +251,7 @@ def choose_question(
     )
     message = (
         f"{problem}: {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
-        f"question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
+        f"{option('question', ALL_QUESTIONS)}"
     )
     raise ColumnsNotFoundError(f"{message}; {note}" if note else message, problem)
 
@@ -293,7 +293,7 @@ def with_note(text: str, note: str) -> str:
 
 def pass_question(*names: str) -> str:
     """Return what to do, in a message, where there are several questions."""
-    each = [f"question={name!r} (`--question {shlex.quote(name)}`)" for name in names]
+    each = [option("question", name) for name in names]
     return f"choose one{', such as' if len(each) == 1 else ' with'} {' or '.join(each)}"
 
 
