@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import annotruth as at
+from annotruth.errors import messages_for
 
 FOLDER = Path(__file__).parent / "real_shapes"
 _TABLE = tomllib.loads((FOLDER / "shapes.toml").read_text(encoding="utf-8"))
@@ -183,7 +184,7 @@ def test_a_shape_is_read_right(shape, run, tmp_path):
 
 @pytest.mark.parametrize("shape", _marked([shape for shape in SHAPES if "options" in shape]))
 def test_a_shape_that_needs_an_option_is_refused_without_it(shape):
-    with pytest.raises(at.InputError) as caught:
+    with messages_for("command line"), pytest.raises(at.InputError) as caught:
         _reader(shape)(FOLDER / shape["file"])
     assert "\n" not in str(caught.value)
     assert shape["options"][0] in str(caught.value), "the message names the option"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -32,12 +32,14 @@ from annotruth.observations.build import (
 )
 from annotruth.observations.candidates import (
     describe_others,
+    label_candidates,
     propose_columns,
     propose_pair_columns,
 )
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import common_type, to_text
 from annotruth.observations.frames import (
+    KNOWN_NAMES,
     LABEL_ROLES,
     ColumnsNotFoundError,
     describe_columns,
@@ -54,9 +56,8 @@ from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_c
 from annotruth.observations.scale import to_plain
 from annotruth.observations.set_cells import with_set_cells
 
+_MANY_LABELS = 3  # of so many columns, a usual name does not say which is the label
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
-
-_FIRST_ROWS = 100
 
 
 class NoLongTableError(ColumnsNotFoundError):
@@ -158,6 +159,29 @@ class LabelKind:
         )
         return with_set_cells(parsed, questions.without_question_column(read))
 
+    def check_label(self, names: Sequence[str], load: Callable[[], pa.Table]) -> None:
+        """Refuse a column taken for the label by a usual name that is one of many, or data of items.
+
+        ``load`` returns the first rows of all columns.
+        """
+        read = self.read
+        if read.input_format or asks_question(read) or read.label_columns:
+            return
+        found = dict(LabelColumns.find(names, read).by_role)
+        label = found.pop("label")
+        if label.strip().lower() in KNOWN_NAMES["label"][0]:
+            return
+        rows = load()
+        others = [name for name in rows.column_names if name not in found.values()]
+        labels, rest = label_candidates(rows, others, found["item"], found["annotator"])
+        is_content = any(each.name == label and each.role == "content" for each in rest)
+        if len(labels) > _MANY_LABELS or (labels and is_content):
+            what = (
+                "has one value per item" if is_content else f"is one of {len(labels)} such columns"
+            )
+            problem = f"column {label!r} may not be the label: it {what}"
+            raise NoLongTableError(f"{problem}: {pass_columns({'label': label})}", problem, found)
+
     def parse_by_values(
         self,
         load: Callable[[], pa.Table],
@@ -203,15 +227,12 @@ class LabelKind:
             may_be += [f"the label may be {' or '.join(each.preview for each in labels[:3])}"]
             each_label = [{"label": each.name} for each in labels[:3]]
         asked = {**(read.columns or {}), **asked}
-        raise NoLongTableError(
-            f"{error.problem}; by their values, {' and '.join(may_be)}: "
-            + " or ".join(pass_columns({**asked, **label}) for label in each_label)
-            + (
-                f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
-                if len(labels) > 1 and "label" not in error.known and not asked
-                else ""
-            )
+        message = f"{error.problem}; by their values, {' and '.join(may_be)}: " + " or ".join(
+            pass_columns({**asked, **label}) for label in each_label
         )
+        if len(each_label) > 1 and not asked:
+            message += f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
+        raise NoLongTableError(message, error.problem, error.known)
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
         """Return the labels of the format that is named, or recognised; None for a long table.
@@ -356,18 +377,13 @@ def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.S
 
 
 def _all_columns(load: Callable[[], pa.Table], error: ColumnsNotFoundError) -> pa.Table:
-    """Return all columns of a table; raise ``error`` if they cannot be read or have no names."""
+    """Return all columns of a table; raise ``error`` if they cannot be read."""
     if not error.problem:
         raise error
     try:
-        table = load()
+        return load()
     except InputError:  # of a column that is not needed
         raise error from None
-    # The first row of a table without names holds values like those below it.
-    values = table.slice(0, _FIRST_ROWS).to_pydict()
-    if 3 * sum(name in map(str, column) for name, column in values.items()) >= len(values):
-        raise error
-    return table
 
 
 # Options of labels, which have no meaning for comparisons.
@@ -471,8 +487,13 @@ class PairKind:
         raise ColumnsNotFoundError(
             f"{error.problem}; by their values, "
             f"{', '.join(f'the {role} may be {shorten(name)}' for role, name in found.items())}: "
-            f"{pass_columns(found)}"
+            f"{pass_columns(found)}",
+            error.problem,
+            error.known,
         )
+
+    def check_label(self, names: Sequence[str], load: Callable[[], pa.Table]) -> None:
+        """Accept every table: comparisons have no label."""
 
     def made_alike(
         self, parts: Mapping[LabelFile, ParsedComparisons]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import ComparisonsError, InputError, as_flag, counted, is_database_url
-from annotruth.io.batches import read_batches, read_columns, read_header
+from annotruth.io.batches import read_columns, read_header, read_start
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database
 from annotruth.io.formats.source import Source
@@ -34,6 +34,7 @@ from annotruth.observations.candidates import (
 )
 from annotruth.observations.frames import (
     LABEL_ROLES,
+    ColumnsNotFoundError,
     as_arrow,
     default_frame,
     from_arrow,
@@ -49,6 +50,7 @@ from annotruth.observations.questions import (
 
 MAX_ROWS = 100_000
 """The first rows of a file that are looked at."""
+_MAX_CATEGORIES = 1_000
 _MAX_BYTES = 1 << 24  # of text that are looked at
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces"}
 _TITLES = {"json": "JSON", "parquet": "Parquet", "arrow": "Arrow", **DATABASE_TITLE}
@@ -146,7 +148,8 @@ def open_labels(path: LabelFile, read: ReadOptions | None = None, **options: Any
     """
     chosen = ReadOptions.of(read, options)
     source = os.fspath(path)
-    file = path if is_database_url(source) else find_files(path)[0]
+    is_one = is_database_url(source) or (Path(source).is_dir() and _is_of_users(path))
+    file = path if is_one else find_files(path)[0]
     with file_errors_reported(file), local_copy(file, chosen.max_size) as copy:
         content = open_content(copy, chosen)
         if content is None and Path(copy).suffix.lower() == ".zip" and not _is_of_users(copy):
@@ -178,14 +181,12 @@ def _first_rows(content: FileContent) -> FileContent:
         if is_whole or not len(ends):
             return content
         return content._replace(data=content.data.slice(0, int(ends[:n_lines][-1]) + 1))
-    batches = read_batches(content, lambda names: names, max_rows=MAX_ROWS)
-    first = next(batch for batch in batches if batch.num_rows or batch.num_columns)
-    first = first if first.num_rows else next(batches, first)
-    if next(batches, None) is None:
+    first = read_start(content, MAX_ROWS + 1)
+    if first.num_rows <= MAX_ROWS:
         return content
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, first.schema) as writer:
-        writer.write_table(first)
+        writer.write_table(first.slice(0, MAX_ROWS))
     return content._replace(kind="arrow", data=sink.getvalue())
 
 
@@ -201,6 +202,8 @@ class _Attempt:
         self._roles: dict[str, str] = {}
         self._example: Any = None  # of the choices
         self._title = ""
+        self._no_table: InputError | None = None  # why the columns cannot be read
+        self._known: dict[str, str] | None = None  # columns found by name, where others are not
 
     def opened(self) -> OpenedFile:
         """Return what was found."""
@@ -208,13 +211,22 @@ class _Attempt:
         try:
             made, changes = self._labels({})
         except InputError as error:
-            problem = getattr(error, "problem", "") or str(error)
+            problem = self._problem(error)
+            if isinstance(error, ColumnsNotFoundError):
+                self._known = dict(error.known)
+            if table is None and not isinstance(error, ColumnsNotFoundError | ComparisonsError):
+                raise
             try:
                 made, changes = self._comparisons({}), {}
             except InputError as other:
                 commands = self._choices(table)
                 if isinstance(error, ComparisonsError) or "annotruth rank" in "".join(commands):
-                    problem = getattr(other, "problem", "") or str(other)
+                    problem = self._problem(other)
+        if isinstance(made, Labels) and made.n_items == made.n_labels > 1:
+            with suppress(InputError):  # one label per item: they may be pairs
+                made, changes = self._comparisons({}), {}
+        if made is None and not commands and self._no_table is not None:
+            raise self._no_table
         if made is not None:
             problem, commands = "", [self._command(made, changes)]
         made = made or self._example
@@ -230,9 +242,15 @@ class _Attempt:
             n_rows=self._n_parsed if table is None or not self._n_parsed else table.num_rows,
             is_part=False,
             summaries=summaries,
-            **_describe(None if problem else made, self._n_parsed),
+            **_describe(None if problem else made),
             problem=problem,
             commands=commands,
+        )
+
+    def _problem(self, error: InputError) -> str:
+        """Return what is wrong, without the name of the file and the options, which are commands."""
+        return getattr(error, "problem", "") or str(error).removeprefix(
+            f"{source_name(self._file)}: "
         )
 
     def _parse(self, kind: Kind) -> Any:
@@ -268,12 +286,16 @@ class _Attempt:
         """Return the commands among which the caller has to choose; each of them can be read."""
         commands: list[str] = []
         every: list[dict[str, Any]] = [{"question": name} for name in self._questions()]
-        if len(every) > 1:
-            commands.append(self._fit({"question": ALL_QUESTIONS}))
-        elif table is not None and not every:
-            given = without_question_column(self._read).columns or {}
-            pair, labels = propose_columns(table, given)
-            every = [{"columns": {**given, **pair, "label": each.name}} for each in labels]
+        of_all = [self._fit({"question": ALL_QUESTIONS})] if len(every) > 1 else []
+        if table is not None and not every and self._known is not None:
+            given = dict(without_question_column(self._read).columns or {})
+            pair, labels = propose_columns(table, self._known | given)
+            new = {role: name for role, name in pair.items() if self._known.get(role) != name}
+            is_known = "label" in self._known
+            every = [
+                {"columns": {**given, **new, **({} if is_known else {"label": each.name})}}
+                for each in labels
+            ]
         for changes in every[:3]:
             with suppress(InputError):
                 self._example, options = self._labels(changes)
@@ -289,7 +311,7 @@ class _Attempt:
             with suppress(InputError):
                 if columns and self._comparisons({"columns": columns}):
                     commands.append(self._typed("rank", {"columns": columns}))
-        return commands[1:] + commands[:1] if len(every) > 1 and commands else commands
+        return commands + of_all
 
     def _questions(self) -> Sequence[str]:
         """Return the names of the questions to choose from."""
@@ -322,7 +344,7 @@ class _Attempt:
         content = self._content
         if content is None:
             return None
-        with suppress(InputError):
+        try:
             if content.kind in DATABASE_TITLE:
                 choose = partial(_choose_all, LabelKind(self._read))
                 query, limit = self._read.query, content.limit
@@ -331,7 +353,9 @@ class _Attempt:
                 records = list(Source(Path(self._file), content).records())
                 return records_to_arrow(records) if _are_flat(records) else None
             return read_columns(content, lambda names: names)
-        return None
+        except InputError as error:
+            self._no_table = error
+            return None
 
     def _kind(self) -> str:
         """Return what the file is, in words."""
@@ -374,31 +398,18 @@ def _long_table(made: Any) -> pa.Table:
     return pa.table(dict(zip(LABEL_ROLES, columns, strict=True)))
 
 
-def _describe(made: Any, n_rows: int) -> dict[str, Any]:
+def _describe(made: Any) -> dict[str, Any]:
     """Return what observations are, and which rows do not count."""
     if made is None:
         return {}
     is_labels = isinstance(made, Labels)
-    n_kept = made.n_labels if is_labels else made.n_comparisons
-    n_other = n_rows - made.n_dropped - made.n_repeated - n_kept
-    noun = "a label" if is_labels else "an outcome"
-    unused = [
-        counted(made.n_dropped, f"row without {noun}", f"rows without {noun}"),
-        counted(made.n_repeated, "identical row counts once", "identical rows count once"),
-        counted(
-            n_other,
-            "label is replaced by a later one of the same person on the same item",
-            "labels are replaced by later ones of the same person on the same item",
-        ),
-    ]
-    numbers = (
-        made.n_dropped,
-        made.n_repeated,
-        n_other if is_labels and not made.scale.has_sets else 0,
-    )
+    missing = "without a label" if is_labels else "without an outcome"
+    numbers = {missing: made.n_dropped, "identical to another": made.n_repeated, **made.unused}
     return {
         "holds": made.describe(),
-        "categories": made.scale.names[:1000] if is_labels else [],
+        "categories": made.scale.names[:_MAX_CATEGORIES] if is_labels else [],
         "read_as": made.read_as,
-        "unused": [line for line, number in zip(unused, numbers, strict=True) if number > 0],
+        "unused": [
+            f"{counted(number, 'row')} {reason}" for reason, number in numbers.items() if number
+        ],
     }

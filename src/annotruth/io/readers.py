@@ -10,10 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
-from annotruth.io.batches import read_batches
+from annotruth.io.batches import read_batches, read_start
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
 from annotruth.io.kinds import Kind, LabelKind, PairKind
@@ -205,16 +203,6 @@ def _parse_files(source: LabelFile | Sequence[LabelFile], kind: Kind) -> dict[La
     return parts
 
 
-def _first_rows(batches: Iterator[pa.Table], n_rows: int = CANDIDATE_ROWS) -> pa.Table:
-    """Return at least so many of the first rows, if there are as many."""
-    first = [next(batches)]
-    for batch in batches:
-        if sum(each.num_rows for each in first) >= n_rows:
-            break
-        first.append(batch)
-    return pa.concat_tables(first)
-
-
 def _parse_in_batches(
     files: Sequence[LabelFile], kind: LabelKind, disk: Disk
 ) -> dict[LabelFile, Iterator[Any]]:
@@ -246,10 +234,8 @@ def _parse_in_batches(
             try:
                 next(batches_of(partial(choose, kind, from_text=from_text)))
             except ColumnsNotFoundError as error:
-                whole = batches_of(lambda names: names)
-                found = kind.parse_by_values(
-                    partial(_first_rows, whole), error, from_text=from_text
-                )
+                load = partial(read_start, content, CANDIDATE_ROWS)
+                found = kind.parse_by_values(load, error, from_text=from_text)
                 of_file, notes = LabelKind(replace(read, columns=found.columns)), found.notes
             chosen = partial(choose, of_file, from_text=from_text)
             for batch in batches_of(chosen):

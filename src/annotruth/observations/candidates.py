@@ -35,6 +35,7 @@ _NAMED = {
     "task sample example unit hit url file filename article product page passage movie film pair",
     "annotator": "annotator worker rater coder judge user participant subject observer respondent "
     "reviewer labeler labeller grader assessor evaluator person student voter email who",
+    "label": "label answer rating class category choice option score vote response",
     "time": "time timestamp date datetime duration elapsed seconds secs sec ms msec millis "
     "milliseconds rt latency start started end ended submitted created updated finished accepted",
     "free text": "comment comments feedback note notes remark remarks reason rationale explanation "
@@ -44,7 +45,7 @@ _NAMED = {
     "gold": "gold golden truth groundtruth gt reference",
     "platform": "token csrf agent useragent browser platform os screen version session assignment "
     "hitid ip consent channel trust tainted",
-    "id": "id ids uuid guid hash key index row nr number session assignment",
+    "id": "id ids name uuid guid hash key index row nr number session assignment",
 }
 _WORDS = dict(zip(_NAMED, map(frozenset, map(str.split, _NAMED.values())), strict=True))
 
@@ -66,7 +67,7 @@ class ColumnSummary:
     name: str
     role: str
     """item, annotator, label, question, time, trait (of annotators), content (of items), gold,
-    covariate, free text, id, constant, empty or platform (what a platform adds)."""
+    order, covariate, free text, id, constant, empty or platform (what a platform adds)."""
     why: str
     n_distinct: int
     share_empty: float
@@ -128,6 +129,14 @@ class _Column:
         pairs = np.unique(of_row * len(self.values) + self.codes[both])
         n_values = np.bincount(pairs // len(self.values), minlength=len(group.values))
         return float((n_values[n_rows > 1] > 1).mean())
+
+    def counts_within(self, group: _Column | None) -> bool:
+        """Return whether no value comes twice in a group of several rows, as in a count of rows."""
+        n_groups = 0 if group is None else len(group.values)
+        if group is None or n_groups < 3 or len(self.codes) < 4 * n_groups:
+            return False
+        pairs = self.codes * (n_groups + 1) + group.codes
+        return len(np.unique(pairs)) == len(self.codes) and bool((self.codes >= 0).all())
 
     def summary(self, role: str, why: str) -> ColumnSummary:
         empty = 1 - self.n_present / max(1, len(self.codes))
@@ -211,13 +220,19 @@ def _role_of(column: _Column, item: _Column | None, annotator: _Column | None) -
         return "free text", "long texts that hardly repeat"
     if differs and column.share_distinct >= 0.9 and (words & _WORDS["id"] or not is_number):
         return "id", "nearly every row has a value of its own"
+    if words & {"id", "ids", "uuid", "guid", "hash"} and not words & _WORDS["label"]:
+        return "id", "an id, by its name"
     if is_number and differs and n_values > _MANY_TEXTS and _is_wide(column.numbers):
         return "covariate", "numbers that hardly repeat"
     if not is_number and differs and n_values > _MANY_TEXTS:
         return "free text", "texts that hardly repeat"
+    if is_number and column.counts_within(annotator):
+        return "order", "different in all labels of an annotator"
     if in_annotators is not None and in_annotators <= 0.05:
         return "trait", "one value per annotator"
-    if words & _WORDS["trait"] and (in_annotators is None or in_annotators < 0.2):
+    if words & _WORDS["trait"] and (
+        in_annotators is None or in_annotators < 0.2 or words & _WORDS["annotator"]
+    ):
         return "trait", "about annotators, by its name"
     repeats = counted(n_values, "value that repeats", "values that repeat")
     return "label", f"{repeats}, different within items" if in_items else repeats
@@ -293,6 +308,8 @@ def propose_columns(
     """
     given = dict(given or {})
     columns = _columns(table.slice(0, CANDIDATE_ROWS))
+    if not _has_names(columns):
+        return {}, []
     able = [c for c in columns.values() if _may_be_id(c) or c.name in given.values()]
     able.sort(key=lambda c: -max(_name_score(c, role) for role in LABEL_ROLES[:2]))
     best: tuple[float, dict[str, str]] = (0.0, {})
@@ -358,8 +375,15 @@ def _may_be_winner(column: _Column, ids: set[str]) -> bool:
     return len(column.values) > 1 and len(others) <= (len(column.values) > 2)
 
 
+def _has_names(columns: Mapping[str, _Column]) -> bool:
+    """Return whether the names of columns are no values: the first row of a table without names is."""
+    return 3 * sum(name in column.values for name, column in columns.items()) < len(columns)
+
+
 def _may_be_id(column: _Column) -> bool:
     """Return whether values repeat as those of items and annotators do."""
+    if column.words & _WORDS["time"] and column.numbers is not None:
+        return False
     n_values, n_rows = len(column.values), len(column.codes)
     return 2 <= n_values <= n_rows / 1.2 and 20 * column.n_present >= 19 * n_rows
 
@@ -368,7 +392,8 @@ def _name_score(column: _Column, role: str) -> float:
     if column.name.strip().lower() in NAMES_OF[role]:
         return 4
     if column.words & _WORDS[role]:
-        return 3 if column.words & _WORDS["id"] or len(column.words) == 1 else 2
+        is_plain = column.words & _WORDS["id"] or len(column.words) == 1
+        return 3 if is_plain and not column.words & {"hit", "assignment"} else 2
     if role == "annotator" and (column.is_mostly(_MTURK_WORKER) or column.is_mostly(_EMAIL)):
         return 3
     if role == "item" and column.is_mostly(_LINK):

@@ -57,6 +57,6 @@ def _show(opened: OpenedFile) -> None:
     if opened.unused:
         console.show_lines(f"not used: {', '.join(opened.unused)}")
     if opened.problem:
-        console.show_lines(f"to choose: {opened.problem}")
+        console.show_lines(f"{'to choose' if opened.commands else 'problem'}: {opened.problem}")
     for command in opened.commands:
         console.show_lines(f"next: {command}")

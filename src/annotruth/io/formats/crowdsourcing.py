@@ -30,7 +30,12 @@ from annotruth.io.formats.votes import (
     with_note,
 )
 from annotruth.io.json_lines import is_deep
-from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
+from annotruth.observations.frames import (
+    ColumnsNotFoundError,
+    check_further_columns,
+    pass_column,
+    pass_columns,
+)
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
 from annotruth.observations.validate import missing
@@ -177,9 +182,12 @@ def _read_batch(source: Source) -> ParsedLabels:
     An item is a HIT, or the item that annotruth made the HIT for.
     """
     if "label" not in source.columns and not _starting_with(ANSWER_PREFIX, source.names):
-        raise InputError(
-            f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
-            f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
+        problem = f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)})"
+        known = {"item": "HITId", "annotator": "WorkerId"}
+        raise ColumnsNotFoundError(
+            f"{problem}: if this has one row per label, {pass_columns(known | {'label': ''})}",
+            problem,
+            known,
         )
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
