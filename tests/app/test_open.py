@@ -34,7 +34,7 @@ MORE = {
     "version": [3] * 24,
 }
 ROLES = {"comment": "free text", "age": "trait", "when": "time", "url": "content"}
-COLUMNS = "--columns item=img_name,annotator=coder_nr,label=verdict"
+COLUMNS = "--columns item=img_name,annotator=coder_nr,label=finding"
 
 
 @pytest.fixture
@@ -71,18 +71,18 @@ def test_a_long_table_and_its_other_columns(shown, run):
 
 
 CASES = {
-    "votes.csv": (table("img_name", "coder_nr", "verdict", more=MORE), [COLUMNS]),
-    "votes.tsv": (table("img_name", "coder_nr", "verdict").replace(",", "\t"), [COLUMNS]),
+    "votes.csv": (table("img_name", "coder_nr", "finding", more=MORE), [COLUMNS]),
+    "votes.tsv": (table("img_name", "coder_nr", "finding").replace(",", "\t"), [COLUMNS]),
     "votes.jsonl": (
         "".join(
-            json.dumps(dict(zip(("img_name", "coder_nr", "verdict"), vote, strict=True))) + "\n"
+            json.dumps(dict(zip(("img_name", "coder_nr", "finding"), vote, strict=True))) + "\n"
             for vote in VOTES
         ),
         [COLUMNS],
     ),
     "votes.json": (
         json.dumps(
-            [dict(zip(("img_name", "coder_nr", "verdict"), vote, strict=True)) for vote in VOTES]
+            [dict(zip(("img_name", "coder_nr", "finding"), vote, strict=True)) for vote in VOTES]
         ),
         [COLUMNS],
     ),
@@ -142,7 +142,7 @@ def test_rows_that_do_not_count(shown):
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "sqlite", "xlsx", "gz", "zip"])
 def test_other_kinds_of_files(shown, tmp_path, kind):
-    columns = dict(zip(("img_name", "coder_nr", "verdict"), zip(*VOTES, strict=True), strict=True))
+    columns = dict(zip(("img_name", "coder_nr", "finding"), zip(*VOTES, strict=True), strict=True))
     path, frame = tmp_path / f"votes.{kind}", pa.table(columns)
     options, title = [COLUMNS], {"parquet": "Parquet", "feather": "Arrow", "xlsx": "Excel"}
     if kind == "parquet":
@@ -231,7 +231,7 @@ def test_a_table_without_labels_is_a_problem_and_no_failure(shown, run):
 
 
 def test_options_are_kept_in_the_command(shown):
-    text = table("img_name", "who", "verdict", more={"mood": ["sad", "gay"] * 12})
+    text = table("img_name", "who", "finding", more={"mood": ["sad", "gay"] * 12})
     columns = "item=img_name,annotator=who,label=mood"
     found = shown(text, "v.csv", "--columns", columns)
     assert found["command"] == f"annotruth fit v.csv --columns {columns}"

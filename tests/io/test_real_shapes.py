@@ -20,13 +20,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 # Shapes that are not read as they should be yet, by the reason.
 OPEN: dict[str, list[str]] = {
-    "boxes and JSON answers of Mechanical Turk": [
-        "mturk_crowd_checkbox.csv",
-        "mturk_crowd_radio.csv",
-        "mturk_several_questions.csv",
-        "mturk_task_answers_checkbox.csv",
-        "mturk_task_answers_radio.csv",
-    ],
     "formats of platforms": [
         "amazon_a2i_human_loops.jsonl",
         "appen_full.json",
@@ -60,10 +53,7 @@ OPEN: dict[str, list[str]] = {
     ],
     "experiments": [
         "gorilla_task.csv",
-        "jspsych.csv",
-        "jspsych.json",
         "otree_app.csv",
-        "prolific_trials.csv",
     ],
     "lists and counts in cells": [
         "annotations_nested.jsonl",
@@ -91,7 +81,6 @@ OPEN: dict[str, list[str]] = {
         "wmt16_pairs.csv",
     ],
     "names and order of columns, several questions": [
-        "alttest_annotator_item.json",
         "bt500_observers_in_rows.csv",
         "cvat.xml",
         "dices.csv",
@@ -100,9 +89,7 @@ OPEN: dict[str, list[str]] = {
         "measuring_hate_speech.csv",
         "p808_votes_per_clip.csv",
         "predictions.csv",
-        "snow_rte.tsv",
         "sst_sentiment_labels.txt",
-        "toloka_two_outputs.tsv",
         "via_regions.csv",
     ],
 }

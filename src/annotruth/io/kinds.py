@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -23,7 +24,7 @@ from annotruth.io.sources import (
     file_errors_reported,
     source_name,
 )
-from annotruth.observations import Comparisons, Labels, questions
+from annotruth.observations import Comparisons, Labels, answers, questions
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
@@ -43,6 +44,8 @@ from annotruth.observations.frames import (
     LABEL_ROLES,
     ColumnsNotFoundError,
     describe_columns,
+    find_columns,
+    find_known,
     is_known_name,
     is_list,
     pass_column,
@@ -76,7 +79,11 @@ class LabelKind:
     kept_options: ClassVar = frozenset({"duplicates", "drop"})
 
     def check_options(self) -> None:
-        """Refuse all questions at once."""
+        """Refuse all questions at once, and options of comparisons."""
+        if self.read.outcomes:
+            raise InputError(
+                f"outcomes is for comparisons, not for labels: leave it out ({option('outcomes')})"
+            )
         if self.read.question == ALL_QUESTIONS:
             raise InputError(
                 "all questions at once are for fit (`annotruth fit`): name one question here"
@@ -97,7 +104,7 @@ class LabelKind:
         try:
             table, frame = to_arrow(data, long.choose)
             return long.parse(table.select(long.choose(table.column_names))), frame
-        except NoLongTableError as error:
+        except ColumnsNotFoundError as error:
             frame = ""
 
             def load() -> pa.Table:
@@ -124,20 +131,24 @@ class LabelKind:
         if asks_question(read):
             question = questions.find_question_column(names, read.columns)
             options = questions.without_question_column(read)
+        in_columns = None
+        if question is None and not on_disk and questions.QUESTION not in (read.columns or {}):
+            in_columns = answers.find_answers(names, read)
+        if read.question is not None and in_columns is not None:
+            return in_columns
         try:
             others = [name for name in names if name != question]
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
+            if in_columns is not None:  # boxes
+                return in_columns
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             problem = getattr(error, "problem", "")
             raise NoLongTableError(
                 f"{error}{_NO_HEADER if no_names else ''}", problem, getattr(error, "known", None)
             ) from None
         if question is None and read.question is not None:
-            raise InputError(
-                "a table of one row per label has no questions: leave out question "
-                f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
-            )
+            self._refuse_question()
         return columns if question is None else [*columns, question]
 
     def parse(
@@ -146,10 +157,11 @@ class LabelKind:
         """Return the labels of a long table; of several questions, the rows of one."""
         read = self.read
         parsed = ParsedLabels(table, read.columns, from_text=from_text, notes=(note,))
-        if not asks_question(read):
-            return with_set_cells(parsed, read)
-        column = questions.find_question_column(table.column_names, read.columns)
-        assert column is not None  # else the table was refused
+        column = None
+        if asks_question(read):
+            column = questions.find_question_column(table.column_names, read.columns)
+        if column is None:
+            return self._of_answers(parsed, note)
         question = chosen(questions.question_names(table, column), read.question, "question")
         parsed = replace(
             parsed,
@@ -167,9 +179,12 @@ class LabelKind:
         read = self.read
         if read.input_format or asks_question(read) or read.label_columns:
             return
-        found = dict(LabelColumns.find(names, read).by_role)
+        try:
+            found = dict(LabelColumns.find(names, read).by_role)
+        except ColumnsNotFoundError:  # it has boxes
+            return
         label = found.pop("label")
-        if label.strip().lower() in KNOWN_NAMES["label"][0]:
+        if find_known(KNOWN_NAMES["label"][:1], [label]):
             return
         rows = load()
         others = [name for name in rows.column_names if name not in found.values()]
@@ -233,6 +248,31 @@ class LabelKind:
         if len(each_label) > 1 and not asked:
             message += f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
         raise NoLongTableError(message, error.problem, error.known)
+
+    def _of_answers(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
+        """Return labels that are in one column, which a question or boxes may name."""
+        read, table = self.read, parsed.table
+        lacks_label = True
+        with suppress(InputError):
+            find_columns(table.column_names, LABEL_ROLES, read.label_columns)
+            lacks_label = False
+        if not lacks_label and read.question is None:
+            return with_set_cells(parsed, read)
+        taken = answers.take_answers(table, read)
+        if taken is None:
+            if read.question is not None:
+                self._refuse_question()
+            find_columns(table.column_names, LABEL_ROLES, read.label_columns)  # which raises
+            raise InputError("no column holds labels")
+        table, columns = taken
+        notes = (note, f"question {columns['label']}")
+        return with_set_cells(replace(parsed, table=table, columns=columns, notes=notes), read)
+
+    def _refuse_question(self) -> NoReturn:
+        raise InputError(
+            "a table of one row per label has no questions: leave out question "
+            f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+        )
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
         """Return the labels of the format that is named, or recognised; None for a long table.
@@ -419,7 +459,7 @@ class PairKind:
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
         """Return a builder of comparisons, which are in memory."""
-        return ComparisonBuilder()
+        return ComparisonBuilder(self.read.outcomes)
 
     def parse_data(self, data: Any) -> tuple[ParsedComparisons, str]:
         """Return the comparisons in a frame or plain Python data."""

@@ -79,12 +79,11 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         try:
             table = read_columns(content, choose, keep_codes=True)
             kind.check_label(table.column_names, partial(read_start, content, CANDIDATE_ROWS))
+            return kind.parse(table, from_text=from_text, note=content.sheet)
         except ColumnsNotFoundError as error:
             parsed = kind.recognise(source, is_long=False)
             if parsed is None:
                 parsed = kind.parse_by_values(load, error, from_text=from_text)
-        else:
-            return kind.parse(table, from_text=from_text, note=content.sheet)
     return replace(parsed, notes=(*parsed.notes, content.sheet))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import counted, listed, shorten
 from annotruth.observations import validate
 from annotruth.observations.encode import encode_column, to_text
-from annotruth.observations.frames import LABEL_ROLES, NAMES_OF
+from annotruth.observations.frames import KNOWN_NAMES, LABEL_ROLES, find_known
 from annotruth.observations.pairs.columns import NO_ANNOTATOR
 from annotruth.observations.scale import is_text, parse_numbers, to_plain
 
@@ -183,7 +183,8 @@ def summarize_columns(
 
 
 def _why_known(column: _Column, role: str) -> str:
-    by_name = column.name.strip().lower() in NAMES_OF.get(role, {role})
+    names = KNOWN_NAMES.get(role, ((role,),))
+    by_name = bool(find_known(names, [column.name]))
     return "by its name" if by_name else "by its values"
 
 
@@ -283,8 +284,7 @@ def label_candidates(
 
 
 def _label_rank(column: ColumnSummary) -> tuple[bool, ...]:
-    name = column.name.strip().lower()
-    is_known = name in NAMES_OF["label"]
+    is_known = bool(find_known(KNOWN_NAMES["label"], [column.name]))
     return (
         column.role != "label",
         not is_known,
@@ -389,7 +389,7 @@ def _may_be_id(column: _Column) -> bool:
 
 
 def _name_score(column: _Column, role: str) -> float:
-    if column.name.strip().lower() in NAMES_OF[role]:
+    if find_known(KNOWN_NAMES[role], [column.name]):
         return 4
     if column.words & _WORDS[role]:
         is_plain = column.words & _WORDS["id"] or len(column.words) == 1

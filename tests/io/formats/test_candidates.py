@@ -86,10 +86,10 @@ def test_two_questions_are_shown_with_values_and_options(write, platform):
 
 
 def test_the_label_of_a_long_table_is_found_by_its_values(write, same):
-    text = csv(item="item", worker="person", age="age", remark="comment", verdict="relevant")
+    text = csv(item="item", worker="person", age="age", remark="comment", finding="relevant")
     fit = same(text, "long.csv", long("relevant"))
     assert fit.data.read_as == (
-        "item = item, annotator = worker, label = verdict (not age, remark, by their values; else "
+        "item = item, annotator = worker, label = finding (not age, remark, by their values; else "
         "pass columns={'label': 'NAME'})"
     )
     path = write(text, "long.csv")
@@ -116,7 +116,7 @@ def test_of_several_labels_one_is_chosen_by_option(write):
 @pytest.mark.parametrize(
     ("names", "proposed"),
     [
-        (("img_name", "coder_nr", "verdict"), "item=img_name,annotator=coder_nr,label=verdict"),
+        (("img_name", "coder_nr", "finding"), "item=img_name,annotator=coder_nr,label=finding"),
         (("who_did_it", "page, url", "x"), "item=who_did_it,annotator=page"),
         (("c1", "c2", "c3"), "--columns item=c1,annotator=c2,label=c3"),
     ],

@@ -40,6 +40,9 @@ def test_items_of_mturk_by_an_input(same, votes):
 
 
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
+    rows = mturk(votes, more=",Answer.note")
+    fit = same("\n".join(rows), "b.csv", hits)
+    assert "answer animal (not note, by their values; else pass" in fit.data.read_as
     rows = mturk(votes, more=",Answer.sure")
     text = "\n".join([rows[0], *(f"{row}{n % 3}" for n, row in enumerate(rows[1:]))])
     assert refused(text, "b.csv") == (

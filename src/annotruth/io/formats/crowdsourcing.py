@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
+from annotruth.io.formats.cells import ANSWER_PREFIX, load_cell, with_task_answers
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
@@ -29,7 +29,7 @@ from annotruth.io.formats.votes import (
     sequence,
     with_note,
 )
-from annotruth.io.json_lines import is_deep
+from annotruth.observations.answers import with_boxes
 from annotruth.observations.frames import (
     ColumnsNotFoundError,
     check_further_columns,
@@ -143,20 +143,31 @@ def _answer_of(question: str | None, prefix: str, names: Iterable[str]) -> str:
     return prefix + chosen(_starting_with(prefix, names), wanted, "question")
 
 
-def _answer_column(source: Source, prefix: str, item: str, worker: str) -> tuple[str, str]:
-    """Return the column of the answers that the caller names, or those to the question, and a note."""
-    if "label" in source.columns:
-        return source.column("label", ""), ""
-    names, wanted = _starting_with(prefix, source.names), source.read.question
+def _answers(
+    source: Source, prefix: str, item: str, worker: str, others: Iterable[str]
+) -> tuple[str, pa.Table, str]:
+    """Return the column of the answers that the caller names or asks for, the table, and a note.
+
+    Boxes are one column of a question.
+    """
+    given = [source.column("label", "")] if "label" in source.columns else []
+    of_answers = given or [name for name in source.names if name.startswith(prefix)]
+    table = source.table(list(dict.fromkeys([item, worker, *of_answers, *others])))
+    if given:
+        return given[0], table, ""
+    table = with_task_answers(table)
+    names = [name for name in table.column_names if name.startswith(prefix)]
+    table, names = with_boxes(table, names)
+    wanted = source.read.question
     answer, note = choose_question(
-        names,
+        _starting_with(prefix, names),
         wanted and wanted.removeprefix(prefix),
-        lambda: source.table(list(dict.fromkeys([item, worker, *map(prefix.__add__, names)]))),
+        lambda: table,
         item=item,
         annotator=worker,
         prefix=prefix,
     )
-    return prefix + answer, note
+    return prefix + answer, table, note
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -167,7 +178,6 @@ def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str
 
 # The results of a Mechanical Turk batch: one row per assignment.
 
-ANSWER_PREFIX = "Answer."
 _REVIEW, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
@@ -192,12 +202,11 @@ def _read_batch(source: Source) -> ParsedLabels:
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
-    answer, note = _answer_column(source, ANSWER_PREFIX, item, worker)
     review = review_columns(source.names)
     further = [name for name in source.read.content if name in source.names]
     times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
-    read = [item, worker, answer, *review, *further, *times.values()]
-    table = source.table(list(dict.fromkeys(read)))
+    others = [*review, *further, *times.values()]
+    answer, table, note = _answers(source, ANSWER_PREFIX, item, worker, others)
     kept = without_rejected(table)
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
@@ -274,11 +283,15 @@ _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 def _read_toloka(source: Source) -> ParsedLabels:
     """Read the outputs of assignments that were submitted and not rejected."""
     item, worker = _item_of_toloka(source), source.column("annotator", _PERFORMER)
-    output, note = _answer_column(source, "OUTPUT:", item, worker)
+    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
+    further = [
+        name
+        for name in (_STATUS, *(name for name in source.names if name.startswith("GOLDEN:")))
+        if name in source.names
+    ]
+    output, table, note = _answers(source, "OUTPUT:", item, worker, [*further, *times.values()])
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
-    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
-    table = source.table([item, worker, output, *more, *times.values()])
     n_rows = table.num_rows
     if _STATUS in more:
         rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
@@ -361,7 +374,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     several_workflows = len({row.get("workflow_id") for row in rows}) > 1
     answers: list[tuple[Record, _Task]] = []
     for number, row in enumerate(rows, start=1):
-        for task in _tasks(_load(row[_ANNOTATIONS], _ANNOTATIONS, number)):
+        for task in _tasks(load_cell(row[_ANNOTATIONS], _ANNOTATIONS, number)):
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
@@ -425,20 +438,8 @@ def _subject(row: Record) -> Any:
     """Return the subject, which older exports name only as the key of its data."""
     if row.get(_IDS):
         return row[_IDS]
-    subjects = mapping(_load(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
+    subjects = mapping(load_cell(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
     return next(iter(subjects), None)
-
-
-def _load(cell: Any, name: str, number: int) -> Any:
-    try:
-        value = json.loads(cell) if cell else None
-    except (ValueError, RecursionError, TypeError) as error:
-        raise InputError(
-            f"{name} in row {number} is {shown(cell)}, which is not JSON: export the file again"
-        ) from error
-    if is_deep([value]):
-        raise InputError(f"{name} in row {number} is nested too deeply: export the file again")
-    return value
 
 
 FORMATS = (

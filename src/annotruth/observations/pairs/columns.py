@@ -38,6 +38,7 @@ _NAMES: KnownNames = {
     "annotator": (
         KNOWN_NAMES["annotator"][0],
         (*KNOWN_NAMES["annotator"][1], "voter", "voter_id", "participant", "participant_id"),
+        KNOWN_NAMES["annotator"][2],
     ),
     "context": (
         ("context", "prompt", "scene", "question"),
@@ -117,7 +118,7 @@ def find_pair_columns(
         *(["tie"] if shape == "winners" else []),
         *(["ranking"] if shape in ("sides", "winners") else []),
     )
-    optional = [role for role in may_have if role in given or find_known(_NAMES[role], spelled)]
+    optional = [role for role in may_have if role in given or find_known(_NAMES[role], names)]
     roles = [*ROLES[shape], *optional]
     has_annotator = given.get("annotator") != NO_ANNOTATOR or NO_ANNOTATOR in names
     if not has_annotator:
@@ -205,9 +206,8 @@ def _find(
         if not isinstance(error, ColumnsNotFoundError):
             raise InputError(message) from None
         raise ColumnsNotFoundError(message, error.problem, error.known) from None
-    spelled = {_spelling(name): name for name in names}
     for role in optional:
-        match = [given[role]] if role in given else find_known(_NAMES[role], spelled)
+        match = [given[role]] if role in given else find_known(_NAMES[role], names)
         if role in given and given[role] not in names:
             raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
         if len(match) == 1 and match[0] not in found.values():
