@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError, option, shorten
 from annotruth.io import formats
+from annotruth.io.batches import read_header
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen, with_note
@@ -56,7 +57,7 @@ from annotruth.observations.frames import (
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
-from annotruth.observations.scale import to_plain
+from annotruth.observations.scale import to_plain, with_decimal_points
 from annotruth.observations.set_cells import with_set_cells
 
 _MANY_LABELS = 3  # of so many columns, a usual name does not say which is the label
@@ -283,11 +284,11 @@ class LabelKind:
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        if (
-            is_long and source.content.kind != "json"
-        ):  # whose keys are known only once they are read
-            return None
-        parsed = formats.recognise(source)
+        # The keys of JSON are known only once it is read.
+        if is_long and source.content.kind != "json":
+            parsed = formats.recognise_glad(source)
+        else:
+            parsed = formats.recognise(source)
         return parsed and self._checked(parsed)
 
     def read_several(self, path: Path) -> ParsedLabels | None:
@@ -319,6 +320,23 @@ class LabelKind:
             file: replace(part, table=part.table.select(schema.names).cast(schema))
             for file, part in parts.items()
         }
+
+    def with_decimal_points(self, parsed: ParsedLabels, data: pa.Buffer) -> ParsedLabels:
+        """Return the labels of a text table whose numbers have decimal commas, as Excel writes them.
+
+        Where columns are separated by commas, or the caller says what the labels are, a comma is none.
+        """
+        read = self.read
+        if not parsed.from_text or read.has_sets or read.categories is not None:
+            return parsed
+        given = {r: n for r, n in (parsed.columns or {}).items() if r in LABEL_ROLES}
+        name = find_columns(parsed.table.column_names, LABEL_ROLES, given)["label"]
+        numbers = with_decimal_points(parsed.table.column(name))
+        if numbers is None or read_header(data)[0] == ",":
+            return parsed
+        place = parsed.table.column_names.index(name)
+        table = parsed.table.set_column(place, name, numbers)
+        return replace(parsed, table=table, notes=(*parsed.notes, "decimal commas"))
 
     def _checked(self, parsed: ParsedLabels) -> ParsedLabels:
         """Refuse options that are for long tables alone, where labels are an export."""
@@ -501,10 +519,12 @@ class PairKind:
         unused = {"rejected": n_rejected}
         return replace(parsed, title="MTurk batch results", notes=notes, unused=unused)
 
+    def with_decimal_points(self, parsed: ParsedComparisons, data: pa.Buffer) -> ParsedComparisons:
+        """Return the comparisons as they are: winners are no numbers with decimals."""
+        return parsed
+
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedComparisons | None:
         """Return the comparisons of an export in JSON or Python; None for a table."""
-        if source.kind != "json" and source.path.suffix.lower() != ".py":
-            return None
         parsed = formats.recognise_comparisons(source)
         if parsed is None and source.kind == "json" and not source.in_lines:
             return self.parse(records_to_arrow(list(source.records()), self.choose))

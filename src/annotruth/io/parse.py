@@ -84,7 +84,14 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
             parsed = kind.recognise(source, is_long=False)
             if parsed is None:
                 parsed = kind.parse_by_values(load, error, from_text=from_text)
-    return replace(parsed, notes=(*parsed.notes, content.sheet))
+    return _with_points(replace(parsed, notes=(*parsed.notes, content.sheet)), content, kind)
+
+
+def _with_points(parsed: Any, content: FileContent, kind: Kind) -> Any:
+    """Return what a file holds, with decimal points where a table has decimal commas."""
+    if content.kind != "text" or content.sheet:
+        return parsed
+    return kind.with_decimal_points(parsed, content.data)
 
 
 def _parse_records(source: Source, kind: Kind) -> Any:

@@ -309,7 +309,7 @@ def _in_lines(source: Source) -> Iterator[_Mark]:
         times = _times_potato(record.get(_BEHAVIOR))
         for question, options in mapping(record.get(_LABELS), _LABELS).items():
             for option, value in mapping(options, f"{_LABELS} of {question!r}").items():
-                yield _Mark(record.get("id"), user, question, option, value, times)
+                yield _Mark(check_scalar(record.get("id")), user, question, option, value, times)
 
 
 def _times_potato(behavior: object) -> Record:

@@ -76,7 +76,7 @@ _SHAPE_OF_ROLE: Mapping[str, Shape] = {"loser": "winners", "rank": "ranks", "ran
 # Two columns are the sides of a pair if they differ only in these: model_a and model_b.
 _MARKS = (("left", "right"), ("a", "b"), ("1", "2"), ("first", "second"))
 # What columns of sides hold, the most specific first: names of systems rather than what they said.
-_STEMS = ("", "model", "item", "system", "option")
+_STEMS = ("", "model", "item", "system", "option", "generator")
 _RANK_COLUMN = re.compile(r"rank[ _-]?(\d+)")
 
 
