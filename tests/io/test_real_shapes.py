@@ -19,14 +19,7 @@ SHAPES, REFUSED = _TABLE["shape"], _TABLE["refused"]
 DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 # Shapes that are not read as they should be yet, by the reason.
-OPEN: dict[str, list[str]] = {
-    "several questions": [
-        "mturk_several_questions.csv",
-        "toloka_two_outputs.tsv",
-        "dices.csv",
-        "measuring_hate_speech.csv",
-    ],
-}
+OPEN: dict[str, list[str]] = {}
 _REASONS = {name: reason for reason, names in OPEN.items() for name in names}
 
 

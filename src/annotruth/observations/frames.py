@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     InputError,
+    as_flag,
     listed,
     printable,
     shorten,
@@ -116,6 +116,16 @@ TIME_NAMES: Mapping[str, tuple[str, ...]] = {
 TRUTH_ROLES = ("item", "truth")
 
 
+class ColumnsNotFoundError(InputError):
+    """Columns of a table are not found by their names: ``problem`` says which, ``known`` has the others."""
+
+    def __init__(
+        self, message: str, problem: str = "", known: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.problem, self.known = problem, known or {}
+
+
 def find_columns(
     names: Sequence[str],
     roles: Sequence[str],
@@ -133,7 +143,7 @@ def find_columns(
             matches[role] = find_known(known[role], names)
         columns[role] = next(iter(matches[role]), "")
     if any(len(found) != 1 for found in matches.values()):
-        raise InputError(_ask_for_columns(matches, given, names, known, has_option=has_option))
+        raise _columns_not_found(matches, given, names, known, has_option=has_option)
     for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
@@ -195,15 +205,15 @@ def find_known(groups: Sequence[Sequence[str]], names: Iterable[str]) -> list[st
     return []
 
 
-def _ask_for_columns(
+def _columns_not_found(
     matches: Mapping[str, Sequence[str]],
     given: Mapping[str, str],
     names: Sequence[str],
     known: KnownNames,
     *,
     has_option: bool,
-) -> str:
-    """Return a message that asks for all unclear columns at once.
+) -> ColumnsNotFoundError:
+    """Return the error that asks for all unclear columns at once.
 
     ``matches`` hold what each could be, and ``given`` what the caller said.
     """
@@ -249,7 +259,9 @@ def _ask_for_columns(
             "if 'question' says which question was answered, pass `--question NAME`, or "
             "`--question all` to `annotruth fit`"
         )
-    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
+    message = "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
+    found = {role: each[0] for role, each in matches.items() if len(each) == 1}
+    return ColumnsNotFoundError(message, "; ".join(problems), {} if absent else found)
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
@@ -257,8 +269,8 @@ def pass_columns(columns: Mapping[str, str]) -> str:
     as_keyword = ", ".join(
         f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
     )
-    as_option = ",".join(f"{role}={name or 'NAME'}" for role, name in columns.items())
-    return f"pass columns={{{as_keyword}}} (`--columns {shlex.quote(as_option)}`)"
+    typed = {role: name or "NAME" for role, name in columns.items()}
+    return f"pass columns={{{as_keyword}}} (`{as_flag('columns', typed)}`)"
 
 
 def pass_column(role: str) -> str:

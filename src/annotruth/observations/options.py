@@ -79,6 +79,9 @@ class ReadOptions:
         per line.
     further
         Of comparisons: further columns to keep as they are, such as a category.
+    outcomes
+        Of comparisons: what the values of the winner stand for, where that is not known:
+        ``{"0": "tie", "1": "left", "2": "right"}``.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class ReadOptions:
     max_size: str | int | None = None
     drop: Any = ()
     further: Sequence[str] = ()
+    outcomes: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
@@ -113,6 +117,11 @@ class ReadOptions:
         question: object = self.question
         if not (question is None or isinstance(question, str)):
             raise InputError(f"question is {shown(question)}: give the name of one, or 'all'")
+        outcomes: object = self.outcomes
+        if not (outcomes is None or isinstance(outcomes, Mapping)):
+            raise InputError(
+                f"outcomes is {shown(outcomes)}: give a mapping from winners to left, right and tie"
+            )
         if self.bins is not None and (self.categories is not None or self.scale == "nominal"):
             raise InputError(
                 "bins make an ordinal scale of their own: leave out the categories and the scale"
@@ -267,6 +276,8 @@ class ParsedLabels(ParsedSource):
     table: pa.Table
     columns: Mapping[str, str] | None = None
     """The column of each role, where they are not named item, annotator and label."""
+    origin: Mapping[str, str] | None = None
+    """The column of the file behind each role, where an export is a table."""
     gold: pa.Table | None = None
     """Known truths: item, label."""
     categories: Sequence[Any] | None = None

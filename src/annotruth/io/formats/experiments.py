@@ -72,7 +72,8 @@ _END = "END OF FILE"
 
 def _read_gorilla(source: Source) -> ParsedLabels:
     rows = source.table(list(source.names)).to_pylist()
-    stimuli = find_known(KNOWN_NAMES["item"], source.names)
+    others = [name for name in source.names if name.strip().lower() != "task"]
+    stimuli = find_known(KNOWN_NAMES["item"], others)
     item = _column(source, "item", source.names, stimuli)
     who = _column(source, "annotator", source.names, ("Participant Private ID",))
     answers = [

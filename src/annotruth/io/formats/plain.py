@@ -62,6 +62,7 @@ def read_rows(source: Source, rows: Sequence[Record]) -> ParsedLabels:
     return ParsedLabels(
         pa.table(table),
         columns=times,
+        origin=columns,
         notes=(counted(len(rows), "record"), describe_columns(columns, source.columns)),
     )
 

@@ -11,6 +11,7 @@ from annotruth.errors import InputError, LabelsError, function, listed, shorten
 from annotruth.observations.frames import (
     KNOWN_NAMES,
     LABEL_ROLES,
+    ColumnsNotFoundError,
     KnownNames,
     check_further_columns,
     find_columns,
@@ -201,7 +202,10 @@ def _find(
         found = find_columns(names, needed, of_needed, known)
     except InputError as error:
         _refuse_labels(names, given)
-        raise InputError(f"{error}{_without_annotator(names, needed, given, known)}") from None
+        message = f"{error}{_without_annotator(names, needed, given, known)}"
+        if not isinstance(error, ColumnsNotFoundError):
+            raise InputError(message) from None
+        raise ColumnsNotFoundError(message, error.problem, error.known) from None
     for role in optional:
         match = [given[role]] if role in given else find_known(_NAMES[role], names)
         if role in given and given[role] not in names:
