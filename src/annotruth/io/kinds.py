@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, option, shorten
+from annotruth.errors import InputError, NoQuestionsError, option, shorten
 from annotruth.io import formats
 from annotruth.io.batches import read_header
 from annotruth.io.formats import crowdsourcing
@@ -274,7 +274,7 @@ class LabelKind:
         return with_set_cells(replace(parsed, table=table, columns=columns, notes=notes), read)
 
     def _refuse_question(self) -> NoReturn:
-        raise InputError(
+        raise NoQuestionsError(
             "a table of one row per label has no questions: leave out question "
             f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
         )
@@ -499,7 +499,7 @@ class PairKind:
                 names, read.columns, read.covariates, read.question
             )
         elif read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 "a table of comparisons has no questions: leave out question (`--question`)"
             )
         else:

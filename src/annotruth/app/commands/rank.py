@@ -72,6 +72,7 @@ def rank(
             **analyses,
             **model_options,
         )
+        fit = outputs.priced(fit)
         metrics = None if truth is None else api.evaluate(fit, truth, max_size=read.max_size)
         written = outputs.write(
             fit,
