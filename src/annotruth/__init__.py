@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
+    from annotruth.io.opened import OpenedFile, open_labels
     from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
@@ -130,6 +131,7 @@ __all__ = [
     "MeanScore",
     "MedianScore",
     "OneCoin",
+    "OpenedFile",
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
@@ -156,6 +158,7 @@ __all__ = [
     "metrics",
     "next_comparisons",
     "next_labels",
+    "open_labels",
     "plan_comparisons",
     "plan_labels",
     "rank",
@@ -174,6 +177,7 @@ _NAMES = {  # per module
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",
+    "annotruth.io.opened": "OpenedFile open_labels",
     "annotruth.io.readers": "read_comparisons read_labels",
     "annotruth.models.baselines": "MajorityVote MeanScore MedianScore",
     "annotruth.models.confusion.bcc": "EBCC IBCC",
