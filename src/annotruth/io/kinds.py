@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotruth.errors import InputError, option, shorten
 from annotruth.io import formats
@@ -25,7 +26,7 @@ from annotruth.io.sources import (
     file_errors_reported,
     source_name,
 )
-from annotruth.observations import Comparisons, Labels, answers, questions
+from annotruth.observations import Comparisons, Labels, questions, responses
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
@@ -58,8 +59,8 @@ from annotruth.observations.frames import (
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
-from annotruth.observations.scale import to_plain, with_decimal_points
-from annotruth.observations.set_cells import with_set_cells
+from annotruth.observations.scale import is_text, to_plain, with_decimal_points
+from annotruth.observations.set_cells import with_sets_of_cells
 
 _MANY_LABELS = 3  # of so many columns, a usual name does not say which is the label
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
@@ -133,17 +134,19 @@ class LabelKind:
         if asks_question(read):
             question = questions.find_question_column(names, read.columns)
             options = questions.without_question_column(read)
-        in_columns = None
-        if question is None and not on_disk and questions.QUESTION not in (read.columns or {}):
-            in_columns = answers.find_answers(names, read)
-        if read.question is not None and in_columns is not None:
-            return in_columns
+        may_be_columns = question is None and not on_disk
+        may_be_columns &= questions.QUESTION not in (read.columns or {})
+        if may_be_columns and read.question is not None:
+            in_columns = responses.find_responses(names, read)
+            if in_columns is not None:
+                return in_columns
         try:
             others = [name for name in names if name != question]
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
-            if in_columns is not None:  # boxes
-                return in_columns
+            boxes = responses.find_responses(names, read) if may_be_columns else None
+            if boxes is not None:
+                return boxes
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             problem = getattr(error, "problem", "")
             raise NoLongTableError(
@@ -163,7 +166,7 @@ class LabelKind:
         if asks_question(read):
             column = questions.find_question_column(table.column_names, read.columns)
         if column is None:
-            return self._of_answers(parsed, note)
+            return self._of_responses(parsed, note)
         question = chosen(questions.question_names(table, column), read.question, "question")
         parsed = replace(
             parsed,
@@ -254,7 +257,7 @@ class LabelKind:
             message += f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
         raise NoLongTableError(message, error.problem, error.known)
 
-    def _of_answers(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
+    def _of_responses(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
         """Return labels that are in one column, which a question or boxes may name."""
         read, table = self.read, parsed.table
         lacks_label = True
@@ -263,7 +266,7 @@ class LabelKind:
             lacks_label = False
         if not lacks_label and read.question is None:
             return with_set_cells(parsed, read)
-        taken = answers.take_answers(table, read)
+        taken = responses.take_responses(table, read)
         if taken is None:
             if read.question is not None:
                 self._refuse_question()
@@ -381,6 +384,17 @@ class LabelKind:
                     f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
                     "memory (`--memory`)"
                 )
+
+
+def with_set_cells(parsed: ParsedLabels, read: ReadOptions) -> ParsedLabels:
+    """Return labels with those cells of text as lists that hold several labels."""
+    columns = parsed.options(read).label_columns
+    name = find_columns(parsed.table.column_names, LABEL_ROLES, columns)["label"]
+    column = to_plain(parsed.table.column(name))
+    if not is_text(column.type):
+        return parsed
+    may_be_sets = pc.match_substring_regex(column.unique(), r"[\[|;,\n]")
+    return with_sets_of_cells(parsed, read, name) if pc.any(may_be_sets).as_py() else parsed
 
 
 def asks_question(read: ReadOptions) -> bool:

@@ -29,7 +29,6 @@ from annotruth.io.formats.votes import (
     sequence,
     with_note,
 )
-from annotruth.observations.answers import with_boxes
 from annotruth.observations.frames import (
     ColumnsNotFoundError,
     check_further_columns,
@@ -38,6 +37,7 @@ from annotruth.observations.frames import (
 )
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
+from annotruth.observations.responses import with_boxes
 from annotruth.observations.validate import missing
 
 # CrowdFlower, later Figure Eight and Appen: one row per judgment of a unit.
