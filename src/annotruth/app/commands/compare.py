@@ -116,7 +116,7 @@ def _show_choice(choice: Choice) -> None:
 
 def _show_comparison(comparison: Comparison) -> None:
     """Print the tables of a comparison, and the models that were not compared."""
-    console.show_lines([comparison.data.describe(), f"finding: {comparison.finding}"])
+    console.show_lines([f"finding: {comparison.finding}", comparison.data.describe()])
     table = comparison.model_table()
     table = table.filter(table["refused"].is_null())
     _show_columns(
