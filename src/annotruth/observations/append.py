@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -104,6 +105,10 @@ def append_labels(
         classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
+        unused={
+            reason: add_counts(base.unused.get(reason, 0), new.unused.get(reason, 0))
+            for reason in {**base.unused, **new.unused}
+        },
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
@@ -249,6 +254,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         context=None if contexts is None else rows.context[order],
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
+        unused=Counter(base.unused) + Counter(new.unused),
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -126,7 +126,7 @@ class ReadOptions:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of all options."""
-        return tuple(field.name for field in fields(cls))
+        return tuple(each.name for each in fields(cls))
 
     @classmethod
     def of(cls, options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
@@ -189,9 +189,9 @@ class ReadOptions:
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""
         return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if not _is_unset(getattr(self, field.name), field.default)
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if not _is_unset(getattr(self, each.name), each.default)
         }
 
     @property
@@ -199,10 +199,11 @@ class ReadOptions:
         """Whether there are annotators to leave out."""
         return "drop" in self.changed()
 
-    def refuse_options_of_files(self) -> None:
-        """Refuse options that are for files only, where labels are not in one."""
+    def refuse_options_of_files(self, data: object) -> None:
+        """Refuse options that are for files only; dicts of dicts have a format, too."""
         for name in ("input_format", "query", "memory"):
-            if getattr(self, name) is not None:
+            has_format = name == "input_format" and isinstance(data, Mapping)
+            if getattr(self, name) is not None and not has_format:
                 raise InputError(f"{option(name)} is for files: leave it out")
 
     def refuse_options_of_data(self, what: str, **given: Any) -> None:
@@ -234,6 +235,8 @@ class ParsedSource:
     """Whether the columns have no types, as in a CSV."""
     notes: Sequence[str] = ()
     """What was found and left out."""
+    unused: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were left out, by reason, such as "rejected"; zeros do not count."""
     title: str = ""
     """The name of the format; empty for a table of one row per label or comparison."""
 

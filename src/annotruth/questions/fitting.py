@@ -218,7 +218,7 @@ def question_named_in_errors(name: str) -> Iterator[None]:
 
 def _read_frame(data: Any, read: ReadOptions) -> dict[str, Labels]:
     """Return the labels of each question in a frame of one row per label."""
-    read.refuse_options_of_files()
+    read.refuse_options_of_files(data)
     try:
         LabelKind(read).parse_data(data)
     except QuestionsFoundError as found:

@@ -167,10 +167,6 @@ class GPUSession(MemorySession):
             values = self._xp.take(values, self._number, annotator_axis)
         return self.device.to_host(values)
 
-    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
-        """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
-        raise NotImplementedError
-
     def close(self) -> None:
         """Stop the threads, and release the arrays on the card."""
         super().close()

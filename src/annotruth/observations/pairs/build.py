@@ -256,6 +256,7 @@ class ComparisonBuilder(TableBuilder):
         further = _further(found).items()
         self._further.append({name: each.take(as_arrow(kept)) for name, each in further})
         self._notes[note] = None
+        self._unused.update(parsed.unused)
         self._n_rows += found.n_rows
         self._n_repeated += len(found.rows) - len(kept)
 
@@ -294,6 +295,7 @@ class ComparisonBuilder(TableBuilder):
             "contexts": self._ids("context") if has_context else None,
             "n_dropped": self._n_rows - len(outcome) - self._n_repeated,
             "n_repeated": self._n_repeated,
+            "unused": dict(+self._unused),
             "read_as": self._of_all_sources(
                 replace(first, notes=(*first.notes, *self._notes)).read_as
             ),
