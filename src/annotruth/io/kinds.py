@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
@@ -37,6 +37,7 @@ from annotruth.observations.frames import (
     is_known_name,
     is_list,
     pass_column,
+    pass_columns,
     records_to_arrow,
     to_arrow,
 )
@@ -95,8 +96,7 @@ class LabelKind:
         if read.input_format is None and not names_all_roles and is_platform_export(names):
             raise NoLongTableError(
                 "this is a platform's export, not a table of one row per label; to read it so, "
-                "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
-                "(`--columns item=NAME,annotator=NAME,label=NAME`)"
+                f"{pass_columns(dict.fromkeys(LABEL_ROLES, ''))}"
             )
         refuse_comparisons(names, read.columns)  # before another format takes them for labels
         question, options = None, read
@@ -111,8 +111,8 @@ class LabelKind:
             raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
             raise InputError(
-                "a table of one row per label has no questions: leave out question "
-                f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+                f"a table of one row per label has no questions: leave out {option('question')}, or "
+                f"name the column of questions: {pass_column(questions.QUESTION)}"
             )
         return columns if question is None else [*columns, question]
 
@@ -170,7 +170,7 @@ class LabelKind:
                 if list(part.categories or ()) != list(first.categories or ()):
                     raise InputError(
                         f"its categories are not those of {name}: pass all of them "
-                        "(`--categories A,B,C`)"
+                        f"({option('categories', ['A', 'B', 'C'])})"
                     )
         parts, schema = _with_common_sets(parts), pa.schema([])
         for file, part in parts.items():
@@ -187,17 +187,17 @@ class LabelKind:
         for role in read.time_columns:
             if role not in parsed.table.column_names:
                 raise InputError(
-                    f"the {role} is not read from a {title}: leave {role} out of columns (`--columns`)"
+                    f"the {role} is not read from a {title}: leave {role} out of {option('columns')}"
                 )
         if read.covariates:
             raise InputError(
-                f"covariates are columns of a long table, and this is a {title}: leave them out "
-                "(`--covariates`)"
+                f"covariates are columns of a long table, and this is a {title}: leave out "
+                f"{option('covariates')}"
             )
         if questions.QUESTION in (read.columns or {}):
             raise InputError(
-                f"columns names a column of questions, and this is a {title}: leave it out "
-                "(`--columns`), and name a question (`--question`)"
+                f"{option('columns')} names a column of questions, and this is a {title}: leave it "
+                f"out, and name a question ({option('question')})"
             )
         return with_set_cells(parsed, read)
 
@@ -207,18 +207,18 @@ class LabelKind:
         if read.input_format not in (None, "long") or asks_question(read):
             raise InputError(
                 "within a memory limit only a table of one row per label is read: leave out "
-                "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+                f"{option('input_format')} and {option('question')}, or {option('memory')}"
             )
         for role in read.time_columns:
             raise InputError(
-                f"labels on disk do not carry their {role}: leave {role} out of columns (`--columns`), "
-                "or leave out memory (`--memory`)"
+                f"labels on disk do not carry their {role}: leave {role} out of {option('columns')}, or "
+                f"leave out {option('memory')}"
             )
         for name in ("covariates", "content"):
             if getattr(read, name):
                 raise InputError(
-                    f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
-                    "memory (`--memory`)"
+                    f"labels on disk do not carry {name}: leave out {option(name)} or "
+                    f"{option('memory')}"
                 )
 
 
@@ -299,14 +299,11 @@ class PairKind:
         """Refuse options of labels, and all questions at once."""
         if self.read.question == ALL_QUESTIONS:
             raise InputError(
-                "all questions at once are for labels: name one question (`--question`)"
+                f"all questions at once are for labels: name one question ({option('question')})"
             )
         changed = self.read.changed()
         for name in (name for name in _OF_LABELS if name in changed):
-            flag = name.replace("_", "-")
-            raise InputError(
-                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
-            )
+            raise InputError(f"{option(name)} is for labels, not for comparisons: leave it out")
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
         """Return a builder of comparisons, which are in memory."""
@@ -329,7 +326,7 @@ class PairKind:
             )
         elif read.question is not None:
             raise InputError(
-                "a table of comparisons has no questions: leave out question (`--question`)"
+                f"a table of comparisons has no questions: leave out {option('question')}"
             )
         else:
             columns = find_pair_columns(names, read.columns, read.covariates, read.further)

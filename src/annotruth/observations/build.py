@@ -70,7 +70,7 @@ from annotruth.observations.scale import (
 )
 from annotruth.observations.table import Labels
 
-REPLACED = "replaced by a later label of the annotator (`--duplicates last`)"
+REPLACED = "replaced by a later label of the annotator"
 MERGED = "further labels of an answer that is a set"
 """Reasons for which rows are left out."""
 

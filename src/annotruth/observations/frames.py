@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -15,7 +14,10 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     InputError,
+    did_you_mean,
+    function,
     listed,
+    option,
     printable,
     shorten,
     shown,
@@ -147,7 +149,8 @@ def _ask_for_columns(
     """
     several = {role: found for role, found in matches.items() if len(found) > 1}
     missing = [role for role, found in matches.items() if not found and role not in given]
-    absent = [repr(given[role]) for role, found in matches.items() if not found and role in given]
+    wrong = [given[role] for role, found in matches.items() if not found and role in given]
+    absent = list(map(repr, wrong))
     problems = [
         f"columns {' and '.join(map(repr, found))} could {'both' if len(found) == 2 else 'all'} "
         f"be the {role}"
@@ -184,19 +187,16 @@ def _ask_for_columns(
         steps.append("rename one")
     if "question" in several.get("item", ()):
         steps.append(
-            "if 'question' says which question was answered, pass `--question NAME`, or "
-            "`--question all` to `annotruth fit`"
+            "if 'question' says which question was answered, pass "
+            f"{option('question', 'NAME')}, or {option('question', 'all')} to {function('fit')}"
         )
-    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
+    similar = next(filter(None, (did_you_mean(name, names) for name in wrong)), "")
+    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])]) + similar
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
     """Return what to do, in a message, where columns are not known; empty names are NAME."""
-    as_keyword = ", ".join(
-        f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
-    )
-    as_option = ",".join(f"{role}={name or 'NAME'}" for role, name in columns.items())
-    return f"pass columns={{{as_keyword}}} (`--columns {shlex.quote(as_option)}`)"
+    return f"pass {option('columns', {role: name or 'NAME' for role, name in columns.items()})}"
 
 
 def pass_column(role: str) -> str:
@@ -263,8 +263,7 @@ def to_arrow(
     library = distributed_library(data)
     if library is not None:
         raise InputError(
-            f"this is a distributed frame: pass engine={library!r} (`--engine {library}`), or "
-            "collect it"
+            f"this is a distributed frame: pass {option('engine', library)}, or collect it"
         )
     import narwhals as nw
     from narwhals.exceptions import DuplicateError

@@ -85,4 +85,4 @@ def test_exports_of_platforms_are_no_long_tables(refused, names):
     row = ",".join("1" for _ in names.split(","))
     text = refused(f"{names}\n{row}\n", "l.csv", memory="1GB")
     assert "a platform's export" in text
-    assert "`--columns item=NAME,annotator=NAME,label=NAME`" in text
+    assert "columns={'item': 'NAME', 'annotator': 'NAME', 'label': 'NAME'}" in text

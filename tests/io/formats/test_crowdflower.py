@@ -66,8 +66,8 @@ def test_an_answer_differs_between_judgments_and_data_of_a_unit_do_not(same, vot
 def test_several_questions_are_listed_with_an_option_to_paste(same, refused, votes):
     text = report(votes, answers=("animal", "how sure"))
     assert refused(text, "f.csv") == (
-        "there are several questions, animal, how sure: choose one, such as question='animal' "
-        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
+        "there are several questions, animal, how sure: choose one, such as question='animal'; "
+        "fit takes all of them with question='all'"
     )
     same(text, "f.csv", votes, question="how sure")
     same(text, "f.csv", votes, columns={"label": "animal"})

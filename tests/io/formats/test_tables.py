@@ -42,8 +42,8 @@ def test_items_of_mturk_by_an_input(same, votes):
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
     text = "\n".join(mturk(votes, more=",Answer.note"))
     assert refused(text, "b.csv") == (
-        "there are several questions, animal, note: choose one, such as question='animal' "
-        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
+        "there are several questions, animal, note: choose one, such as question='animal'; "
+        "fit takes all of them with question='all'"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")
@@ -53,7 +53,7 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
 def test_mturk_without_a_question_is_refused(refused):
     text = refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
     assert "no column starts with 'Answer.' (found: HITId, WorkerId, Title)" in text
-    assert "`--columns item=HITId,annotator=WorkerId,label=NAME`" in text
+    assert "columns={'item': 'HITId', 'annotator': 'WorkerId', 'label': 'NAME'}" in text
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
     assert "no column 'Input.z'" in refused(

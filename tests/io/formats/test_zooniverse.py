@@ -82,8 +82,8 @@ def test_several_tasks_need_the_option_question(same, refused, votes):
         for n, (item, person, label) in enumerate(votes)
     ]
     assert refused(table(rows), "c.csv") == (
-        "there are several tasks, T0, T1: choose one, such as question='T0' (`--question T0`)"
-        "; fit takes all of them with question='all' (`--question all`)"
+        "there are several tasks, T0, T1: choose one, such as question='T0'"
+        "; fit takes all of them with question='all'"
     )
     same(table(rows), "c.csv", votes, question="T0")
 

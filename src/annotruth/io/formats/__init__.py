@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import Format, Source
@@ -105,7 +105,10 @@ def read_as(name: str, source: Source) -> ParsedLabels:
 def check_name(name: str | None) -> None:
     """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
-        raise InputError(f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}")
+        raise InputError(
+            f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}"
+            f"{did_you_mean(name, INPUT_FORMATS)}"
+        )
 
 
 def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:

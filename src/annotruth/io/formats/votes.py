@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth import errors
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, option, shown
 from annotruth.io.formats.source import Record
 from annotruth.observations.frames import TIME_ROLES, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
@@ -209,14 +208,14 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
     if len(known) > 1:
         raise InputError(
             f"there are several {what}s, {listed(known)}: {pass_question(known[0])}; fit takes all "
-            f"of them with question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
+            f"of them with {option('question', ALL_QUESTIONS)}"
         )
     return known[0]
 
 
 def pass_question(name: str) -> str:
     """Return what to do, in a message, where there are several questions."""
-    return f"choose one, such as question={name!r} (`--question {shlex.quote(name)}`)"
+    return f"choose one, such as {option('question', name)}"
 
 
 def differing(
