@@ -101,7 +101,9 @@ def next_(
     elif not quiet:
         step = ""
         if not advice.fit.is_void and outputs.assign is None and advice.n_add:
-            step = f"Next: {next_command(advice_arguments(data, context)).text}"
+            arguments = advice_arguments(data, context)
+            arguments += "" if budget is None else f" --budget {budget}"
+            step = f"Next: {next_command(arguments).text}"
         _show_summary(advice.summary().split("\n"), step)
         if isinstance(advice, PairAdvice):
             _show_pairs(advice)
