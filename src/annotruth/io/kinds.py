@@ -126,8 +126,7 @@ class LabelKind:
         if read.input_format is None and not names_all_roles and is_platform_export(names):
             raise NoLongTableError(
                 "this is a platform's export, not a table of one row per label; to read it so, "
-                "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
-                "(`--columns item=NAME,annotator=NAME,label=NAME`)"
+                f"{pass_columns(dict.fromkeys(LABEL_ROLES, ''))}"
             )
         refuse_comparisons(names, read.columns)  # before another format takes them for labels
         question, options = None, read
@@ -278,8 +277,8 @@ class LabelKind:
 
     def _refuse_question(self) -> NoReturn:
         raise InputError(
-            "a table of one row per label has no questions: leave out question "
-            f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+            f"a table of one row per label has no questions: leave out {option('question')}, or name "
+            f"the column of questions: {pass_column(questions.QUESTION)}"
         )
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
@@ -317,7 +316,7 @@ class LabelKind:
                 if list(part.categories or ()) != list(first.categories or ()):
                     raise InputError(
                         f"its categories are not those of {name}: pass all of them "
-                        "(`--categories A,B,C`)"
+                        f"({option('categories', ['A', 'B', 'C'])})"
                     )
         parts, schema = _with_common_sets(parts), pa.schema([])
         for file, part in parts.items():
@@ -351,17 +350,17 @@ class LabelKind:
         for role in read.time_columns:
             if role not in parsed.table.column_names:
                 raise InputError(
-                    f"the {role} is not read from a {title}: leave {role} out of columns (`--columns`)"
+                    f"the {role} is not read from a {title}: leave {role} out of {option('columns')}"
                 )
         if read.covariates:
             raise InputError(
-                f"covariates are columns of a long table, and this is a {title}: leave them out "
-                "(`--covariates`)"
+                f"covariates are columns of a long table, and this is a {title}: leave out "
+                f"{option('covariates')}"
             )
         if questions.QUESTION in (read.columns or {}):
             raise InputError(
-                f"columns names a column of questions, and this is a {title}: leave it out "
-                "(`--columns`), and name a question (`--question`)"
+                f"{option('columns')} names a column of questions, and this is a {title}: leave it "
+                f"out, and name a question ({option('question')})"
             )
         return with_set_cells(parsed, read)
 
@@ -371,18 +370,18 @@ class LabelKind:
         if read.input_format not in (None, "long") or asks_question(read):
             raise InputError(
                 "within a memory limit only a table of one row per label is read: leave out "
-                "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+                f"{option('input_format')} and {option('question')}, or {option('memory')}"
             )
         for role in read.time_columns:
             raise InputError(
-                f"labels on disk do not carry their {role}: leave {role} out of columns (`--columns`), "
-                "or leave out memory (`--memory`)"
+                f"labels on disk do not carry their {role}: leave {role} out of {option('columns')}, or "
+                f"leave out {option('memory')}"
             )
         for name in ("covariates", "content"):
             if getattr(read, name):
                 raise InputError(
-                    f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
-                    "memory (`--memory`)"
+                    f"labels on disk do not carry {name}: leave out {option(name)} or "
+                    f"{option('memory')}"
                 )
 
 
@@ -484,14 +483,11 @@ class PairKind:
         """Refuse options of labels, and all questions at once."""
         if self.read.question == ALL_QUESTIONS:
             raise InputError(
-                "all questions at once are for labels: name one question (`--question`)"
+                f"all questions at once are for labels: name one question ({option('question')})"
             )
         changed = self.read.changed()
         for name in (name for name in _OF_LABELS if name in changed):
-            flag = name.replace("_", "-")
-            raise InputError(
-                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
-            )
+            raise InputError(f"{option(name)} is for labels, not for comparisons: leave it out")
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
         """Return a builder of comparisons, which are in memory."""
@@ -514,7 +510,7 @@ class PairKind:
             )
         elif read.question is not None:
             raise InputError(
-                "a table of comparisons has no questions: leave out question (`--question`)"
+                f"a table of comparisons has no questions: leave out {option('question')}"
             )
         else:
             columns = find_pair_columns(names, read.columns, read.covariates, read.further)
