@@ -241,6 +241,8 @@ def _parse_in_batches(
             for batch in batches_of(chosen):
                 part = of_file.parse(batch, from_text=from_text, first_row=n_rows)
                 part = replace(part, notes=(*part.notes, *notes))
+                if from_text:
+                    part = of_file.with_decimal_points(part, content.data)
                 source_kind = source_kind or part.kind
                 check_same_kind(part.kind, source_kind, first)
                 yield part

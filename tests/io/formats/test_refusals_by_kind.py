@@ -71,6 +71,7 @@ def test_decimal_commas_are_numbers_unless_the_caller_says_otherwise(write):
     labels = at.read_labels(path)
     assert set(labels.scale.categories.to_pylist()) == {0.5, 1.5, 2.5, 3.5}
     assert "decimal commas" in labels.read_as
+    assert at.read_labels(path, memory="1GB").same_as(labels)
     assert at.read_labels(path, separator=",").kind == "sets"
     listed = at.read_labels(path, categories=["0,5", "1,5", "2,5", "3,5"])
     assert "decimal" not in listed.read_as

@@ -186,7 +186,7 @@ def is_batch(names: Iterable[str]) -> bool:
     return {"HITId", "WorkerId"} <= set(names)
 
 
-def read_batch(source: Source) -> ParsedLabels:
+def _read_batch(source: Source) -> ParsedLabels:
     """Read the labels of all assignments that were not rejected.
 
     An item is a HIT, or the item that annotruth made the HIT for.
@@ -451,6 +451,7 @@ FORMATS = (
         ),
         _read_crowdflower,
     ),
+    Format("mturk", "MTurk batch results", lambda source: is_batch(source.names), _read_batch),
     Format(
         "toloka",
         "Toloka assignments",

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.answers import FormAnswer, labels_of
 from annotruth.io.formats.source import Format, Record, Source
-from annotruth.io.formats.votes import counted
+from annotruth.io.formats.votes import FormAnswer, counted, labels_of
 from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_column
 from annotruth.observations.options import ParsedLabels
 
@@ -97,15 +96,10 @@ _PLAYER = "player."
 
 def _read_otree(source: Source) -> ParsedLabels:
     names = source.names
-    fields = {
-        name.removeprefix(_PLAYER).lower(): name for name in names if name.startswith(_PLAYER)
-    }
-    item = _column(
-        source, "item", names, [fields[n] for n in find_known(KNOWN_NAMES["item"], fields)]
-    )
-    label = _column(
-        source, "label", names, [fields[n] for n in find_known(KNOWN_NAMES["label"], fields)]
-    )
+    fields = [name.removeprefix(_PLAYER) for name in names if name.startswith(_PLAYER)]
+    items, labels = (find_known(KNOWN_NAMES[role], fields) for role in ("item", "label"))
+    item = _column(source, "item", names, [f"{_PLAYER}{name}" for name in items])
+    label = _column(source, "label", names, [f"{_PLAYER}{name}" for name in labels])
     who = _column(source, "annotator", names, ("participant.code",))
     round_number = "subsession.round_number"
     rows = source.table(list(dict.fromkeys([item, label, who, round_number]))).to_pylist()

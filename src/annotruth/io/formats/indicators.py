@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.source import Format, Source
+from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, counted
-from annotruth.observations.frames import KNOWN_NAMES, NAMES_OF, find_known, pass_columns
+from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_columns, spelling
 from annotruth.observations.options import ParsedLabels
 
 _MIN_COLUMNS = 3  # fewer may be questions
@@ -32,9 +32,8 @@ def _indicators(source: Source, used: set[str]) -> dict[str, str]:
 
 def _columns(source: Source) -> Mapping[str, str] | None:
     """Return the columns of the item and the annotator; None where they are not known."""
-    spelled = {name.strip().lower(): name for name in reversed(source.names)}
     given = source.columns
-    by_id = [spelled["id"]] if "id" in spelled else []
+    by_id = [name for name in source.names if spelling(name) == "id"][:1]
     items = [given["item"]] if "item" in given else by_id
     items = items or find_known(KNOWN_NAMES["item"], source.names)
     people = [given["annotator"]] if "annotator" in given else []
@@ -47,8 +46,7 @@ def _columns(source: Source) -> Mapping[str, str] | None:
 def _recognise(source: Source) -> bool:
     if source.kind == "json" or "label" in source.columns or source.read.question is not None:
         return False
-    names = {name.strip().lower() for name in source.names}
-    if names & NAMES_OF["label"] or not names & NAMES_OF["annotator"]:
+    if find_known(KNOWN_NAMES["label"], source.names):
         return False
     columns = _columns(source)
     used = set(columns.values()) if columns else set()
@@ -62,7 +60,6 @@ def _read(source: Source) -> ParsedLabels:
         ask = pass_columns({"item": "", "annotator": ""})
         raise InputError(f"no columns of 0 and 1 (found: {listed(source.names)}); {ask}")
     item, who = columns["item"], columns["annotator"]
-    votes = Votes()
     rows = source.table(list(dict.fromkeys([item, who, *found]))).to_pylist()
     for number, row in enumerate(rows, start=1):
         for name, yes in found.items():
@@ -71,15 +68,31 @@ def _read(source: Source) -> ParsedLabels:
                     f"column {name!r} has {row[name]!r} in row {number}, not yes or no as others: "
                     f"{pass_columns({'label': ''})}"
                 )
+    traits = _traits(rows, who, found)
+    found = {name: yes for name, yes in found.items() if name not in traits}
+    votes = Votes()
+    for row in rows:
         votes.add(
             row[item], row[who], [name for name, yes in found.items() if str(row[name]) == yes]
         )
     parsed = votes.parsed(
         counted(len(rows), "row"),
         f"item = {item}, annotator = {who}",
+        f"left out as traits of annotators: {listed(traits)}" if traits else "",
         f"labels are columns {listed(found)}; for one of them {pass_columns({'label': ''})}",
     )
     return replace(parsed, from_text=source.from_text)
+
+
+def _traits(rows: Sequence[Record], who: str, names: Iterable[str]) -> list[str]:
+    """Return the columns that are constant for each annotator, but differ between annotators."""
+    found = []
+    for name in names:
+        pairs = {(row[who], row[name]) for row in rows}
+        n_people, n_values = (len({pair[k] for pair in pairs}) for k in (0, 1))
+        if len(pairs) == n_people < len(rows) and n_values > 1:
+            found.append(name)
+    return found
 
 
 FORMATS = (Format("indicators", "columns of 0 and 1", _recognise, _read),)

@@ -48,7 +48,10 @@ def _find(record: Mapping[str, Any]) -> _Fields | None:
         value = _loaded(record[name])
         beside = next((each for each in people if each != name), "")
         if isinstance(value, dict) and value and not any(map(_is_nested, value.values())):
-            return _Fields(name)
+            who = _loaded(record[beside]) if beside else None
+            if isinstance(who, list) and set(map(str, value)) == set(map(str, who)):
+                return _Fields(name)  # its keys are the annotators
+            continue
         if not isinstance(value, list) or not value:
             continue
         if all(isinstance(one, dict) for one in value):
@@ -84,29 +87,33 @@ def _loaded(cell: Any) -> Any:
 
 def _records(source: Source) -> Iterator[tuple[Any, Record]]:
     """Return each item and its record; the item of an object of objects is its key."""
-    if source.kind != "json":
-        source.check_cells()
-        rows = source.table(list(source.names)).to_pylist()
-    elif source.in_lines or isinstance(source.document, list):
+    by_key = _by_key(source)
+    if by_key is not None:
+        yield from by_key.items()
+        return
+    if source.kind == "json":
         rows = list(source.records())
     else:
-        for key, value in mapping(source.document, "the file").items():
-            yield key, mapping(value, f"item {key!r}")
-        return
+        source.check_cells()
+        rows = source.table(list(source.names)).to_pylist()
     names = _spelled(rows[0] if rows else ())
     name = source.columns.get("item") or next((names[n] for n in _ITEMS if n in names), None)
     for number, row in enumerate(rows, start=1):
         yield number if name is None else row.get(name), row
 
 
+def _by_key(source: Source) -> dict[str, Record] | None:
+    """Return the records of one object of objects; None for everything else."""
+    first = source.first
+    if not first or not all(isinstance(value, dict) for value in first.values()):
+        return None
+    return source.whole if source.whole == first else None
+
+
 def _first(source: Source) -> Record:
     """Return the first record, whether of a table, a list or an object of objects."""
     if source.kind == "json":
-        first = source.first
-        if not source.in_lines and first and all(isinstance(v, dict) for v in first.values()):
-            record: Record = next(iter(first.values()))
-            return record
-        return first
+        return next(iter((_by_key(source) or {"": source.first}).values()))
     if not set(_spelled(source.names)) & set(_LABELS):
         return {}
     if source.from_text:

@@ -1,4 +1,4 @@
-"""Exports of labelling platforms whose answers are nested: Appen, Kili, Labelbox, LightTag, Rayyan."""
+"""Exports of labelling platforms whose answers are nested: Appen, Kili, Labelbox, LightTag, SageMaker."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.answers import FormAnswer, labels_of
+from annotruth.io.cells import load_cell
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import (
+    FormAnswer,
     check_scalar,
     chosen,
     counted,
+    labels_of,
     mapping,
     refuse_regions,
     sequence,
@@ -36,6 +38,73 @@ def _read_appen(source: Source) -> ParsedLabels:
                     FormAnswer(unit.get("id"), judgment.get("worker_id"), question, answer, times)
                 )
     return labels_of(answers, source, counted(n_judgments, "judgment"))
+
+
+# Amazon's worker forms: consolidation requests of SageMaker Ground Truth, and A2I's human loops.
+
+
+def _recognise_sagemaker(source: Source) -> bool:
+    first = set(source.first)
+    return any(
+        known <= first
+        for known in ({"datasetObjectId", "annotations"}, {"humanLoopName", "humanAnswers"})
+    ) or _is_response(source.first)
+
+
+def _is_response(record: Record) -> bool:
+    """Return whether a file has the answers about one item."""
+    answers = record.get("answers")
+    first = answers[0] if isinstance(answers, list) and answers else None
+    return isinstance(first, dict) and "answerContent" in first
+
+
+def _read_sagemaker(source: Source) -> ParsedLabels:
+    if _is_response(source.first):
+        raise InputError(
+            "these are the answers about one item, which the file's folder names: give the "
+            "consolidation request of the labeling job, which has all items"
+        )
+    answers: list[FormAnswer] = []
+    n_items = 0
+    for record in source.records():
+        n_items += 1
+        if "humanAnswers" in record:
+            item, given = record.get("humanLoopName"), record["humanAnswers"]
+        else:
+            item, given = record.get("datasetObjectId"), record.get("annotations")
+        for one in sequence(given, "the list of answers"):
+            answer = mapping(one, "an answer")
+            content = answer.get("answerContent")
+            if content is None:
+                data = mapping(answer.get("annotationData"), "annotationData")
+                content = load_cell(data.get("content"), "annotationData", n_items)
+            times = {
+                "time": answer.get("submissionTime"),
+                "seconds": answer.get("timeSpentInSeconds"),
+            }
+            answers += _answers(item, answer.get("workerId"), content, times)
+    if n_items and not answers:
+        refuse_regions("the job", "boxes, polygons or entities")
+    return labels_of(answers, source, counted(n_items, "item"))
+
+
+def _answers(item: Any, worker: Any, content: Any, times: Record) -> Iterator[FormAnswer]:
+    """Return the answers in what a form returned, ``{question: answer}``."""
+    for question, value in mapping(content, "the answers of a worker").items():
+        if isinstance(value, dict) and not {"boundingBoxes", "polygons", "entities"} & set(value):
+            value = _choices(value)
+        if not isinstance(value, dict):
+            yield FormAnswer(item, worker, question, value, times)
+
+
+def _choices(value: Record) -> list[Any]:
+    """Return what was chosen: of a classifier the label or labels, of boxes those ticked."""
+    if "labels" in value:
+        return sequence(value["labels"], "the labels")
+    if "label" in value:
+        return [value["label"]]
+    on = {name: box.get("on") if isinstance(box, dict) else box for name, box in value.items()}
+    return [name for name, is_on in on.items() if is_on is True]
 
 
 # Labelbox: data rows with the labels of each project.
@@ -215,6 +284,7 @@ FORMATS = (
         lambda source: {"results", "judgments_count"} <= set(source.first),
         _read_appen,
     ),
+    Format("sagemaker", "SageMaker answers", _recognise_sagemaker, _read_sagemaker),
     Format(
         "labelbox",
         "Labelbox export",

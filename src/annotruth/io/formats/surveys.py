@@ -102,6 +102,10 @@ def _read(source: Source) -> ParsedLabels:
     rows, n_previews = _answers(table.slice(n_headers), tool)
     named = source.column("annotator", "") if "annotator" in source.columns else tool
     who, people = _respondents(rows, named)
+    items = list(grids[question].values())
+    twice = next((item for item in items if items.count(item) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns of {question!r} are {twice!r}: rename one")
     cells = {item: rows.column(name) for name, item in grids[question].items()}
     used = {*tool.about, *grids[question]}
     others = [name for name in table.column_names if name not in used]

@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from annotruth import errors
 from annotruth.errors import InputError, listed, option, shown
-from annotruth.io.formats.source import Record
+from annotruth.io.formats.source import Record, Source
 from annotruth.observations.candidates import describe_others, label_candidates
 from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
@@ -134,6 +134,39 @@ class Votes:
         chosen = sorted(_distinct(label), key=str)
         self.n_several += len(chosen) > 1
         return chosen
+
+
+class FormAnswer(NamedTuple):
+    """What an annotator answered to one question about an item: choices are a list."""
+
+    item: Any
+    annotator: Any
+    question: str
+    value: Any
+    times: Record | None = None
+
+
+def labels_of(
+    answers: Sequence[FormAnswer],
+    source: Source,
+    *notes: str,
+    from_text: bool = False,
+    unused: Mapping[str, int] | None = None,
+) -> ParsedLabels:
+    """Return the labels of the question that the caller asks for, or of the only one.
+
+    Comments and times are read only if they are named.
+    ``unused`` are rows that were left out, by reason.
+    """
+    given = [(each.item, each.annotator, each.question, each.value) for each in answers]
+    question, note = choose_answered(given, source.read.question)
+    votes = Votes()
+    for answer in answers:
+        if answer.question == question:
+            votes.add(answer.item, answer.annotator, answer.value, times=answer.times)
+    said = with_note(f"question {question}", note)
+    parsed = votes.parsed(notes[0], said, *notes[1:], **(unused or {}))
+    return replace(parsed, from_text=from_text)
 
 
 def _as_set(label: Any) -> list[Any] | None:
