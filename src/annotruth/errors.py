@@ -109,6 +109,10 @@ class LabelsError(InputError):
     """Labels were given where pair comparisons are read: fit a model of labels instead."""
 
 
+class NoQuestionsError(InputError):
+    """A question was named where labels are of one question."""
+
+
 class NotFittedError(AnnotruthError, AttributeError):
     """An estimator is not fitted: call ``fit``. ``hasattr(estimator, "result_")`` is False before."""
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, option, shorten
+from annotruth.errors import InputError, NoQuestionsError, option, shorten
 from annotruth.io import formats
 from annotruth.io.batches import read_header
 from annotruth.io.formats import crowdsourcing
@@ -276,7 +276,7 @@ class LabelKind:
         return with_set_cells(replace(parsed, table=table, columns=columns, notes=notes), read)
 
     def _refuse_question(self) -> NoReturn:
-        raise InputError(
+        raise NoQuestionsError(
             f"a table of one row per label has no questions: leave out {option('question')}, or name "
             f"the column of questions: {pass_column(questions.QUESTION)}"
         )
@@ -509,7 +509,7 @@ class PairKind:
                 names, read.columns, read.covariates, read.question
             )
         elif read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 f"a table of comparisons has no questions: leave out {option('question')}"
             )
         else:

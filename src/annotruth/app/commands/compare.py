@@ -10,6 +10,7 @@ import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.outputs import advice_arguments, write_out
+from annotruth.bindings import bound
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 if TYPE_CHECKING:
@@ -70,12 +71,18 @@ def compare(
                 {"--out": tables, "--report": [report]},
             )
             named_files.check_out(out, force=force)
+            if named_files.is_workbook(out):
+                from annotruth.io.workbook import check_workbook
+
+                check_workbook(str(out))
             named_files.check_existing("--report", report, "page", force=force)
             scores = read.scale == "ordinal"
             comparison = compare_models(
                 source, names, truth=truth, scores=scores, progress=progress, read=read
             )
-            if out is not None:
+            if named_files.is_workbook(out):
+                bound("Comparison.write")(comparison, out, source=named_files.heading(labels))
+            elif out is not None:
                 made = {
                     "models": comparison.model_table(),
                     "agreement": comparison.agreement_table(),

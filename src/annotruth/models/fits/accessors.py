@@ -358,6 +358,19 @@ class FitTables:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         bound_for(self.kind, "save")(self, path)
 
+    def write(self, path: str | Path, **options: Any) -> None:
+        """Write a workbook (.xlsx) for people: whom to pay, what to relabel, what is disputed.
+
+        Parameters
+        ----------
+        path
+            The file to write; needs the extra ``excel``.
+        **options
+            ``price``: that of one label, for the amounts. ``source``: the name of the labels' file.
+            ``advice``: what `annotruth.next_labels` returned, in place of that without a budget.
+        """
+        bound_for(self.kind, "write")(self, path, **options)
+
     def report(
         self,
         path: str | Path,
