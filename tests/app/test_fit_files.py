@@ -33,7 +33,7 @@ def test_the_input_format_can_be_given(run, wide):
     assert json.loads(out)["n_items"] == 3
     code, _, err = run("fit", wide, "--input-format", "xml")
     assert code == 2
-    assert "`annotruth fit --help` lists all" in err
+    assert "`annotruth fit --help-all` lists all" in err
 
 
 def test_one_of_several_questions_is_chosen(run, tmp_path):
