@@ -65,6 +65,7 @@ bind(
     {
         "load": "annotruth.models.storage:load",
         "load_fit": "annotruth.models.storage:load_fit",
+        "labels.first_lines": "annotruth.report.verdict:first_lines_of_labels",
         "labels.kind": "annotruth.models.fits.tables:LABELS",
         "labels.evaluate": "annotruth.selection.evaluate:evaluate_labels",
         "labels.plot": "annotruth.report.charts.fit_charts:FitCharts",
@@ -78,6 +79,7 @@ bind(
         "distributed.kind": "annotruth.models.fits.tables:DISTRIBUTED",
         "distributed.evaluate": "annotruth.models.storage.folder:refuse_distributed",
         "distributed.update": "annotruth.models.storage.folder:refuse_distributed",
+        "comparisons.first_lines": "annotruth.report.rank_verdict:first_lines_of_ranking",
         "comparisons.kind": "annotruth.models.pairs.result:COMPARISONS",
         "comparisons.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
         "comparisons.plot": "annotruth.report.charts.rank_charts:RankCharts",

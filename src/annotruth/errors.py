@@ -179,7 +179,8 @@ def as_flag(name: str, value: object = None) -> str:
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is None or value is True:
         return flag
-    words = shlex.quote(_typed(value))
+    typed = _typed(value)
+    words = f"${typed!a}" if "\n" in typed else shlex.quote(typed)  # $'\n' of shells
     return f"{flag}={words}" if words.startswith("-") else f"{flag} {words}"
 
 
@@ -226,7 +227,7 @@ def did_you_mean(name: object, names: Iterable[object]) -> str:
     """Return the name that a wrong one resembles, as the end of a message; empty if none does."""
     known = {str(each).lower(): str(each) for each in names}
     word = str(name).lower().replace("_", "-" if any("-" in each for each in known) else "_")
-    found = difflib.get_close_matches(word, known, n=1)
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
     return f"; did you mean {shorten(known[found[0]])}?" if found else ""
 
 

@@ -164,7 +164,7 @@ def test_demo_prints_the_truth_beside_the_result(run, tmp_path, monkeypatch):
 
 
 def test_help_shows_examples_and_models_and_version_the_version(run):
-    text = run("fit", "--help")[1]
+    text = run("fit", "--help-all")[1]
     assert "annotruth fit labels.csv --out result" in text
     assert all(name in text for name in (*MODELS, *INPUT_FORMATS))
     assert run("--version")[1].startswith("annotruth 0.")

@@ -236,7 +236,7 @@ def test_memory_that_is_not_enough_is_reported(read, monkeypatch):
             raise error
 
         monkeypatch.setattr(parse, "read_columns", fail)
-        with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
+        with pytest.raises(InputError, match=f"not enough memory.*{amount}.*memory='1GB'"):
             read(HEADER + b"1,ann,2\n")
 
 

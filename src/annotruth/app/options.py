@@ -130,8 +130,8 @@ update.gold FILE: Known truths (item, label) of new or old items.
 truth FILE: Known truths (item, label) to measure the fit against.
 rank.truth FILE: Known grades (item, grade; higher is better) to measure the ranking against.
 [Model]
-model NAME: One of {models}; or auto: the model that predicts held-out labels best. | {default_model}
-rank.model NAME: One of {pair_models}. | {default_pair_model}
+model NAME: The model, or auto to let held-out labels choose: {models}. | {default_model}
+rank.model NAME: The model: {pair_models}. | {default_pair_model}
 project_create.model NAME: The model, or auto. | robust-gpm, pair-gpm
 models A,B,C: Some of {models}; of comparisons, some of {pair_models}. | all
 settings --set NAME=VALUE: An option of the model, such as tol=1e-6.
@@ -175,16 +175,16 @@ scope SCOPE: read: see results. write: also send labels. admin: also change sett
 only --project PROJECT: A project's name. | all projects
 token_create.days N: Expires after so many days. | never
 [Output]
-out --out,-o PATH: Write the tables of items, annotators and labels or comparisons, and fit.json,
-    to this folder; if it ends in .csv, .parquet or .json, only that of items to this file; if in
-    .xlsx, a workbook for people: whom to pay, what to relabel, what is disputed.
+out --out,-o PATH: Write the tables to this folder: items, annotators, labels or comparisons, and
+    fit.json; if it ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a
+    workbook for people: whom to pay, what to relabel, what is disputed.
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
     ends in .csv, .parquet or .json, only that of models to this file; if in .xlsx, both to a
     workbook.
 agreement.out --out,-o PATH: Write the table to this file (.csv, .parquet or .json), or into this
     folder.
-next_.out --out,-o PATH: Write the tables of items, annotators and assignments to this folder; if
-    it ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
+next_.out --out,-o PATH: Write the tables to this folder: items, annotators and assignments; if it
+    ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
 simulate.out --out,-o DIR: Write the tables to this folder.
 reproduce.out --out,-o DIR: Write pages, tables, charts and runs to this folder.
 price AMOUNT: The price of one label, such as 0.05, for the amounts in a workbook. Saved fits
@@ -200,8 +200,7 @@ demo.report FILE: Write a report here: one file, .html or .pdf.
 page --report FILE: Write the report here: one file, .html or .pdf.
 title TEXT: The heading of the report. | the name of the input
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
-keep FILE: Write which annotators to keep, to drop and to ask, with the reason, here: .csv,
-    .parquet, .json or .xlsx.
+keep FILE: Write whom to keep, to drop and to ask, and why: .csv, .parquet, .json or .xlsx.
 preferences FILE: Write the decided comparisons for training here, with the probability that each
     was serious as its weight (prompt, chosen, rejected, weight): .csv, .parquet or .json.
 soft FILE: Write soft labels for training, one row per item, one column per class: .csv, .parquet,
@@ -223,10 +222,11 @@ backup.force: Replace the file if it exists.
 [General]
 as_json --json: Print one JSON object and nothing else.
 quiet --quiet,-q: Print errors only.
-verbose
+verbose: Also print how the computation went: iterations, log-likelihood, seconds.
 version
 install_completion
 show_completion
+help_all: Show all options, and more examples.
 help
 """.format(
     labels=_LABELS,
@@ -277,6 +277,31 @@ OPTION_GROUPS: dict[str, str] = {}
 for _each in _PARAMETERS.values():
     if _each.group != "Arguments":
         OPTION_GROUPS.setdefault(_each.name, _each.group)
+
+
+FIRST_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(options.split())
+    for name, options in {
+        "fit": "columns scale question drop gold truth model out save report keep",
+        "rank": "columns question drop truth model by machines out save report keep",
+        "update": "columns duplicates drop gold truth refit out save report keep",
+        "compare": "columns scale question truth models out report",
+        "next": "budget columns scale gold model out keep assign assign_format",
+        "plan": "target columns scale gold model",
+        "report": "columns scale gold truth model page source force",
+    }.items()
+}
+"""Of commands with more options than a screen has lines: those that `--help` shows."""
+
+HELP_ALL = "annotruth.help_all"
+"""What is in ``meta`` of the context of a command whose help shows all options."""
+
+
+def _show_all(ctx: typer.Context, requested: bool) -> None:
+    if requested:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
 
 
 def _annotated(command: str, name: str, kind: Any) -> Any:
@@ -399,6 +424,7 @@ def with_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_flags(**given: Any) -> None:
+        given.pop("help_all", None)
         quiet = bool(given.get("quiet") or given.get("as_json"))
         for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
@@ -406,6 +432,19 @@ def with_options(command: Command) -> Command:
                 given[name] = _PARSERS[name](**values)
         command(**given)
 
+    if command.__name__.rstrip("_") in FIRST_OPTIONS:
+        info = typer.Option(
+            "--help-all",
+            help=_PARAMETERS["help_all"].text,
+            callback=_show_all,
+            is_eager=True,
+        )
+        kind = Annotated[bool, info]
+        parameters.append(
+            inspect.Parameter(
+                "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind
+            )
+        )
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
     return with_flags

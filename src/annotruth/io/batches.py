@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError, counted, one_line, shorten
+from annotruth.errors import InputError, OutputError, counted, one_line, option, shorten
 from annotruth.io.content import (
     DATABASE_TITLE,
     UTF8_BOM,
@@ -60,7 +60,7 @@ def read_batches(
     if content.kind == "json" and max_rows is not None:
         raise InputError(
             "JSON is not read within a memory limit: save the labels as CSV or Parquet, or leave "
-            "out memory (`--memory`)"
+            f"out {option('memory')}"
         )
     chosen = partial(_choose_unique, choose)
     if content.kind == "text":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotruth.errors import InputError, NoQuestionsError, option, shorten
 from annotruth.io import formats
@@ -25,7 +26,7 @@ from annotruth.io.sources import (
     file_errors_reported,
     source_name,
 )
-from annotruth.observations import Comparisons, Labels, answers, questions
+from annotruth.observations import Comparisons, Labels, questions, responses
 from annotruth.observations.build import (
     LabelBuilder,
     LabelColumns,
@@ -58,8 +59,8 @@ from annotruth.observations.frames import (
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
-from annotruth.observations.scale import to_plain, with_decimal_points
-from annotruth.observations.set_cells import with_set_cells
+from annotruth.observations.scale import is_text, to_plain, with_decimal_points
+from annotruth.observations.set_cells import with_sets_of_cells
 
 _MANY_LABELS = 3  # of so many columns, a usual name does not say which is the label
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
@@ -125,25 +126,26 @@ class LabelKind:
         if read.input_format is None and not names_all_roles and is_platform_export(names):
             raise NoLongTableError(
                 "this is a platform's export, not a table of one row per label; to read it so, "
-                "pass columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
-                "(`--columns item=NAME,annotator=NAME,label=NAME`)"
+                f"{pass_columns(dict.fromkeys(LABEL_ROLES, ''))}"
             )
         refuse_comparisons(names, read.columns)  # before another format takes them for labels
         question, options = None, read
         if asks_question(read):
             question = questions.find_question_column(names, read.columns)
             options = questions.without_question_column(read)
-        in_columns = None
-        if question is None and not on_disk and questions.QUESTION not in (read.columns or {}):
-            in_columns = answers.find_answers(names, read)
-        if read.question is not None and in_columns is not None:
-            return in_columns
+        may_be_columns = question is None and not on_disk
+        may_be_columns &= questions.QUESTION not in (read.columns or {})
+        if may_be_columns and read.question is not None:
+            in_columns = responses.find_responses(names, read)
+            if in_columns is not None:
+                return in_columns
         try:
             others = [name for name in names if name != question]
             columns = LabelColumns.find(others, options, on_disk=on_disk).names()
         except InputError as error:
-            if in_columns is not None:  # boxes
-                return in_columns
+            boxes = responses.find_responses(names, read) if may_be_columns else None
+            if boxes is not None:
+                return boxes
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             problem = getattr(error, "problem", "")
             raise NoLongTableError(
@@ -163,7 +165,7 @@ class LabelKind:
         if asks_question(read):
             column = questions.find_question_column(table.column_names, read.columns)
         if column is None:
-            return self._of_answers(parsed, note)
+            return self._of_responses(parsed, note)
         question = chosen(questions.question_names(table, column), read.question, "question")
         parsed = replace(
             parsed,
@@ -254,7 +256,7 @@ class LabelKind:
             message += f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
         raise NoLongTableError(message, error.problem, error.known)
 
-    def _of_answers(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
+    def _of_responses(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
         """Return labels that are in one column, which a question or boxes may name."""
         read, table = self.read, parsed.table
         lacks_label = True
@@ -263,7 +265,7 @@ class LabelKind:
             lacks_label = False
         if not lacks_label and read.question is None:
             return with_set_cells(parsed, read)
-        taken = answers.take_answers(table, read)
+        taken = responses.take_responses(table, read)
         if taken is None:
             if read.question is not None:
                 self._refuse_question()
@@ -275,8 +277,8 @@ class LabelKind:
 
     def _refuse_question(self) -> NoReturn:
         raise NoQuestionsError(
-            "a table of one row per label has no questions: leave out question "
-            f"(`--question`), or name the column of questions: {pass_column(questions.QUESTION)}"
+            f"a table of one row per label has no questions: leave out {option('question')}, or name "
+            f"the column of questions: {pass_column(questions.QUESTION)}"
         )
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
@@ -314,7 +316,7 @@ class LabelKind:
                 if list(part.categories or ()) != list(first.categories or ()):
                     raise InputError(
                         f"its categories are not those of {name}: pass all of them "
-                        "(`--categories A,B,C`)"
+                        f"({option('categories', ['A', 'B', 'C'])})"
                     )
         parts, schema = _with_common_sets(parts), pa.schema([])
         for file, part in parts.items():
@@ -348,17 +350,17 @@ class LabelKind:
         for role in read.time_columns:
             if role not in parsed.table.column_names:
                 raise InputError(
-                    f"the {role} is not read from a {title}: leave {role} out of columns (`--columns`)"
+                    f"the {role} is not read from a {title}: leave {role} out of {option('columns')}"
                 )
         if read.covariates:
             raise InputError(
-                f"covariates are columns of a long table, and this is a {title}: leave them out "
-                "(`--covariates`)"
+                f"covariates are columns of a long table, and this is a {title}: leave out "
+                f"{option('covariates')}"
             )
         if questions.QUESTION in (read.columns or {}):
             raise InputError(
-                f"columns names a column of questions, and this is a {title}: leave it out "
-                "(`--columns`), and name a question (`--question`)"
+                f"{option('columns')} names a column of questions, and this is a {title}: leave it "
+                f"out, and name a question ({option('question')})"
             )
         return with_set_cells(parsed, read)
 
@@ -368,19 +370,30 @@ class LabelKind:
         if read.input_format not in (None, "long") or asks_question(read):
             raise InputError(
                 "within a memory limit only a table of one row per label is read: leave out "
-                "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+                f"{option('input_format')} and {option('question')}, or {option('memory')}"
             )
         for role in read.time_columns:
             raise InputError(
-                f"labels on disk do not carry their {role}: leave {role} out of columns (`--columns`), "
-                "or leave out memory (`--memory`)"
+                f"labels on disk do not carry their {role}: leave {role} out of {option('columns')}, or "
+                f"leave out {option('memory')}"
             )
         for name in ("covariates", "content"):
             if getattr(read, name):
                 raise InputError(
-                    f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
-                    "memory (`--memory`)"
+                    f"labels on disk do not carry {name}: leave out {option(name)} or "
+                    f"{option('memory')}"
                 )
+
+
+def with_set_cells(parsed: ParsedLabels, read: ReadOptions) -> ParsedLabels:
+    """Return labels with those cells of text as lists that hold several labels."""
+    columns = parsed.options(read).label_columns
+    name = find_columns(parsed.table.column_names, LABEL_ROLES, columns)["label"]
+    column = to_plain(parsed.table.column(name))
+    if not is_text(column.type):
+        return parsed
+    may_be_sets = pc.match_substring_regex(column.unique(), r"[\[|;,\n]")
+    return with_sets_of_cells(parsed, read, name) if pc.any(may_be_sets).as_py() else parsed
 
 
 def asks_question(read: ReadOptions) -> bool:
@@ -470,14 +483,11 @@ class PairKind:
         """Refuse options of labels, and all questions at once."""
         if self.read.question == ALL_QUESTIONS:
             raise InputError(
-                "all questions at once are for labels: name one question (`--question`)"
+                f"all questions at once are for labels: name one question ({option('question')})"
             )
         changed = self.read.changed()
         for name in (name for name in _OF_LABELS if name in changed):
-            flag = name.replace("_", "-")
-            raise InputError(
-                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
-            )
+            raise InputError(f"{option(name)} is for labels, not for comparisons: leave it out")
 
     def builder(self, disk: Disk | None = None) -> ComparisonBuilder:
         """Return a builder of comparisons, which are in memory."""
@@ -500,7 +510,7 @@ class PairKind:
             )
         elif read.question is not None:
             raise NoQuestionsError(
-                "a table of comparisons has no questions: leave out question (`--question`)"
+                f"a table of comparisons has no questions: leave out {option('question')}"
             )
         else:
             columns = find_pair_columns(names, read.columns, read.covariates, read.further)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, is_database_url, is_url
+from annotruth.errors import InputError, is_database_url, is_url, option
 from annotruth.io.batches import read_columns, read_start
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database, read_database_url
@@ -67,7 +67,7 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         table, note = read_database(path, content.kind, read.query, kind.choose, limit=limit)
         return kind.parse(table, note=note)
     if read.query is not None and not content.sheet:
-        raise InputError("this is not a database or workbook: leave out query (`--query`)")
+        raise InputError(f"this is not a database or workbook: leave out {option('query')}")
     source = Source(path, content, read)
     parsed: Any = kind.recognise(source)
     if parsed is None and content.kind == "json" and is_json_list(content.data):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
+from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, option
 from annotruth.io.batches import read_batches, read_start
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
@@ -222,7 +222,7 @@ def _parse_in_batches(
         with local_copy(file, read.max_size) as path:
             if is_database_url(file) or read.query is not None:
                 raise InputError(
-                    "databases are not read within a memory limit: leave out `--memory`"
+                    f"databases are not read within a memory limit: leave out {option('memory')}"
                 )
             kind.check_on_disk()
             content = read_content(Path(path), disk=disk, max_size=read.max_size)

@@ -93,8 +93,8 @@ def _files_in(folder: Path) -> list[Path]:
     entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
     if not entries:
         raise InputError(
-            f"{folder}: this is a folder with no saved fit in it and no files: name a file, or a "
-            "folder of `--save`"
+            f"{folder}: this is a folder with no saved fit in it and no files: name a file, or the "
+            "folder of a saved fit"
         )
     kinds = sorted({_kind_of(entry) for entry in entries})
     if kinds == [_FOLDERS]:
@@ -170,7 +170,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     except (FileNotFoundError, NotADirectoryError) as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
-        reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
+        reason = "this is a folder with no saved fit in it: name a file, or that of a fit"
         cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error

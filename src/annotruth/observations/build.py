@@ -23,7 +23,7 @@ from annotruth.errors import (
 )
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
-from annotruth.observations.arrays import Covariates
+from annotruth.observations.arrays import REPLACED, Covariates
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -70,10 +70,6 @@ from annotruth.observations.scale import (
     to_plain,
 )
 from annotruth.observations.table import Labels
-
-REPLACED = "replaced by a later label of the annotator"
-MERGED = "further labels of an answer that is a set"
-"""Reasons for which rows are left out."""
 
 _MAX_NAMED_REPEATS = 3  # in a message
 
@@ -346,8 +342,7 @@ class LabelBuilder(TableBuilder):
         n_empty = int(validate.missing(to_array(batch.column(name))).sum())
         batch = sets.with_keys(batch, columns, self._options)
         if batch.num_rows < n_before:  # a row was one label of an answer
-            self._n_rows += n_empty
-            self._unused[MERGED] += n_before - n_empty - batch.num_rows
+            self._n_rows += n_empty  # what is read are answers
         return batch
 
     def end_source(self) -> None:

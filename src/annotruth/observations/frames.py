@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     InputError,
-    as_flag,
+    did_you_mean,
+    function,
     listed,
+    option,
     printable,
     shorten,
     shown,
@@ -219,7 +221,8 @@ def _columns_not_found(
     """
     several = {role: found for role, found in matches.items() if len(found) > 1}
     missing = [role for role, found in matches.items() if not found and role not in given]
-    absent = [repr(given[role]) for role, found in matches.items() if not found and role in given]
+    wrong = [given[role] for role, found in matches.items() if not found and role in given]
+    absent = list(map(repr, wrong))
     problems = [
         f"columns {' and '.join(map(repr, found))} could {'both' if len(found) == 2 else 'all'} "
         f"be the {role}"
@@ -256,21 +259,18 @@ def _columns_not_found(
         steps.append("rename one")
     if "question" in several.get("item", ()):
         steps.append(
-            "if 'question' says which question was answered, pass `--question NAME`, or "
-            "`--question all` to `annotruth fit`"
+            "if 'question' says which question was answered, pass "
+            f"{option('question', 'NAME')}, or {option('question', 'all')} to {function('fit')}"
         )
-    message = "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
+    similar = next(filter(None, (did_you_mean(name, names) for name in wrong)), "")
+    message = "; ".join([*problems, *([", or ".join(steps)] if steps else [])]) + similar
     found = {role: each[0] for role, each in matches.items() if len(each) == 1}
-    return ColumnsNotFoundError(message, "; ".join(problems), {} if absent else found)
+    return ColumnsNotFoundError(message, "; ".join(problems) + similar, {} if absent else found)
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
     """Return what to do, in a message, where columns are not known; empty names are NAME."""
-    as_keyword = ", ".join(
-        f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
-    )
-    typed = {role: name or "NAME" for role, name in columns.items()}
-    return f"pass columns={{{as_keyword}}} (`{as_flag('columns', typed)}`)"
+    return f"pass {option('columns', {role: name or 'NAME' for role, name in columns.items()})}"
 
 
 def pass_column(role: str) -> str:
@@ -337,8 +337,7 @@ def to_arrow(
     library = distributed_library(data)
     if library is not None:
         raise InputError(
-            f"this is a distributed frame: pass engine={library!r} (`--engine {library}`), or "
-            "collect it"
+            f"this is a distributed frame: pass {option('engine', library)}, or collect it"
         )
     import narwhals as nw
     from narwhals.exceptions import DuplicateError

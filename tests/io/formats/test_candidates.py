@@ -5,7 +5,7 @@ import random
 import pytest
 
 import annotruth as at
-from annotruth.errors import InputError
+from annotruth.errors import InputError, messages_for
 
 PEOPLE = [f"A{n}WORKERID{n}X" for n in range(8)]
 COMMENTS = ("it was hard to say which one", "I like this very much", "a nice task, thank you", "")
@@ -98,17 +98,23 @@ def test_the_label_of_a_long_table_is_found_by_its_values(write, same):
     assert at.fit(frame, "gpm").data.read_as == fit.data.read_as
 
 
+def refusal(read, path):
+    """The message of a command on this file."""
+    with messages_for("command line"), pytest.raises(InputError) as error:
+        read(path)
+    return str(error.value)
+
+
 def cells(text):
     return [line.strip('"').split('","') for line in text.splitlines()[1:]]
 
 
 def test_of_several_labels_one_is_chosen_by_option(write):
     path = write(csv(item="item", worker="person", rel="relevant", flu="fluent"), "long.csv")
-    with pytest.raises(InputError) as error:
-        at.read_labels(path)
-    assert "the label may be rel (" in str(error.value)
-    assert "(`--columns label=rel`) or" in str(error.value)
-    assert "with question='all'; see annotruth.open_labels" in str(error.value)
+    message = refusal(at.read_labels, path)
+    assert "the label may be rel (" in message
+    assert "pass `--columns label=rel` or pass" in message
+    assert "with `--question all`; see `annotruth open " in message
     assert at.read_labels(path, question="flu").n_categories == 5
     assert list(at.fit(path, "gpm", question="all")) == ["rel", "flu"]
 
@@ -128,9 +134,7 @@ def test_columns_without_known_names_are_proposed_and_not_taken(write, names, pr
         proposed = """--columns '"item=page, url",annotator=who_did_it,label=x'"""
     columns = {item: "item", "at": "when", label: "relevant", "why": "comment", person: "person"}
     text = csv(**columns).replace("page, url", '"page, url"', 1)
-    with pytest.raises(InputError) as error:
-        at.read_labels(write(text, "t.csv"))
-    assert proposed in str(error.value)
+    assert proposed in refusal(at.read_labels, write(text, "t.csv"))
     chosen = {"item": item, "annotator": person, "label": label}
     assert at.read_labels(write(text, "t.csv"), columns=chosen).n_labels == 80
 
@@ -159,9 +163,7 @@ def test_columns_of_comparisons_are_proposed(write):
             f"{left},{right},{draw.choice(PEOPLE)},{draw.choice([left, right, 'neither'])}"
         )
     path = write("\n".join(lines), "votes.csv")
-    with pytest.raises(InputError) as error:
-        at.read_comparisons(path)
     columns = "left=first_system,right=other_one,annotator=coder_nr,winner=best"
-    assert f"`--columns {columns}`" in str(error.value)
+    assert f"`--columns {columns}`" in refusal(at.read_comparisons, path)
     options = dict(pair.split("=") for pair in columns.split(","))
     assert at.read_comparisons(path, columns=options).n_comparisons == 60

@@ -58,7 +58,7 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
 def test_mturk_without_a_question_is_refused(refused):
     text = refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
     assert "no column starts with 'Answer.' (found: HITId, WorkerId, Title)" in text
-    assert "`--columns item=HITId,annotator=WorkerId,label=NAME`" in text
+    assert "columns={'item': 'HITId', 'annotator': 'WorkerId', 'label': 'NAME'}" in text
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
     assert "no column 'Input.z'" in refused(

@@ -5,7 +5,7 @@ import pytest
 
 import annotruth as at
 
-WAYS = ({"0": "tie", "1": "left", "2": "right"}, {"0": "left", "1": "right", "2": "tie"}, {"0": "left", "1": "tie", "2": "right"})  # fmt: skip
+CODINGS = ({"0": "tie", "1": "left", "2": "right"}, {"0": "left", "1": "right", "2": "tie"}, {"0": "left", "1": "tie", "2": "right"})  # fmt: skip
 
 
 def votes(*, swapped=True, n=1200, seed=3):
@@ -27,19 +27,19 @@ def votes(*, swapped=True, n=1200, seed=3):
     return rows
 
 
-def coded(rows, way, header="model_a,model_b,judge,winner", dot=""):
-    codes = {outcome: code for code, outcome in way.items()}
+def coded(rows, coding, header="model_a,model_b,judge,winner", dot=""):
+    codes = {outcome: code for code, outcome in coding.items()}
     return "\n".join([header, *(",".join((*row[:3], codes[row[3]] + dot)) for row in rows)])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("dot", ["", ".0"])
-def test_votes_show_which_code_is_a_tie(write_votes, way, dot):
+def test_votes_show_which_code_is_a_tie(write_votes, coding, dot):
     rows = votes()
-    data = at.read_comparisons(write_votes(coded(rows, way, dot=dot)))
+    data = at.read_comparisons(write_votes(coded(rows, coding, dot=dot)))
     expected = at.Comparisons.of(rows)
     assert data.to_arrow().equals(expected.to_arrow())
-    tie = next(code for code, outcome in way.items() if outcome == "tie")
+    tie = next(code for code, outcome in coding.items() if outcome == "tie")
     assert f"winners {tie} = tie" in data.read_as
 
 
@@ -48,20 +48,20 @@ def test_votes_show_which_code_is_a_tie(write_votes, way, dot):
 )
 def test_numbered_sides_leave_0_for_ties(write_votes, header):
     rows = votes(swapped=False, n=20)
-    data = at.read_comparisons(write_votes(coded(rows, WAYS[0], header)))
+    data = at.read_comparisons(write_votes(coded(rows, CODINGS[0], header)))
     assert data.to_arrow().equals(at.Comparisons.of(rows).to_arrow())
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_where_it_is_open_one_line_asks(write_votes, run, way):
+@pytest.mark.parametrize("coding", CODINGS)
+def test_where_it_is_open_one_line_asks(write_votes, run, coding):
     rows = votes(swapped=False, n=300)
-    path = write_votes(coded(rows, way))
+    path = write_votes(coded(rows, coding))
     code, _, err = run("rank", path)
     assert (code, err.count("\n")) == (2, 1)
     assert "winners are 0, 1, 2, and it is not known which of them is what: pass `--outcomes 0=tie,1=left,2=right`" in err  # fmt: skip
-    text = ",".join(f"{value}={outcome}" for value, outcome in way.items())
+    text = ",".join(f"{value}={outcome}" for value, outcome in coding.items())
     assert run("rank", path, "--model", "bradley-terry", "--outcomes", text, "--quiet")[0] == 0
-    data = at.read_comparisons(path, outcomes=way)
+    data = at.read_comparisons(path, outcomes=coding)
     assert data.to_arrow().equals(at.Comparisons.of(rows).to_arrow())
 
 

@@ -110,7 +110,9 @@ def check_name(name: str | None) -> None:
     """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
         near = did_you_mean(name, INPUT_FORMATS)
-        raise InputError(f"unknown input format {name!r}: `annotruth fit --help` lists all{near}")
+        raise InputError(
+            f"unknown input format {name!r}: `annotruth fit --help-all` lists all{near}"
+        )
 
 
 def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:

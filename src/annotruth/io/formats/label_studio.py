@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, listed
+from annotruth.errors import InputError, listed, option
 from annotruth.io.formats.source import ANNOTATORS_FIELD, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
@@ -223,8 +223,8 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
     names = list(dict.fromkeys(name for data, *_ in rows for name in data))
     for role in source.columns.keys() - set(_DATA_ROLES):
         raise InputError(
-            f"columns names the {role}, which this export has in its annotations: name only "
-            f"{', '.join(_DATA_ROLES)} (`--columns left=NAME,right=NAME`)"
+            f"{option('columns')} names the {role}, which this export has in its annotations: name "
+            f"only {', '.join(_DATA_ROLES)}"
         )
     columns = find_pair_columns([*names, "annotator", "winner"], source.columns).by_role
     values: dict[str, list[Any]] = {role: [] for role in columns}

@@ -141,11 +141,11 @@ def _find_abstentions(
     if categories is not None and "-1" in {normalise(str(each)) for each in categories}:
         return none
     if categories is None and others <= {"0", "1"}:
-        named, classes = ",".join(sorted(others)), ", ".join(sorted(others))
+        classes = [int(each) for each in sorted(others)]
         raise InputError(
             f"-1 beside {' and '.join(sorted(others))} may be a class or mean that there is no "
-            f"label: pass categories=[-1, {classes}] (`--categories=-1,{named}`) for a class, or "
-            f"[{classes}] (`--categories {named}`)"
+            f"label: pass {option('categories', [-1, *classes])} for a class, or "
+            f"{option('categories', classes)}"
         )
     abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
     return abstained
@@ -254,7 +254,7 @@ def _read_numbered(source: Source) -> ParsedLabels:
     for name in source.names:
         if name.strip().lower() in _ITEMS | _ANNOTATORS | _LABELS | _IDS:
             raise InputError(
-                f"column {name!r} is not an annotator: pass another input format (`--input-format`)"
+                f"column {name!r} is not an annotator: pass another {option('input_format')}"
             )
     table = source.table(list(source.names))
     return unpivot(
@@ -280,7 +280,7 @@ def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
         transposed=transposed,
         from_text=source.from_text,
         categories=source.read.categories,
-        notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
+        notes=(f"rows are {rows}, columns {across}; if not, pass {option('input_format', other)}",),
     )
 
 
@@ -342,14 +342,14 @@ def _spans_agree(rows: list[list[str]]) -> bool:
 def _read_unnamed(source: Source) -> ParsedLabels:
     if source.kind != "text":
         raise InputError(
-            "MACE's matrix is CSV, and this file is not: pass another input format (`--input-format`)"
+            f"MACE's matrix is CSV, and this file is not: pass another {option('input_format')}"
         )
     n_rows = len(_first_block(source.rows))
     if n_rows < len(source.rows):
         raise InputError(
             f"after {n_rows} rows of a matrix comes an empty one and then others, as for repeated "
-            "votes: save each part as a file, and name all of them (`annotruth fit part-1.csv "
-            "part-2.csv --duplicates keep`)"
+            "votes: save each part as a file, name all of them, and pass "
+            f"{option('duplicates', 'keep')}"
         )
     table = source.unnamed_table
     return unpivot(

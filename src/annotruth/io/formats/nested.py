@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotruth.errors import InputError, counted, option, shown
-from annotruth.io.formats.matrix import cells_agree, cells_overlap
+from annotruth.io.formats.matrix import cells_overlap
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes
 from annotruth.kernels.arrays import Codes
@@ -198,18 +198,16 @@ def _check_labels(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     inner = list(dict.fromkeys(key for labels in data.values() for key in labels))
     if _judge_ids(data, inner) is not None:
         return
-    by_outer = len(data) <= len(inner)
-    columns = (
-        [list(labels.values()) for labels in data.values()]
-        if by_outer
-        else [[labels.get(key) for labels in data.values()] for key in inner]
-    )
-    cells = [
-        ["" if cell is None else str(cell) for cell in column[:_MAX_IDS]] for column in columns
+    found: dict[str, Any] = {}
+    for labels in data.values():
+        for key, label in labels.items():
+            if label is not None and found.setdefault(str(label), key) != key:
+                return  # a label of two keys
+    rows = [
+        ["" if labels.get(key) is None else str(labels[key]) for key in inner[:_MAX_IDS]]
+        for labels in list(data.values())[:_MAX_IDS]
     ]
-    height = max(map(len, cells), default=0)
-    rows = list(zip(*(column + [""] * (height - len(column)) for column in cells), strict=True))
-    if len(columns) < 2 or cells_agree(rows) or cells_overlap(rows):
+    if len(inner) < 2 or cells_overlap(rows):
         return
     raise InputError(
         f"the values of {shown(next(iter(data)))} and the other keys are not labels of one scale, "

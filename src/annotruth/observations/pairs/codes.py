@@ -58,13 +58,13 @@ def find_tie(winner: EncodedColumn, pairs: Pairs, *, numbered_sides: bool) -> st
         others = [score for text, score in scores.items() if text not in even]
         if len(even) == 1 and min(others) > _CLEAR:
             return even[0]
-        ways = ({"0": "tie", "1": "left", "2": "right"}, {"0": "left", "1": "right", "2": "tie"})
+        codings = ({"0": "tie", "1": "left", "2": "right"}, {"0": "left", "1": "right", "2": "tie"})
     else:
         other = next(text for text in texts if text != "0")
-        ways = ({"0": "left", other: "right"}, {"0": "right", other: "left"})
+        codings = ({"0": "left", other: "right"}, {"0": "right", other: "left"})
     raise InputError(
         f"winners are {listed(sorted(texts))}, and it is not known which of them is what: pass "
-        f"{' or '.join(option('outcomes', way) for way in ways)}"
+        f"{' or '.join(option('outcomes', coding) for coding in codings)}"
     )
 
 

@@ -1,19 +1,19 @@
-"""Answers in several columns: boxes are one question, and questions are told from data of items."""
+"""Answers in several columns: boxes are one question; data of items are none."""
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.observations.answers import find_boxes, read_boxes
 from annotruth.observations.candidates import label_candidates
+from annotruth.observations.responses import find_boxes, read_boxes
 
 ROWS = [(item, who) for item in range(4) for who in "abc"]
 TRUE = {(0, "a"): "cat", (1, "b"): "dog"}
 
 
-def boxes(answers, yes="true", no="false"):
-    return {name: [yes if name in each else no for each in answers] for name in ("cat", "dog")}
+def boxes(given, yes="true", no="false"):
+    return {name: [yes if name in each else no for each in given] for name in ("cat", "dog")}
 
 
 SETS = [["cat"], ["dog"], ["cat", "dog"], []] * 3
@@ -21,18 +21,18 @@ SINGLE = [["cat"], ["dog"], ["cat"], ["cat"]] * 3
 
 
 @pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("1", "0"), ("TRUE", "FALSE"), (True, False), (1.0, 0.0)])  # fmt: skip
-@pytest.mark.parametrize("answers", [SETS, SINGLE])
-def test_boxes_of_a_batch_are_one_question(tmp_path, yes, no, answers):
-    columns = {f"Answer.age.{name}": values for name, values in boxes(answers, yes, no).items()}
+@pytest.mark.parametrize("given", [SETS, SINGLE])
+def test_boxes_of_a_batch_are_one_question(tmp_path, yes, no, given):
+    columns = {f"Answer.age.{name}": values for name, values in boxes(given, yes, no).items()}
     frame = pd.DataFrame(
         {"HITId": [e for e, _ in ROWS], "WorkerId": [s for _, s in ROWS], **columns}
     )
     frame.to_csv(tmp_path / "b.csv", index=False)
     labels = at.read_labels(tmp_path / "b.csv")
-    given = [each if answers is SETS else each[0] for each in answers]
-    expected = at.Labels.of([(e, s, x) for (e, s), x in zip(ROWS, given, strict=True)])
+    labels_given = [each if given is SETS else each[0] for each in given]
+    expected = at.Labels.of([(e, s, x) for (e, s), x in zip(ROWS, labels_given, strict=True)])
     assert labels.to_arrow().equals(expected.to_arrow())
-    assert labels.scale.has_sets == (answers is SETS)
+    assert labels.scale.has_sets == (given is SETS)
     assert "answer age" in labels.read_as
 
 
@@ -57,10 +57,10 @@ def test_names_of_boxes(names):
 )
 def test_what_boxes_hold(cat, dog, found):
     table = pa.table({"a.cat": cat, "a.dog": dog})
-    answers = read_boxes(table, {"cat": "a.cat", "dog": "a.dog"})
+    given = read_boxes(table, {"cat": "a.cat", "dog": "a.dog"})
     if found == [["cat"], None, ["dog"]]:
         found = ["cat", None, "dog"]
-    assert (answers and answers.to_pylist()) == found
+    assert (given and given.to_pylist()) == found
 
 
 QUESTIONS = pd.DataFrame(
@@ -79,7 +79,7 @@ QUESTIONS = pd.DataFrame(
 )
 
 
-def test_questions_are_told_from_data_of_items_and_annotators():
+def test_questions_are_not_data_of_items_and_annotators():
     table = pa.Table.from_pandas(QUESTIONS)
     names = QUESTIONS.columns[2:]
     found, _ = label_candidates(table, names, "item", "worker")

@@ -1,4 +1,4 @@
-"""Answers in columns: one column per question, or one per box of a question with several choices."""
+"""Responses in columns: one column per question, or one per box of a question with several choices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find_boxes(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def read_boxes(table: pa.Table, boxes: Mapping[str, str]) -> pa.Array | None:
-    """Return the answers that are ticked, one per row; None if the columns are not boxes.
+    """Return the boxes that are ticked, one per row; None if the columns are not boxes.
 
     Answers are lists, unless exactly one box is ticked in every row, as of radio buttons. A row of
     empty cells is no answer; in columns without a "false", an empty cell is a box left empty.
@@ -76,15 +76,15 @@ def with_boxes(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, list[st
     """Return a table with boxes as one column per question, and the names of the columns then."""
     left = list(names)
     for question, boxes in find_boxes(names).items():
-        answers = None if question in table.column_names else read_boxes(table, boxes)
-        if answers is not None:
-            table = table.append_column(question, answers)
+        responses = None if question in table.column_names else read_boxes(table, boxes)
+        if responses is not None:
+            table = table.append_column(question, responses)
             left[left.index(next(iter(boxes.values())))] = question
             left = [name for name in left if name not in boxes.values()]
     return table, left
 
 
-def find_answers(names: Sequence[str], read: ReadOptions) -> list[str] | None:
+def find_responses(names: Sequence[str], read: ReadOptions) -> list[str] | None:
     """Return the columns to read of a table with one column per question, or with boxes.
 
     That is the item, the annotator and what may be answers; None if the table is no such one.
@@ -113,8 +113,8 @@ def find_answers(names: Sequence[str], read: ReadOptions) -> list[str] | None:
     return list(dict.fromkeys([*used, *read.covariates, *read.content, *times.values()]))
 
 
-def take_answers(table: pa.Table, read: ReadOptions) -> tuple[pa.Table, dict[str, str]] | None:
-    """Return a table with the answers to one question, and the column of each role; None if it has none.
+def take_responses(table: pa.Table, read: ReadOptions) -> tuple[pa.Table, dict[str, str]] | None:
+    """Return a table with the responses to one question, and the column of each role; None if it has none.
 
     If all questions are asked for, raise their names: they are then read one by one.
     """
