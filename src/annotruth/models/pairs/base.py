@@ -37,10 +37,11 @@ class PairEstimator(OptionsBase, ABC):
     def fit(
         self,
         data: Any,
+        y: object = None,
         *,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Fit the model to comparisons, or what `Comparisons.of` takes."""
+        """Fit the model to comparisons, or what `Comparisons.of` takes; ``y`` is not used."""
         self._check_option_types()
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
         runs_twins(self.engine)
