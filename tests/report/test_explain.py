@@ -115,13 +115,20 @@ def test_known_truths_and_disputes_are_said(labels):
     few = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)]
     fit = at.fit(few, "gpm", gold=[("a", 2)])
     assert fit.item("a").sentences[-1] == "known truth: its truth was given"
-    assert fit.item("a").sentences[1] == f"WARNING: {fit.notice()}"
     assert fit.item("a").distribution == {2: 1.0}
     fit = at.fit(labels)
     for n in np.flatnonzero(fit.disputed):
         assert any(
             "disputed" in line for line in fit.item(fit.data.items[int(n)].as_py()).sentences
         )
+
+
+def test_what_limits_a_fit_is_said_after_the_result():
+    rng = np.random.default_rng(0)
+    rows = [(item, person, int(rng.integers(4))) for item in range(30) for person in range(8)]
+    fit = at.fit(rows)
+    assert fit.verdict == "chance"
+    assert fit.item(3).sentences[1] == fit.annotator(3).sentences[1] == f"WARNING: {fit.notice()}"
 
 
 @pytest.mark.parametrize(
