@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
+from annotruth.app.commands.mcp import mcp
 from annotruth.app.commands.next import next_, plan
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
@@ -50,6 +51,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Fit": (fit, rank, update, report, compare),
     "Advise": (next_, plan),
     "Try out": (demo, simulate, reproduce),
+    "Serve": (mcp,),
 }
 
 
