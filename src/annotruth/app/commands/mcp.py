@@ -8,11 +8,12 @@ from annotruth.errors import InputError
 
 
 def mcp(root: Path = Path(), max_size: str | None = None) -> None:
-    """Serve tools to an agent, on standard input and output (Model Context Protocol).
+    """Serve tools to an agent over stdio (MCP).
 
-    The tools open, fit, rank, next, explain_item and explain_annotator read files of one folder, and
-    write only reports that are asked for by name, to new files in it. A client starts this command
-    itself; see the documentation for its configuration.
+    Speaks the Model Context Protocol on standard input and output. The tools open, fit, rank, next,
+    explain_item and explain_annotator read files of one folder, and write only reports that are asked
+    for by name, to new files in it. A client starts this command itself; see the documentation for its
+    configuration.
 
     **Examples**
 
