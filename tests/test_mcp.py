@@ -183,7 +183,7 @@ def test_reports_are_written_to_new_files_of_the_folder_only(root, tmp_path):
         ("fit", {"path": "bad.csv"}, "no column"),
         ("fit", {"path": "labels.csv", "model": "best"}, "unknown model 'best'"),
         ("next", {"path": "labels.csv", "budget": 0}, "whole number of labels"),
-        ("explain_item", {"path": "labels.csv", "item": "item 400"}, "did you mean 'item 4"),
+        ("explain_item", {"path": "labels.csv", "item": "item 400"}, "did you mean item 4"),
         ("explain_annotator", {"path": "votes.csv", "annotator": "w"}, "no annotator 'w'"),
     ],
 )

@@ -238,19 +238,19 @@ def test_gaussian_truth_is_uniform_and_its_label_the_nearest():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_items": 0}, "n_items (`--items`) is 0: give a whole number from 1 to 1,000,000,000"),
-        ({"n_items": True}, "n_items (`--items`) is True: give a whole number from 1 to"),
-        ({"n_items": 10**20}, "n_items (`--items`) is 100000000000000000000: give a whole number"),
-        ({"n_annotators": 2.5}, "n_annotators (`--annotators`) is 2.5: give a whole number from 1"),
-        ({"n_categories": 1}, "n_categories (`--categories`) is 1: give a whole number from 2 to"),
+        ({"n_items": 0}, "n_items is 0: give a whole number from 1 to 1,000,000,000"),
+        ({"n_items": True}, "n_items is True: give a whole number from 1 to"),
+        ({"n_items": 10**20}, "n_items is 100000000000000000000: give a whole number"),
+        ({"n_annotators": 2.5}, "n_annotators is 2.5: give a whole number from 1"),
+        ({"n_categories": 1}, "n_categories is 1: give a whole number from 2 to"),
         (
             {"labels_per_item": 26},
-            "labels_per_item (`--labels-per-item`) is 26: give a whole number from 1 to the number of",
+            "labels_per_item is 26: give a whole number from 1 to the number of",
         ),
-        ({"labels_per_item": 0}, "labels_per_item (`--labels-per-item`) is 0: "),
-        ({"spammer_share": 1.2}, "spammer_share (`--spammers`) is 1.2: give a number from 0 to 1"),
-        ({"spammer_share": float("nan")}, "spammer_share (`--spammers`) is nan: "),
-        ({"spammer_share": "a lot"}, "spammer_share (`--spammers`) is 'a lot': "),
+        ({"labels_per_item": 0}, "labels_per_item is 0: "),
+        ({"spammer_share": 1.2}, "spammer_share is 1.2: give a number from 0 to 1"),
+        ({"spammer_share": float("nan")}, "spammer_share is nan: "),
+        ({"spammer_share": "a lot"}, "spammer_share is 'a lot': "),
         ({"behavior": "lazy"}, "unknown behavior 'lazy': choose random, repeated, inverted, mixed"),
         ({"mixing": "item"}, "unknown mixing 'item': choose label, annotator"),
         ({"seed": -1}, "seed is -1: give a whole number from 0"),
@@ -264,7 +264,7 @@ def test_invalid_options_are_refused(generate, options, message):
 
 
 def test_options_of_one_generator_are_checked():
-    with pytest.raises(InputError, match=r"labels_per_item .* is 99: "):
+    with pytest.raises(InputError, match=r"labels_per_item is 99: "):
         questions(labels_per_item=99)
     with pytest.raises(InputError, match="unknown gamma 'mean': choose rate, scale"):
         gaussian(gamma="mean")
@@ -326,7 +326,7 @@ def test_the_same_seed_gives_the_same_labels():
         ({"shift": -1.0}, "shift is -1.0"),
         ({"least_reliability": 0.2}, "least_reliability is 0.2"),
         ({"behavior": "lazy"}, "unknown behavior 'lazy'"),
-        ({"labels_per_item": 400}, "labels_per_item .* is 400"),
+        ({"labels_per_item": 400}, "labels_per_item is 400"),
     ],
 )
 def test_impossible_groups_are_refused(options, message):

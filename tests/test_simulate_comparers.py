@@ -139,14 +139,14 @@ def test_pairs_are_of_different_items_of_one_context():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_items": 1}, "n_items (`--items`) is 1: give a whole number from 2 to 1,000,000,000"),
+        ({"n_items": 1}, "n_items is 1: give a whole number from 2 to 1,000,000,000"),
         ({"n_contexts": 0}, "n_contexts is 0: give a whole number from 1 to"),
         ({"n_contexts": 16}, "30 items make at most 15 contexts"),
-        ({"spammer_share": 2}, "spammer_share (`--spammers`) is 2: give a number from 0 to 1"),
+        ({"spammer_share": 2}, "spammer_share is 2: give a number from 0 to 1"),
         ({"reliability": (0.9, 0.1)}, "give the lowest and highest, from 0 to 1"),
         ({"reliability": 0.9}, "give the lowest and highest, from 0 to 1"),
-        ({"tie_rate": -1}, "tie_rate (`--tie-rate`) is -1: give a number of at least 0"),
-        ({"side_bias": float("nan")}, "side_bias (`--side-bias`) is nan: give a number"),
+        ({"tie_rate": -1}, "tie_rate is -1: give a number of at least 0"),
+        ({"side_bias": float("nan")}, "side_bias is nan: give a number"),
         ({"coefficients": {"length": "x"}}, "length is 'x': give a number"),
         ({"behavior": "repeated"}, "unknown behavior 'repeated': choose random, always left"),
         ({"seed": -1}, "seed is -1"),

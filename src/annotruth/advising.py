@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from annotruth.analyses.advice.advice import Advice, advise, check_budget
 from annotruth.analyses.advice.plan import Plan, check_target, plan
 from annotruth.api import fit
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io.readers import reading_stage
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, start_stage
@@ -101,8 +101,9 @@ def fit_or_load(
         raise InputError("memory is only for fit: leave it out")
     if read.question == ALL_QUESTIONS:
         raise InputError(
-            "advice, and the report of labels, is for one question: name it (`--question NAME`), or "
-            "fit all of them (`annotruth fit --question all --save DIR`) and name a folder in DIR"
+            "advice, and the report of labels, is for one question: name it "
+            f"({option('question', 'NAME')}), or fit all of them with {option('question', 'all')}, "
+            "save the fits and name the folder of one"
         )
     own |= {"model": model, "gold": gold, "annotator_prior": annotator_prior}
     if not is_fit(data):

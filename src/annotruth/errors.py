@@ -6,13 +6,15 @@ is wrong, where (file, row, column, id), and what to do. Any other exception is 
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "AnnotruthError",
@@ -126,6 +128,81 @@ class ConvergenceWarning(AnnotruthWarning):
     """The fit reached ``max_iter`` before it converged: raise it, or ``tol``, or take care."""
 
 
+Surface: TypeAlias = Literal["python", "command line", "service"]
+"""Where a message is read: in Python, in a terminal, or in the pages and the API of the service."""
+
+_surface: Surface = "python"
+
+# Flags that are not the name of their option.
+_FLAGS = {
+    "machines": "--machine",
+    "n_items": "--items",
+    "n_annotators": "--annotators",
+    "n_categories": "--categories",
+    "n_labels": "--categories",
+    "answers_per_item": "--labels-per-item",
+    "spammer_share": "--spammers",
+    "scores": "--scale ordinal",
+}
+
+
+@contextmanager
+def messages_for(surface: Surface) -> Iterator[None]:
+    """Name options in messages of this process as they are passed there."""
+    global _surface
+    before, _surface = _surface, surface
+    try:
+        yield
+    finally:
+        _surface = before
+
+
+def option(name: str, value: object = None) -> str:
+    """Return an option as the reader of a message passes it.
+
+    That is ``duplicates='keep'`` in Python, `--duplicates keep` in a terminal, and ``duplicates=keep`` in
+    the service; without a value, its name.
+    """
+    if _surface == "python":
+        return name if value is None else f"{name}={value!r}"
+    if _surface == "service":
+        return name if value is None else f"{name}={_typed(value)}"
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value is None or value is True:
+        return f"`{flag}`"
+    words = shlex.quote(_typed(value))
+    return f"`{flag}={words}`" if words.startswith("-") else f"`{flag} {words}`"
+
+
+def setting(name: str, value: object = None) -> str:
+    """Return an option of a model as the reader of a message passes it, such as `--set tol=0.001`."""
+    if _surface == "command line":
+        words = name if value is None else f"{name}={_typed(value)}"
+        return f"`--set {shlex.quote(words)}`"
+    return option(name, value)
+
+
+def function(name: str) -> str:
+    """Return a function or the command of its name: ``annotruth.rank`` or `annotruth rank`."""
+    return f"annotruth.{name}" if _surface == "python" else f"`annotruth {name}`"
+
+
+def _typed(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={each}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def did_you_mean(name: object, names: Iterable[object]) -> str:
+    """Return the name that a wrong one resembles, as the end of a message; empty if none does."""
+    known = {str(each).lower(): str(each) for each in names}
+    word = str(name).lower().replace("_", "-" if any("-" in each for each in known) else "_")
+    found = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {shorten(known[found[0]])}?" if found else ""
+
+
 def check_path(path: object, what: str) -> None:
     """Refuse what is no path: of another type, empty, with a NUL character, not UTF-8, or too long."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
@@ -204,6 +281,6 @@ def describe_exhaustion(error: MemoryError | RecursionError) -> str:
     found = re.search(r"allocate ([\d.]+ \w+)|size (\d+)", str(error))
     needed = "" if found is None else f" (the last {found[1] or f'{int(found[2]):,} bytes'} failed)"
     return (
-        f"there is not enough memory{needed}: pass memory='1GB' (`--memory 1GB`), which keeps labels "
-        "on disk, or use a machine with more"
+        f"there is not enough memory{needed}: pass {option('memory', '1GB')}, which keeps labels on "
+        "disk, or use a machine with more"
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from annotruth.analyses import OPTIONS, check_analyses, fit_with_analysis
 from annotruth.bindings import bound
 from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, InputError, shown
+from annotruth.errors import AnnotruthWarning, InputError, option, shown
 from annotruth.io.parse import load_table
 from annotruth.io.readers import reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -26,7 +26,7 @@ from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import Progress, ProgressCallback, start_stage
-from annotruth.models.options import FitKeywords, OptionsBase, settings_of, with_flag
+from annotruth.models.options import FitKeywords, OptionsBase, settings_of
 from annotruth.models.registry import (
     AUTO,
     DEFAULT_MODEL,
@@ -271,7 +271,7 @@ def _fit_sets(request: FitRequest, data: Any) -> Fit:
         refused["annotator_prior"] = request.annotator_prior
     for name, value in refused.items():
         if value is not None:
-            raise InputError(f"{with_flag(name)} is not for sets of labels: leave it out")
+            raise InputError(f"{option(name)} is not for sets of labels: leave it out")
     found = fit_sets(request, data)
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     return found
@@ -297,12 +297,12 @@ def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
 def _check_continues(previous: Fit, estimator: Estimator | None, engine: Engine) -> None:
     """Refuse another model than that of the fit that is continued, and other machines."""
     if previous.kind == "distributed" or engine.capabilities.distributed:
-        raise InputError("warm_start is for labels on this machine: leave it out")
+        raise InputError(f"{option('warm_start')} is for labels on this machine: leave it out")
     name = AUTO if estimator is None else estimator.name
     if previous.model != name:
         raise InputError(
-            f"warm_start is a fit of {previous.model}, not of {name}: leave out warm_start "
-            "(`--warm-start`), or choose that model"
+            f"{option('warm_start')} is a fit of {previous.model}, not of {name}: leave it out, or "
+            "choose that model"
         )
 
 
@@ -343,14 +343,14 @@ def _check_special(request: FitRequest, estimator: Estimator | None, engine: Eng
     if "classifier" in special:
         if estimator is None:
             raise InputError(
-                f"{AUTO} compares models without a classifier: name one that takes it (`--model "
-                f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
+                f"{AUTO} compares models without a classifier: name one that takes it "
+                f"({option('model', DEFAULT_MODEL)}), or leave out {option('classifier')}"
             )
         check_classifier(estimator, engine)
         if read.memory is not None:
             raise InputError(
-                "a classifier (`--classifier`) needs the labels in memory: leave out memory "
-                "(`--memory`), or the classifier"
+                f"a classifier needs the labels in memory: leave out {option('memory')} or "
+                f"{option('classifier')}"
             )
     check_analyses(special, estimator, engine, read)
 
@@ -425,7 +425,7 @@ def warn_of_scale(found: Fit, read: ReadOptions, where: str = "") -> None:
     ):
         many = (
             f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-            "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
+            f"scale is continuous, put them into bins with {option('bins', 20)}"
         )
         messages = [many, *messages]
     for message in messages:

@@ -14,7 +14,7 @@ from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, che
 from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, plan_pairs
 from annotruth.analyses.machines.fits import check_machines, rank_with_machines
 from annotruth.engines import get_engine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
@@ -140,11 +140,11 @@ class KeptColumns(NamedTuple):
         assert self.beside is not None
         left, right = f"{self.beside}:left", f"{self.beside}:right"
         if not data.sides_known:
-            raise InputError("which side items were on is not known: leave out `--beside`")
+            raise InputError(f"which side items were on is not known: leave out {option('beside')}")
         if left not in data.further:
             raise InputError(
                 f"no two columns such as {self.beside}_a and {self.beside}_b are kept with these "
-                "comparisons: rank the table again (`--beside`)"
+                f"comparisons: rank the table again with {option('beside', self.beside)}"
             )
         return left, right
 

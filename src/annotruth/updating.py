@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from annotruth.analyses import analysis_again
-from annotruth.errors import InputError
+from annotruth.errors import InputError, function, option
 from annotruth.fitting import continued, with_over_time
 from annotruth.io.drop_list import leave_out
 from annotruth.io.parse import load_table
@@ -46,11 +46,10 @@ def update_fit(
     read = ReadOptions.of(read, options)
     for name in ("scale", "categories", "bins", "memory"):
         if name in read.changed():
-            raise InputError(f"{name} is that of the fit: leave it out")
+            raise InputError(f"{option(name)} is that of the fit: leave it out")
     if read.has_sets:
         raise InputError(
-            "sets of labels (`--sets`, `--separator`) are not added to a fit: fit all answers again "
-            "(`annotruth fit`)"
+            f"sets of labels are not added to a fit: fit all answers again with {function('fit')}"
         )
     before: Fit = load_fit(fit, "labels")
     analysis_again(before)  # refuses one that is of these labels only

@@ -34,7 +34,7 @@ def test_scores_as_truth_need_an_ordinal_scale(run, write):
     labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,3\n")
     code, _, err = run("fit", labels, "--truth", truth, "--json")
     assert code == 2
-    assert "if it is a score, pass scores=True (`--scale ordinal`)" in err
+    assert "if it is a score, pass `--scale ordinal`" in err
     code, out, _ = run("fit", labels, "--truth", truth, "--json", "--scale", "ordinal")
     assert code == 0
     assert list(json.loads(out)["metrics"]) == ["plcc", "srocc", "rmse"]

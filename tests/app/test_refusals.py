@@ -82,10 +82,10 @@ fit good.csv --categories 1,2 -> not among the categories
 fit good.csv --speed 9 -> --speed
 fit good.csv --soft soft.txt -> soft labels are written to a name that ends in
 fit good.csv --keep people.npz -> the name must end in .csv, .parquet, .json
-fit in.csv --machine-margin 0.2 -> machine_margin (`--machine-margin`) needs machines
-fit in.csv --model gpm --machine-margin 0.2 -> needs machines (`--machine NAME`)
-fit tags.csv --separator | --machine-margin 0.2 -> machine_margin (`--machine-margin`)
-fit questions.csv --question all --machine-margin 0.2 -> machine_margin (`--machine
+fit in.csv --machine-margin 0.2 -> `--machine-margin` needs machines
+fit in.csv --model gpm --machine-margin 0.2 -> needs machines: name them (`--machine`)
+fit tags.csv --separator | --machine-margin 0.2 -> `--machine-margin` is not for sets
+fit questions.csv --question all --machine-margin 0.2 -> `--machine-margin` is of one question
 fit in.csv --machine-margin x -> Invalid value for '--machine-margin': give a number. T
 fit in.csv --format parquet -> --format parquet is for the tables of --out DIR
 fit in.csv --out items.csv --format json -> the name of a file says its format
@@ -93,28 +93,28 @@ fit in.csv --safe-cells -> --safe-cells is for CSV files of --out and --soft
 fit in.csv --out o --format json --safe-cells -> --safe-cells is for CSV files
 fit in.csv --soft s.parquet --safe-cells -> --safe-cells is for CSV files
 fit in.csv --soft-readout right -> --soft-readout needs --soft FILE
-fit fit --duplicates last -> duplicates: only for labels, and this is a fit
-fit fit --scale nominal -> scale: only for labels, and this is a fit
-fit fit --question x -> question: only for labels, and this is a fit
-fit fit --question all -> question: only for labels, and this is a fit
-fit fit --separator | -> separator: only for labels, and this is a fit
+fit fit --duplicates last -> `--duplicates`: only for labels, and this is a fit
+fit fit --scale nominal -> `--scale`: only for labels, and this is a fit
+fit fit --question x -> `--question`: only for labels, and this is a fit
+fit fit --question all -> `--question`: only for labels, and this is a fit
+fit fit --separator | -> `--separator`: only for labels, and this is a fit
 fit ranking -> a fit of comparisons, not of labels
 update nothing good.csv -> no saved fit in
-update out in.csv -> no saved fit in out: out/fit.json is missing; name a folder that `--s
-update fit tags.csv --separator | -> sets of labels (`--sets`, `--separator`) are not
+update out in.csv -> no saved fit in out: out/fit.json is missing; name the folder of
+update fit tags.csv --separator | -> sets of labels are not added to a fit
 update ranking votes.csv --sets -> sets is for labels, not for comparisons
 update ranking votes.csv --gold gold.csv -> --gold is for labels, and these are comparisons
 update ranking votes.csv --soft s.csv -> --soft is for labels, and these are comparisons
 update ranking votes.csv --predictions p.json -> --predictions is for labels, and these
 report nothing -> this is a folder with no saved fit in it
-report fit --model gpm -> model: only for labels, and this is a fit
-report ranking --model gpm -> model: only for labels, and this is a fit
-report ranking --gold gold.csv -> gold: only for labels, and this is a fit
-report ranking --scale nominal -> scale: only for labels, and this is a fit
-report sets --set tol=0.1 -> tol: only for labels, and this is a fit
+report fit --model gpm -> `--model`: only for labels, and this is a fit
+report ranking --model gpm -> `--model`: only for labels, and this is a fit
+report ranking --gold gold.csv -> `--gold`: only for labels, and this is a fit
+report ranking --scale nominal -> `--scale`: only for labels, and this is a fit
+report sets --set tol=0.1 -> `--set tol`: only for labels, and this is a fit
 rank absent.csv -> absent.csv
 rank  -> the name of a file is empty: name a file
-rank votes.csv --machine-margin 0.2 -> machine_margin (`--machine-margin`) needs
+rank votes.csv --machine-margin 0.2 -> `--machine-margin` needs
 rank votes.csv --format parquet -> --format parquet is for the tables of --out DIR
 rank votes.csv --model nonsense -> unknown model 'nonsense': choose one of
 rank votes.csv --set nonsense=1 -> has no option 'nonsense'
@@ -143,7 +143,7 @@ next fit --model gpm -> only for labels, and this is a fit
 next fit --set tol=1 -> only for labels, and this is a fit
 next votes.csv --sets -> sets is for labels, not for comparisons
 next votes.csv --model bradley-terry --gold votes.csv -> --gold is for labels, and these are comp
-next ranking --model bradley-terry -> model: only for comparisons, and this is a fit
+next ranking --model bradley-terry -> `--model`: only for comparisons, and this is a fit
 next ranking --budget 0 -> give a whole number of
 next ranking --assign tasks.json -> name a .csv or .parquet file
 next ranking --assign a.csv --assign-format mturk -> leave out --assign-format
@@ -171,7 +171,7 @@ compare good.csv --models pair-gpm -> pair-gpm ranks comparisons, and these are 
 compare votes.csv --separator | -> separator is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report
-compare ranking --models , -> no model to compare: pass models (`--models A,B`)
+compare ranking --models , -> no model to compare: pass `--models`
 fit good.csv --out  -> Invalid value for '--out': it is empty: give a value, or leave it out. Try 'ann
 fit good.csv --out= -> Invalid value for '--out': it is empty: give a value, or leave it out.
 fit good.csv --drop  -> Invalid value for '--drop': it is empty: give a value, or leave it out.
@@ -189,18 +189,18 @@ next good.csv --nothing -> Try 'annotruth next --help'.
 next good.csv --model -> Try 'annotruth next --help'.
 serve --port -> Try 'annotruth serve --help'.
 serve token create --kind -> Try 'annotruth serve token create --help'.
-fit sets --sets -> sets: only for labels, and this is a fit
+fit sets --sets -> `--sets`: only for labels, and this is a fit
 fit tags.csv --separator | --engine spark -> --separator needs all items in memory
-fit tags.csv --sets --memory 1GB -> leave out memory
+fit tags.csv --sets --memory 1GB -> leave out `--memory`
 fit tags.csv --separator | --predictions p.json --quiet -> this is a fit of sets of labels, which has
 update sets tags.csv -> this is a fit of sets of labels
 plan sets --target accuracy=0.9 -> this is a fit of sets of labels
 fit questions.csv --question all --engine spark -> leave out --engine spark
-fit questions.csv --question all --memory 1GB -> leave out memory
+fit questions.csv --question all --memory 1GB -> leave out `--memory`
 fit questions.csv --question all --predictions p.json -> --predictions is for one question
 fit questions.csv --question all --soft s.npz -> are a long table
-simulate --out s --spammers 2 -> annotruth: spammer_share (`--spammers`) is 2.0: give a number from 0
-simulate --out s --items 100000000000000000000 -> n_items (`--items`) is 100000000000000000000: give
+simulate --out s --spammers 2 -> annotruth: `--spammers` is 2.0: give a number from 0
+simulate --out s --items 100000000000000000000 -> `--items` is 100000000000000000000: give
 simulate --out s --items 1000000000 -> such a crowd needs about 2,600.0 GB of memory, and
 simulate --out s --categories 1000000000 -> such a crowd needs about 3,000.0 GB of memory, and
 simulate --out s --generator comparers --annotators 1000000000 -> such a crowd needs about 4,950.0 GB

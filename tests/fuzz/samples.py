@@ -108,7 +108,7 @@ SAMPLES: dict[str, bytes] = {
         }
         for e, given in _BY_ITEM.items()
     ]),
-    "peerannot.json": _json({str(e): {p: len(x) for p, x in given} for e, given in _BY_ITEM.items()}),
+    "by-item.json": _json({f"{e}.jpg": {p: len(x) for p, x in given} for e, given in _BY_ITEM.items()}),
     "sureal.json": _json({
         "ref_videos": [],
         "dis_videos": [

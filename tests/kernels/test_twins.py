@@ -462,3 +462,27 @@ def test_kernels_equal_their_twins(make_labels, kernel, more, lo, hi):
             outside[slice(*ranges[len(before)])] = False
             np.testing.assert_array_equal(after[outside], before[outside], err_msg=name)
     assert written or n_categories == 1
+
+
+def test_fit_tilts_equals_its_twin():
+    rng = np.random.default_rng(5)
+    states, counts = rng.gamma(1.0, 9.0, (S, Z)), rng.integers(0, 40, (S, K)).astype(float)
+    states[1], counts[1] = 0.0, 0.0  # an annotator without labels
+    given = {
+        "theta": dirichlet(rng, 3, Z, K).transpose(0, 2, 1).copy(),
+        "deviation": np.array([0.0, 0.5, 3.0]),
+        "states": states,
+        "counts": counts,
+    }
+    results = []
+    for reference in (False, True):
+        shapes = {"factor": (S, 3, K), "normaliser": (S, 3, Z)}
+        shapes |= {"variance": (S, 3), "log_prior": (S, 3)}
+        written = {name: np.zeros(shape) for name, shape in shapes.items()}
+        find_kernel("people.fit_tilts", reference=reference)(1, S - 1, **given, **written)
+        results.append(list(written.values()))
+    assert_same(results, rtol=1e-8, atol=1e-10)
+    factor, _, variance, log_prior = results[0]
+    assert (factor[:, 0] == [[0.0]] + [[1.0]] * (S - 2) + [[0.0]]).all()
+    assert (variance[1:-1, 1:] > 0.0).all()
+    assert (log_prior[2:-1, 1:] < 0.0).all()

@@ -106,5 +106,5 @@ def test_items_without_the_machine_or_without_others_do_not_count():
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_a_margin_that_is_no_share_is_refused(margin):
     options = {"machines": ["m"], "machine_margin": margin}
-    with pytest.raises(InputError, match=r"--machine-margin.* from 0 to below 1"):
+    with pytest.raises(InputError, match=r"^machine_margin must be from 0 to below 1"):
         check_machines(options, RobustGPM(), RobustGPM, get_engine("memory"), others=())

@@ -153,8 +153,8 @@ def test_a_machine_without_common_items_is_not_compared():
         (["zzzz"], {}, r"the machine 'zzzz' is no annotator: annotators are "),
         (["m0"], {"model": "gpm"}, r"need the model robust-gpm, not gpm"),
         (["m0"], {"model": "auto"}, r"need the model robust-gpm, not auto"),
-        (["m0"], {"machine_margin": 1.5}, r"--machine-margin"),
-        (["m0"], {"memory": "1GB"}, r"do not go with memory"),
+        (["m0"], {"machine_margin": 1.5}, r"^machine_margin"),
+        (["m0"], {"memory": "1GB"}, r"machines and memory do not go together"),
         ("m0", {}, r"machines is a list of ids: pass machines=\['m0'\]"),
     ],
 )

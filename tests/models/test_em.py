@@ -71,7 +71,7 @@ def test_reaching_max_iter_is_not_convergence():
 
 def test_a_single_step_has_no_change_to_report():
     with pytest.warns(
-        ConvergenceWarning, match=r"convergence: raise max_iter \(`--set max_iter=10`"
+        ConvergenceWarning, match=r"convergence: raise max_iter or tol, such as max_iter=10$"
     ):
         run(max_iter=1)
 

@@ -194,12 +194,16 @@ def test_agreement_is_that_of_shuffled_labels_on_average():
     assert found.z[0] == pytest.approx((total - np.mean(drawn)) / np.std(drawn), rel=0.1)
 
 
-def test_tilts_solve_their_equation():
+def test_tilts_solve_their_equation(make_labels):
     rng = np.random.default_rng(2)
     theta = rng.dirichlet(np.ones(3), 4).T
     states, counts = rng.gamma(2.0, 10.0, (5, 4)), rng.integers(0, 40, (5, 3)).astype(float)
     states *= (counts.sum(axis=1) / states.sum(axis=1))[:, np.newaxis]
-    tilt, log_prior = fit_tilts(theta, states, counts, 0.5)
+    with closing(
+        get_engine("memory").open(make_labels(rng, n_items=5, n_annotators=5, n_categories=3))
+    ) as session:
+        tilts = fit_tilts(session, theta[np.newaxis], np.array([0.5]), states, counts)
+    tilt, log_prior = np.log(tilts.factor[:, 0]), tilts.log_prior
     tilted = theta * np.exp(tilt)[:, :, np.newaxis]
     expected = np.einsum("sz,snz->sn", states, tilted / tilted.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(counts - expected - tilt / 0.25, 0.0, atol=5e-3)

@@ -63,11 +63,11 @@ def test_a_missing_file_is_refused(saved):
     (data_folder(saved) / "cells.arrow").unlink()
     with pytest.raises(
         at.InputError,
-        match=r"no saved fit in .*cells\.arrow is missing; the tables of `--out` are not",
+        match=r"no saved fit in .*cells\.arrow is missing; tables are not a saved fit: use save$",
     ):
         at.load(saved)
     with pytest.raises(
-        at.InputError, match=r"fit.json is missing; name a folder that `--save` wrote$"
+        at.InputError, match=r"fit.json is missing; name the folder of a saved fit$"
     ):
         at.load(saved / "fit.json")
 

@@ -108,7 +108,7 @@ def test_bins_are_in_the_summary_and_in_saved_fits(tmp_path):
 
 def test_many_numbers_give_a_warning_only_for_models_of_categories():
     rows = votes(range(30))
-    with pytest.warns(at.AnnotruthWarning, match=r"30 different numbers.*bins 20"):
+    with pytest.warns(at.AnnotruthWarning, match=r"30 different numbers.*bins=20"):
         at.fit(rows, "gpm")
     at.fit(rows, "gpm", bins=10)
     at.fit(rows, "mean")  # takes the numbers as they are

@@ -73,7 +73,7 @@ def test_the_rows_of_an_array_are_the_rows_of_a_wide_frame():
     ("classifier", "message"),
     [
         (frame(p_cat=None), "no column p_cat .found: p_dog.: it needs one column per category"),
-        (frame(p_bird=[0.0, 0.0]), 'columns for bird, which no label names.*,bird"'),
+        (frame(p_bird=[0.0, 0.0]), "columns for bird, which no label names.*'bird'"),
         (frame(p_cat=[0.9, None]), "column 'p_cat' of the classifier must hold a number"),
         (frame(p_cat=["high", "low"]), "column 'p_cat' of the classifier must hold a number"),
         (frame(p_cat=[0.9, -0.2]), "item 'a' are not all from 0 to 1"),

@@ -47,7 +47,7 @@ def test_errors_on_neighbours_mean_a_scale(n, seed):
     scale = Labels.of(confused(neighbours(n), seed=seed)).scale
     assert scale.is_ordinal
     assert scale.reason.startswith(f"{SCALE}labels agree better as numbers (alpha ")
-    assert scale.reason.endswith("--scale nominal takes them as classes")
+    assert scale.reason.endswith("scale='nominal' takes them as classes")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,7 +56,7 @@ def test_errors_anywhere_mean_classes(n, seed):
     scale = Labels.of(confused(uniform(n), n_items=300, seed=seed)).scale
     assert not scale.is_ordinal
     assert scale.reason.startswith(f"{CLASSES}labels do not agree clearly better as numbers")
-    assert scale.reason.endswith("--scale ordinal takes them as a scale")
+    assert scale.reason.endswith("scale='ordinal' takes them as a scale")
 
 
 def test_classes_in_pairs_are_no_scale():

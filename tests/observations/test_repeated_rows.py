@@ -46,7 +46,7 @@ def test_other_labels_are_refused_and_only_they_are_named():
         Labels.of(rows)
     assert str(caught.value) == (
         "labelled twice: annotator 'x' on item 'b', annotator 'x' on item 'b'; pass "
-        "duplicates='keep' (`--duplicates keep`) to count both, or 'last' to count the later one"
+        "duplicates='keep' to count both, or duplicates='last' to count the later one"
     )
 
 

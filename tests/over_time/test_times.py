@@ -143,7 +143,7 @@ def test_on_disk_and_on_spark_times_are_refused_by_name_before_reading(tmp_path)
     with pytest.raises(InputError, match="labels on disk do not carry their time: leave time out"):
         at.fit(path, columns={"time": "when"}, memory="1GB")
     path.write_text("item,annotator,label,time,order\na,x,1,3,1\nb,x,2,4,2\nb,y,2,never,1\n")
-    expected = r"columns 'time', 'order' are not used: labels on disk \(`--memory`\) do not carry"
+    expected = r"columns 'time', 'order' are not used: labels on disk \(memory\) do not carry"
     with pytest.warns(AnnotruthWarning, match=expected):
         assert not at.fit(path, memory="1GB").further  # the columns are not read
 

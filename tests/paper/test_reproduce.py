@@ -84,7 +84,7 @@ BAD = {
     "unknown setting": (("exp1a", "--set", "speed=9"), "exp1a has no setting 'speed'"),
     "unknown setting of all": (("all", "--set", "speed=9"), "no experiment has a setting 'speed'"),
     "unknown value": (("exp1a", "--set", "f1=odd"), "f1 is 'odd': choose spammer"),
-    "no runs": (("exp1a", "--runs", 0), "(`--runs`) is 0"),
+    "no runs": (("exp1a", "--runs", 0), "`--runs` is 0"),
     "too many runs": (("exp1a", "--runs", 10**20), "give a whole number from 1 to 100,000"),
     "no data": (("face",), "face needs real labels (DIR/face/labels.csv"),
     "data elsewhere": (("movie", "--data-dir", "nowhere"), "movielens-100k/labels.csv"),

@@ -134,8 +134,8 @@ def test_what_limits_a_fit_is_said_after_the_result():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda fit: fit.item("itm 4"), "no item 'itm 4' among 40; did you mean 'item 4'"),
-        (lambda fit: fit.annotator("Ev"), "no annotator 'Ev' among 10; did you mean 'eve'"),
+        (lambda fit: fit.item("itm 4"), "no item 'itm 4' among 40; did you mean item 4"),
+        (lambda fit: fit.annotator("Ev"), "no annotator 'Ev' among 10; did you mean eve"),
         (lambda fit: fit.item(None), "the fit has no item None"),
         (lambda fit: fit.item("\x1b[31m\n"), r"the fit has no item '\\x1b\[31m\\n'"),
     ],

@@ -169,7 +169,7 @@ def test_simulation_is_reproducible_and_checked():
     one, two = (at.simulate.sets(n_items=20, seed=4) for _ in range(2))
     assert one.answers.to_arrow().equals(two.answers.to_arrow())
     assert (one.truth == two.truth).all()
-    with pytest.raises(at.InputError, match=r"answers_per_item \(`--labels-per-item`\) is 99"):
+    with pytest.raises(at.InputError, match=r"answers_per_item is 99"):
         at.simulate.sets(answers_per_item=99)
     with pytest.raises(at.InputError, match=r"prevalence is \(0.1, 2.0\)"):
         at.simulate.sets(prevalence=(0.1, 2.0))

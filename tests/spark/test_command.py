@@ -46,7 +46,7 @@ def test_tables_are_written_as_in_memory(run, spark, labels_csv, tmp_path):
     [
         (["--report", "x.html"], "--report needs all items in memory"),
         (["--format", "json"], "pass --format csv or --format parquet"),
-        (["--memory", "1GB"], "memory (`--memory`) is not supported on Spark"),
+        (["--memory", "1GB"], "`--memory` is not supported on Spark"),
         (["--model", "glad"], "glad runs on the engines memory and reference only"),
     ],
 )

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.models.fits.further import FurtherKind
-from annotruth.models.options import with_flag
 
 if TYPE_CHECKING:
     from annotruth.engines import Engine
@@ -71,7 +70,7 @@ ANALYSES: Mapping[str, Analysis] = {
                     "number": "n share",
                 },
             },
-            "fit with the names of machines (`--machine NAME`)",
+            "fit with the names of machines ({machines})",
         ),
         ("machines", "machine_margin"),
         "machines.fits",
@@ -98,7 +97,7 @@ ANALYSES: Mapping[str, Analysis] = {
                     "flag": "differs",
                 },
             },
-            "fit with traits of annotators and a column of them (`--annotators FILE --by COLUMN`)",
+            "fit with traits of annotators and a column of them ({annotators} and {by})",
         ),
         ("by", "annotators"),
         "groups.fit",
@@ -147,7 +146,7 @@ def check_analyses(
     asked = [first for each in ANALYSES.values() for first in each.options[:1] if first in options]
     if len(asked) > 1:
         raise InputError(
-            f"{' and '.join(map(with_flag, asked))} do not go together: leave out all but one of them"
+            f"{' and '.join(map(option, asked))} do not go together: leave out all but one of them"
         )
     for analysis in reversed([*ANALYSES.values()]):
         if not options.keys().isdisjoint(analysis.options):
@@ -178,6 +177,6 @@ def analysis_again(fit: Fit[Any]) -> Any:
                 return again
             raise InputError(
                 f"this fit has {kind.replace('_', ' ')}, which depend on all labels: fit all labels "
-                f"again, with {with_flag(analysis.options[0])}"
+                f"again, with {option(analysis.options[0])}"
             )
     return None

@@ -8,6 +8,7 @@ import gc
 import inspect
 import io
 import itertools
+import re
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, cast
@@ -15,6 +16,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from annotruth.app import console
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.mcp import mcp
@@ -27,7 +29,13 @@ from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import demo, simulate
 from annotruth.app.commands.update import update
 from annotruth.app.options import OPTION_GROUPS, with_options
-from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
+from annotruth.errors import (
+    AnnotruthError,
+    describe_exhaustion,
+    did_you_mean,
+    messages_for,
+    shorten,
+)
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
@@ -45,6 +53,9 @@ _PLAIN_WORDS = {
     "Input should be": "it must be",
     "Missing option '--target'": "Missing option --target, such as `--target accuracy=0.9`",
 }
+
+_NO_CHOICE = re.compile(r"'([^']*)' is not one of (.*)")
+_QUOTED = re.compile("'([^']*)'")
 
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
@@ -191,8 +202,6 @@ def _annotruth(
 
 def main() -> None:
     """Run the command line; exit with 0 when done, 2 for bad input, 1 for anything else."""
-    from annotruth.app import console
-
     # Scanning the objects that imports create takes a fifth of a start, and none of them is garbage
     # before the process ends.
     gc.set_threshold(100_000)
@@ -200,6 +209,16 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the terminal's encoding lacks one
+    with messages_for("command line"):
+        code = _run()
+    if code == _INTERRUPTED:
+        console.exit_interrupted()
+    sys.exit(code or 0)
+
+
+def _run() -> int | None:
+    """Run the command that was typed; return the exit code."""
+    code: int | None
     try:
         code = app(prog_name="annotruth", standalone_mode=False)
     except AnnotruthError as error:
@@ -219,16 +238,14 @@ def main() -> None:
             name = str(error.filename)
             name = shorten(name) if error.errno == errno.ENAMETOOLONG else name
             console.print_error(f"{name}: {_FILE_ERRORS[error.errno]}")
-            sys.exit(2)
+            return 2
         # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
         console.print_error(f"cannot continue: {error}")
         code = 1
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    if code == _INTERRUPTED:
-        console.exit_interrupted()
-    sys.exit(code or 0)
+    return code
 
 
 def _message(error: typer.TyperException) -> str:
@@ -236,6 +253,8 @@ def _message(error: typer.TyperException) -> str:
     message = error.format_message().rstrip(".")
     for text, plain in _PLAIN_WORDS.items():
         message = message.replace(text, plain)
+    if wrong := _NO_CHOICE.search(message):
+        return f"{message}{did_you_mean(wrong[1], _QUOTED.findall(wrong[2]))}.".replace("?.", "?")
     if similar := getattr(error, "possibilities", None):  # an unknown option
         message = message.partition(" (Possible")[0]
         return f"{message}. Did you mean {similar[0]}?"

@@ -31,7 +31,7 @@ from typing import (
 
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.kernels.arrays import Floats
 from annotruth.observations import LabelSummary
 
@@ -171,9 +171,12 @@ class Session(Protocol):
         """Release what the session holds."""
 
 
-def _can(otherwise: str, remedy: str = "") -> Any:
-    """Return a field that is False by default; ``otherwise`` is what is said of an engine without it."""
-    return field(default=False, metadata={"otherwise": otherwise, "remedy": remedy})
+def _can(otherwise: str, asked_by: str = "") -> Any:
+    """Return a field that is False by default.
+
+    ``otherwise`` is what is said of an engine without it, ``asked_by`` the option that needs it.
+    """
+    return field(default=False, metadata={"otherwise": otherwise, "asked_by": asked_by})
 
 
 @dataclass(frozen=True)
@@ -184,9 +187,9 @@ class EngineCapabilities:
     # `LabelSummary` only, and the result's tables are distributed frames
     distributed: bool = False
     # whether it opens labels on disk, without an array of them in memory
-    out_of_core: bool = _can("takes no labels on disk", "leave out memory (`--memory`), or ")
+    out_of_core: bool = _can("takes no labels on disk", "memory")
     # whether its passes take what a classifier says about items
-    classifier: bool = _can("takes no classifier (`--classifier`)", "leave it out, or ")
+    classifier: bool = _can("takes no classifier", "classifier")
     over_time: bool = _can("does not run the passes over time")
 
     def check(self, engine: str, *needs: str, model: str = "") -> None:
@@ -194,11 +197,12 @@ class EngineCapabilities:
         for name in needs:
             if not getattr(self, name):
                 words = self.__dataclass_fields__[name].metadata
-                who, remedy = f"the engine {engine}", words["remedy"]
+                who, asked_by = f"the engine {engine}", words["asked_by"]
                 if model:
-                    who, remedy = f"{model} is not fitted on {who}, which", ""
+                    who, asked_by = f"{model} is not fitted on {who}, which", ""
+                remedy = f"leave out {option(asked_by)}, or " if asked_by else ""
                 raise InputError(
-                    f"{who} {words['otherwise']}: {remedy}choose engine='memory' (`--engine memory`)"
+                    f"{who} {words['otherwise']}: {remedy}choose {option('engine', 'memory')}"
                 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,8 +51,9 @@ def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
     kept = data.without_annotators(dropped)
     names = to_text(data.annotators.filter(as_arrow(dropped))).to_pylist()
     who = f"{counted(len(names), 'annotator')} left out: {listed(names)}"
-    lost = counted(data.n_labels - kept.n_labels, data.noun)
-    return replace(kept, left_out=f"{who}; {lost}")
+    n_lost = data.n_labels - kept.n_labels
+    unused = Counter(data.unused) + Counter({"of annotators left out (`--drop`)": n_lost})
+    return replace(kept, left_out=f"{who}; {counted(n_lost, data.noun)}", unused=unused)
 
 
 def dropped_annotators(

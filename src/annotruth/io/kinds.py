@@ -44,6 +44,7 @@ from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOpti
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
 from annotruth.observations.scale import to_plain
+from annotruth.observations.set_cells import with_set_cells
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
 
@@ -80,7 +81,7 @@ class LabelKind:
 
         shaped = None if asks_question(self.read) else to_long(data, self.read)
         if shaped is not None:
-            return shaped
+            return with_set_cells(shaped[0], self.read), shaped[1]
         long = LabelKind(replace(self.read, input_format="long"))
         table, frame = to_arrow(data, long.choose)
         return long.parse(table.select(long.choose(table.column_names))), frame
@@ -122,16 +123,17 @@ class LabelKind:
         read = self.read
         parsed = ParsedLabels(table, read.columns, from_text=from_text, notes=(note,))
         if not asks_question(read):
-            return parsed
+            return with_set_cells(parsed, read)
         column = questions.find_question_column(table.column_names, read.columns)
         assert column is not None  # else the table was refused
         question = chosen(questions.question_names(table, column), read.question, "question")
-        return replace(
+        parsed = replace(
             parsed,
             table=questions.rows_of_question(table, column, question),
             columns=questions.without_question_column(read).columns,
             notes=(note, f"question {question}"),
         )
+        return with_set_cells(parsed, questions.without_question_column(read))
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedLabels | None:
         """Return the labels of the format that is named, or recognised; None for a long table.
@@ -197,7 +199,7 @@ class LabelKind:
                 f"columns names a column of questions, and this is a {title}: leave it out "
                 "(`--columns`), and name a question (`--question`)"
             )
-        return parsed
+        return with_set_cells(parsed, read)
 
     def check_on_disk(self) -> None:
         """Refuse options that are not for labels on disk."""
@@ -346,7 +348,9 @@ class PairKind:
         n_rejected = table.num_rows - kept.num_rows
         rejected = f"{n_rejected:,} rejected left out" if n_rejected else ""
         parsed = parse_table(kept, self.columns, from_text=from_text)
-        return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
+        notes = (*parsed.notes, rejected)
+        unused = {"rejected": n_rejected}
+        return replace(parsed, title="MTurk batch results", notes=notes, unused=unused)
 
     def recognise(self, source: Source, *, is_long: bool = True) -> ParsedComparisons | None:
         """Return the comparisons of an export in JSON or Python; None for a table."""

@@ -139,7 +139,7 @@ def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any)
 def _made_of(data: Any, kind: Kind) -> Any:
     """Return the observations in a frame or plain Python data; those made already as they are."""
     kind.check_options()
-    kind.read.refuse_options_of_files()
+    kind.read.refuse_options_of_files(data)
     table: Any = kind.table
     if not isinstance(data, table):
         parsed, frame = kind.parse_data(data)

@@ -19,6 +19,14 @@ from narwhals.exceptions import DuplicateError
 
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
+from annotruth.io.formats.nested import (
+    BY_ANNOTATOR,
+    BY_ITEM,
+    TITLES,
+    annotators_first,
+    describe_order,
+    nested_rows,
+)
 from annotruth.observations.frames import (
     LABEL_ROLES,
     NAMES_OF,
@@ -114,18 +122,21 @@ def _from_dataset(data: Any, read: ReadOptions) -> ParsedLabels:
 
 
 def _from_dicts(data: Mapping[Any, Any], read: ReadOptions) -> ParsedLabels:
-    """Return the labels of ``{item: {annotator: label}}``."""
+    """Return the labels of ``{item: {annotator: label}}``, or of the other order where that is clear."""
     for item, given in data.items():
         if not isinstance(given, Mapping):
             raise InputError(
                 f"the value of {shown(item)} is {shown(given)}: give {{item: {{annotator: label}}}}"
             )
-    rows = [
-        (item, annotator, label)
-        for item, given in data.items()
-        for annotator, label in given.items()
-    ]
-    return ParsedLabels(tuples_to_arrow(rows, LABEL_ROLES), read.columns)
+    name = read.input_format or (BY_ANNOTATOR if annotators_first(data) else BY_ITEM)
+    if name not in TITLES:
+        raise InputError(f"input_format {name!r} is for files: leave it out, or give {BY_ITEM!r}")
+    return ParsedLabels(
+        tuples_to_arrow(nested_rows(data, name), LABEL_ROLES),
+        read.columns,
+        title=TITLES[name],
+        notes=(describe_order(data, name),),
+    )
 
 
 def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> ParsedLabels | None:

@@ -20,6 +20,7 @@ from annotruth.errors import (
     check_path,
     describe_exhaustion,
     is_url,
+    messages_for,
     shown,
 )
 from annotruth.models.result import Fit, is_fit
@@ -42,7 +43,11 @@ class Folder:
     def recorded(self) -> Iterator[list[str]]:
         """Collect the warnings of one call at a time; errors of all kinds are those of annotruth."""
         lines: list[str] = []
-        with self._lock, warnings.catch_warnings(record=True) as caught:
+        with (
+            self._lock,
+            messages_for("python"),
+            warnings.catch_warnings(record=True) as caught,
+        ):
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", AnnotruthWarning)
             try:

@@ -17,7 +17,7 @@ from annotruth.engines import (
     get_engine,
     native_engine,
 )
-from annotruth.errors import AnnotruthError, InputError, NotFittedError
+from annotruth.errors import AnnotruthError, InputError, NotFittedError, option
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import (
     EMLoop,
@@ -129,8 +129,7 @@ class Estimator(RowPredictor):
         if home is not None and engine.name != home:
             check_distributed(self)
             raise InputError(
-                f"these labels are on {home}: pass engine={home!r} (`--engine {home}`), or collect them"
-                " into memory"
+                f"these labels are on {home}: pass {option('engine', home)}, or collect them into memory"
             )
         if engine.capabilities.distributed:
             check_distributed(self)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, counted
+from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, counted, setting
 
 P = TypeVar("P")
 """The parameters that a model's steps update."""
@@ -207,9 +207,9 @@ def run_em(
             raise AnnotruthError(
                 f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite; "
                 + (
-                    "choose another model (`--model NAME`)"
+                    "choose another model"
                     if acceleration is None
-                    else "try acceleration=False (`--set acceleration=false`)"
+                    else f"try {setting('acceleration', False)}"
                 )
             )
         if accepted:
@@ -227,7 +227,7 @@ def run_em(
     if not converged:
         reason = f"reached max_iter ({max_iter:,}) before convergence"
         last = f"the last change of {name} was {change:.3g} (tol {tol:g}); "
-        hint = f"raise max_iter (`--set max_iter={10 * max_iter}`) or tol"
+        hint = f"raise max_iter or tol, such as {setting('max_iter', 10 * max_iter)}"
         if warn:
             text = f"{reason}: {last if np.isfinite(change) else ''}{hint}"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)

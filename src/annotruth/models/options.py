@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from annotruth.engines import AUTO, ENGINES
-from annotruth.errors import InputError
-from annotruth.observations.options import ReadKeywords, ReadKeywordsOfOne
+from annotruth.errors import InputError, did_you_mean
+from annotruth.observations.options import ReadKeywords, ReadKeywordsOfOne, ReadOptions
 from annotruth.observations.validate import check_option
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class OptionsBase:
         for name in options:
             if name not in known:
                 has = ", ".join(known) or "none"
-                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
+                raise InputError(
+                    f"{cls.name} has no option {name!r}: it has {has}"
+                    f"{did_you_mean(name, [*known, *ReadOptions.names()])}"
+                )
 
 
 class FitKeywords(ReadKeywordsOfOne, total=False):
@@ -116,12 +119,6 @@ def settings_of(fit: Any) -> dict[str, Any]:
     engine = str(settings.pop("engine", "")).partition(" ")[0]  # "auto (gpu)" is auto
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     return {**settings, "engine": engine} if engine in (*ENGINES, AUTO) else settings
-
-
-def with_flag(name: str) -> str:
-    """Return the name of an option with its flag, as messages have it."""
-    flag = {"machines": "machine"}.get(name, name.replace("_", "-"))
-    return f"{name} (`--{flag}`)"
 
 
 def check_positive(**options: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, did_you_mean, function, option, shown
 
 if TYPE_CHECKING:
     from annotruth.engines import Engine
@@ -63,7 +63,10 @@ def get_model(name: str) -> type[Estimator]:
 def find_class(models: Mapping[str, tuple[str, str]], name: str) -> Any:
     """Return the class of a name, which is imported only then."""
     if name not in models:
-        raise InputError(f"unknown model {shown(name)}: choose one of {', '.join(models)}")
+        raise InputError(
+            f"unknown model {shown(name)}: choose one of {', '.join(models)}"
+            f"{did_you_mean(name, models)}"
+        )
     module, cls = models[name]
     return getattr(importlib.import_module(module), cls)
 
@@ -78,7 +81,7 @@ def names_to_compare(
     if isinstance(models, str) or not all(isinstance(name, str) for name in models):
         raise InputError(f"models is {shown(models)}: give a list of names, {some}")
     if not models:
-        raise InputError(f"no model to compare: pass models (`--models A,B`), {some}")
+        raise InputError(f"no model to compare: pass {option('models')}, {some}")
     for name in models:
         find_class(known, name)
     return list(dict.fromkeys(models))
@@ -127,11 +130,11 @@ def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) 
     """Refuse labels that the model cannot fit."""
     if labels.scale.has_sets:
         raise InputError(
-            f"these answers are sets of labels, which {estimator.name} does not fit: use annotruth.fit "
-            "(`annotruth fit`) without a model"
+            f"these answers are sets of labels, which {estimator.name} does not fit: use "
+            f"{function('fit')} without {option('model')}"
         )
     if labels.annotator_prior is not None:
-        _check_takes(estimator, "annotator_prior", "--annotator-prior")
+        _check_takes(estimator, "annotator_prior")
     if labels.classifier is not None:
         check_classifier(estimator, engine)
     if labels.on_disk:
@@ -139,17 +142,17 @@ def check_supported(estimator: Estimator, engine: Engine, labels: LabelSummary) 
         engine.capabilities.check(engine.name, "out_of_core")
 
 
-def _check_takes(estimator: Estimator, what: str, flag: str) -> None:
+def _check_takes(estimator: Estimator, what: str) -> None:
     """Refuse data that the model cannot use."""
     if not getattr(estimator.capabilities, what):
         raise InputError(
-            f"{estimator.name} takes no {what} (`{flag}`): leave it out, or choose {models_with(what)}"
+            f"{estimator.name} takes no {option(what)}: leave it out, or choose {models_with(what)}"
         )
 
 
 def check_classifier(estimator: Estimator, engine: Engine) -> None:
     """Refuse a classifier if the model or the engine cannot use it."""
-    _check_takes(estimator, "classifier", "--classifier")
+    _check_takes(estimator, "classifier")
     engine.capabilities.check(engine.name, "classifier")
 
 
@@ -166,6 +169,6 @@ def check_out_of_core(estimator: Estimator) -> None:
     """Refuse labels on disk if the model would load them into memory."""
     if not estimator.capabilities.out_of_core:
         raise InputError(
-            f"{estimator.name} needs all labels in memory: leave out memory (`--memory`), or choose "
+            f"{estimator.name} needs all labels in memory: leave out {option('memory')}, or choose "
             f"{models_with('out_of_core')}"
         )

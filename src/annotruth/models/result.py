@@ -376,6 +376,8 @@ class Fit(FitTables, Generic[Data]):
             **kind.counts(self),
             "n_dropped": data.n_dropped,
             "n_repeated": data.n_repeated,
+            "n_read": data.n_read,
+            "unused": dict(data.unused),
             "read_as": data.read_as or None,
             "left_out": data.left_out or None,
             **own,

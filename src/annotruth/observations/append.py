@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import Covariates, take_rows
@@ -104,6 +105,10 @@ def append_labels(
         classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
+        unused={
+            reason: add_counts(base.unused.get(reason, 0), new.unused.get(reason, 0))
+            for reason in {**base.unused, **new.unused}
+        },
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
@@ -193,8 +198,8 @@ def _refuse_changed(
     more = f" and {len(old.item) - 1:,} more" if len(old.item) > 1 else ""
     raise InputError(
         f"labelled twice: annotator {annotator} on item {item} (label {before}, now {now}){more}; "
-        "pass duplicates='last' (`--duplicates last`) to count the later label, or 'keep' to count "
-        "both"
+        f"pass {option('duplicates', 'last')} to count the later label, or "
+        f"{option('duplicates', 'keep')} to count both"
     )
 
 
@@ -214,7 +219,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
     if base.covariates.keys() != new.covariates.keys():
         raise InputError(
             f"the fit has the covariates {listed(base.covariates)}, and the new comparisons "
-            f"{listed(new.covariates)}: pass covariates (`--covariates`) with the same names"
+            f"{listed(new.covariates)}: pass {option('covariates')} with the same names"
         )
     items, item_code = extend_ids(base.items, new.items)
     annotators, annotator_code = extend_ids(base.annotators, new.annotators)
@@ -249,6 +254,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         context=None if contexts is None else rows.context[order],
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
+        unused=Counter(base.unused) + Counter(new.unused),
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -83,6 +84,8 @@ class Observations(ABC):
     n_repeated: int = 0
     """The number of rows that were left out because an earlier one has the same item, annotator and
     label."""
+    unused: Mapping[str, int] = MappingProxyType({})
+    """How many rows were left out for other reasons, by reason, such as "rejected"."""
     frame: str
     """The caller's frame library, in which tables are returned."""
     read_as: str
@@ -94,6 +97,16 @@ class Observations(ABC):
     def on_disk(self) -> bool:
         """Whether the rows are on disk, because they exceed the memory that may be used."""
         return False
+
+    @property
+    @abstractmethod
+    def n_labels(self) -> int:
+        """The number of labels or comparisons."""
+
+    @property
+    def n_read(self) -> int:
+        """The number of rows read: those used, and those left out for any reason."""
+        return self.n_labels + self.n_dropped + self.n_repeated + sum(self.unused.values())
 
     @abstractmethod
     def describe(self) -> str:
@@ -162,11 +175,6 @@ class LabelSummary(Observations):
 
     @property
     @abstractmethod
-    def n_labels(self) -> int:
-        """The number of labels."""
-
-    @property
-    @abstractmethod
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """The number of labels of each annotator."""
 
@@ -231,6 +239,7 @@ class LabelArrays(LocalObservations, LabelSummary):
     read_as: str = ""
     left_out: str = ""
     n_repeated: int = 0
+    unused: Mapping[str, int] = field(default_factory=dict)
     classifier: NDArray[np.float64] | None = None
     annotator_weight: NDArray[np.float64] | None = None
     disk: Disk | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, listed
+from annotruth.errors import (
+    AnnotruthWarning,
+    ComparisonsError,
+    InputError,
+    function,
+    listed,
+    option,
+)
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
 from annotruth.observations.arrays import Covariates
@@ -63,6 +70,10 @@ from annotruth.observations.scale import (
 )
 from annotruth.observations.table import Labels
 
+REPLACED = "replaced by a later label of the annotator (`--duplicates last`)"
+MERGED = "further labels of an answer that is a set"
+"""Reasons for which rows are left out."""
+
 _MAX_NAMED_REPEATS = 3  # in a message
 
 
@@ -103,6 +114,7 @@ class TableBuilder:
             role: BatchEncoder(role, self._store, mixed_as_text=mixed_as_text) for role in roles
         }
         self._n_rows = self._n_sources = 0
+        self._unused: Counter[str] = Counter()  # rows left out, by reason
 
     def _check_room(self) -> None:
         if self._disk is not None:
@@ -154,7 +166,7 @@ def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) ->
     if any(sides <= found for sides in _SIDES):
         raise ComparisonsError(
             f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
-            "with `annotruth rank` (annotruth.rank)"
+            f"with {function('rank')}"
         )
 
 
@@ -209,7 +221,7 @@ class LabelColumns(NamedTuple):
         check_further_columns("content", names, options.content, others)
         times = {}
         if on_disk:
-            warn_of_unused_times(names, used, "on disk (`--memory`)")
+            warn_of_unused_times(names, used, f"on disk ({option('memory')})")
         else:
             times = find_time_columns(names, options.time_columns, [*used, *options.content])
         return cls(by_role, times, (*options.covariates, *options.content))
@@ -249,6 +261,7 @@ class LabelBuilder(TableBuilder):
                 parsed.table.column_names, self._options, on_disk=on_disk
             )
         self._notes |= dict.fromkeys(filter(None, parsed.notes))
+        self._unused.update(parsed.unused)
         self._golds += [] if parsed.gold is None else [parsed.gold]
         columns = self._columns
         batch = self._with_sets(parsed.table, columns.by_role)
@@ -309,7 +322,8 @@ class LabelBuilder(TableBuilder):
         self._has_sets |= self._options.has_sets or is_list(batch.column(name).type)
         if not self._has_sets:
             return batch
-        if self._first is not None and self._first.na_is_empty:
+        is_text_of_sets = not is_list(batch.column(name).type)
+        if self._first is not None and self._first.na_is_empty and is_text_of_sets:
             column = to_plain(batch.column(name))
             unavailable = validate.not_available(column, self._options.categories)
             self._n_unavailable += int(unavailable.sum())
@@ -317,9 +331,15 @@ class LabelBuilder(TableBuilder):
             batch = batch.set_column(batch.column_names.index(name), name, column)
         if self._disk is not None:
             raise InputError(
-                "sets of labels need all answers in memory: leave out memory (`--memory`)"
+                f"sets of labels need all answers in memory: leave out {option('memory')}"
             )
-        return sets.with_keys(batch, columns, self._options)
+        n_before = batch.num_rows
+        n_empty = int(validate.missing(to_array(batch.column(name))).sum())
+        batch = sets.with_keys(batch, columns, self._options)
+        if batch.num_rows < n_before:  # a row was one label of an answer
+            self._n_rows += n_empty
+            self._unused[MERGED] += n_before - n_empty - batch.num_rows
+        return batch
 
     def end_source(self) -> None:
         """Refuse rows of a source without an item or annotator; rows count from the last call."""
@@ -364,6 +384,9 @@ class LabelBuilder(TableBuilder):
             validate.refuse_repeats(*ids, len(arranged.changed))
         if options.infers_scale and not self._has_sets:
             scale = judge_order(scale, arranged.layout)
+        is_refused = options.duplicates == "refuse"
+        if not is_refused:
+            self._unused[REPLACED] += len(arranged.left_out)
         made: dict[str, Any] = {
             **arranged.layout._asdict(),
             "items": items,
@@ -372,7 +395,8 @@ class LabelBuilder(TableBuilder):
             "known": np.full(len(items), -1, dtype=np.int32),
             "covariates": self._covariates(arranged, self._columns.times),
             "n_dropped": self._n_rows - self._n_kept,
-            "n_repeated": len(arranged.left_out) if options.duplicates == "refuse" else 0,
+            "n_repeated": len(arranged.left_out) if is_refused else 0,
+            "unused": dict(+self._unused),
             "frame": frame or default_frame(),
             "read_as": self._read_as(scale),
         }

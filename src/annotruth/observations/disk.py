@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from annotruth.errors import InputError, OutputError
+from annotruth.errors import InputError, OutputError, option
 from annotruth.kernels.arrays import slices
 from annotruth.observations.layout import (
     ArrangedRows,
@@ -48,12 +48,12 @@ _COUNTED_AT_ONCE = 1 << 22
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def parse_size(text: str | int, option: str = "memory") -> int:
+def parse_size(text: str | int, name: str = "memory") -> int:
     """Return a size such as 500MB, 1GB or 1.5GiB in bytes."""
     matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", str(text).upper())
     size = int(float(matched[1]) * _UNITS.get(matched[2] or "", 0)) if matched else 0
     if size < 1:
-        raise InputError(f"{option} {str(text)!r} is not a size: write 500MB, 1GB or 1.5GiB")
+        raise InputError(f"{option(name)} {str(text)!r} is not a size: write 500MB, 1GB or 1.5GiB")
     return size
 
 
@@ -145,7 +145,7 @@ class Disk:
         if n_bytes > self.memory:
             raise InputError(
                 f"memory of {format_size(self.memory)} is too little: {what} alone take "
-                f"{format_size(n_bytes)}; pass at least {format_size(2 * n_bytes)} (`--memory`)"
+                f"{format_size(n_bytes)}; pass at least {option('memory', format_size(2 * n_bytes))}"
             )
 
     def release_if_over_limit(self) -> None:

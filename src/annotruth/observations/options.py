@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar, get_args
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, did_you_mean, option, setting, shown
 from annotruth.observations import validate
 from annotruth.observations.frames import TIME_ROLES, check_column_roles
 from annotruth.observations.layout import DuplicatePolicy
@@ -121,7 +121,7 @@ class ReadOptions:
             )
         if separator is not None and not (isinstance(separator, str) and separator):
             raise InputError(
-                f"separator is {shown(separator)}: give the text between labels, such as '|'"
+                f"{option('separator')} is {shown(separator)}: give the text between labels, such as '|'"
             )
         if self.has_sets and (self.scale == "ordinal" or self.bins is not None):
             raise InputError("sets of labels have no order: leave out the scale and the bins")
@@ -129,14 +129,17 @@ class ReadOptions:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of all options."""
-        return tuple(field.name for field in fields(cls))
+        return tuple(each.name for each in fields(cls))
 
     @classmethod
     def of(cls, options: ReadOptions | None, keywords: Mapping[str, Any]) -> ReadOptions:
         """Return the options given as one object or as keywords; unknown names are refused."""
         combined, others = cls.split(options, keywords)
         for name in others:
-            raise InputError(f"unknown option {name!r}: choose from {', '.join(cls.names())}")
+            raise InputError(
+                f"unknown option {name!r}: choose from {', '.join(cls.names())}"
+                f"{did_you_mean(name, cls.names())}"
+            )
         return combined
 
     @classmethod
@@ -189,9 +192,9 @@ class ReadOptions:
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""
         return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if not _is_unset(getattr(self, field.name), field.default)
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if not _is_unset(getattr(self, each.name), each.default)
         }
 
     @property
@@ -199,24 +202,32 @@ class ReadOptions:
         """Whether there are annotators to leave out."""
         return "drop" in self.changed()
 
-    def refuse_options_of_files(self) -> None:
-        """Refuse options that are for files only, where labels are not in one."""
+    def refuse_options_of_files(self, data: object) -> None:
+        """Refuse options that are for files only; dicts of dicts have a format, too."""
         for name in ("input_format", "query", "memory"):
-            if getattr(self, name) is not None:
-                raise InputError(f"{name} is for files: leave it out")
+            has_format = name == "input_format" and isinstance(data, Mapping)
+            if getattr(self, name) is not None and not has_format:
+                raise InputError(f"{option(name)} is for files: leave it out")
 
     def refuse_options_of_data(self, what: str, **given: Any) -> None:
         """Refuse options for reading or fitting ``what``, such as labels, where a fit is given instead.
 
         Further options are ``given``, None where they are not. ``drop`` is for fits, too.
         """
-        named = [name for name, value in given.items() if value is not None]
-        named += [name for name in self.changed() if name != "drop"]
+        named = [
+            option(name) if name in _OF_FITTING else setting(name)
+            for name, value in given.items()
+            if value is not None
+        ]
+        named += [option(name) for name in self.changed() if name != "drop"]
         if named:
             raise InputError(
                 f"{', '.join(named)}: only for {what}, and this is a fit; leave them out, or give "
                 f"the {what}"
             )
+
+
+_OF_FITTING = ("model", "gold", "annotator_prior", "drop")  # all others are options of the model
 
 
 class ReadKeywordsOfOne(TypedDict, total=False):
@@ -275,6 +286,8 @@ class ParsedSource:
     """Whether the columns have no types, as in a CSV."""
     notes: Sequence[str] = ()
     """What was found and left out."""
+    unused: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were left out, by reason, such as "rejected"; zeros do not count."""
     title: str = ""
     """The name of the format; empty for a table of one row per label or comparison."""
 

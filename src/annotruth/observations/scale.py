@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, option, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.observations.frames import as_arrow, as_numpy, make_column
 from annotruth.observations.layout import Layout
@@ -237,7 +237,7 @@ def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) 
         if chosen == "ordinal" and not pa.types.is_boolean(observed.type):
             raise InputError(
                 "an ordinal scale of text needs an order: pass categories from lowest to highest "
-                f"(`--categories A,B,C`; found: {listed(texts)})"
+                f"({option('categories', ['A', 'B', 'C'])}; found: {listed(texts)})"
             )
         return Scale(chosen, texts, np.arange(1.0, len(texts) + 1))
     values, first = np.unique(numbers, return_index=True)
@@ -319,7 +319,7 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
     counts = counts[counts.sum(axis=1) > 1]
     n_disputed = np.count_nonzero(np.count_nonzero(counts, axis=1) > 1)
     why = "the labels do not show otherwise"
-    as_scale = "numbers taken as a scale: {}; --scale nominal takes them as classes"
+    as_scale = f"numbers taken as a scale: {{}}; {option('scale', 'nominal')} takes them as classes"
     if n_disputed < _MIN_DISPUTED:
         return replace(scale, reason=as_scale.format(why))
     as_numbers, of_numbers = _alpha(counts, (values[:, None] - values) ** 2)
@@ -340,7 +340,7 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
 
 
 def _as_classes(scale: Scale, why: str) -> Scale:
-    reason = f"numbers taken as classes: {why}; --scale ordinal takes them as a scale"
+    reason = f"numbers taken as classes: {why}; {option('scale', 'ordinal')} takes them as a scale"
     return replace(scale, kind="nominal", reason=reason)
 
 
@@ -399,7 +399,7 @@ def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]
     if numbers is None:
         text = shown(first_not_number(observed, leading_zeros=True))
         raise InputError(
-            f"label {text} is not a number, so no bin can hold it: leave out bins (`--bins`)"
+            f"label {text} is not a number, so no bin can hold it: leave out {option('bins')}"
         )
     edges = _edges(numbers, bins)
     outside = np.flatnonzero((numbers < edges[0]) | (numbers > edges[-1]))
@@ -416,7 +416,9 @@ def make_bins(observed: pa.Array, bins: Bins) -> tuple[Scale, NDArray[np.int32]]
 def _edges(numbers: NDArray[np.float64], bins: Bins) -> NDArray[np.float64]:
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if not 2 <= bins <= 1000:
-            raise InputError(f"bins={bins}: choose from 2 to 1000 bins, or give their edges")
+            raise InputError(
+                f"{option('bins')} is {bins}: choose from 2 to 1000 bins, or give their edges"
+            )
         low, high = _round_outward(float(numbers.min()), float(numbers.max()))
         return np.linspace(low, high, int(bins) + 1)
     try:
@@ -425,7 +427,8 @@ def _edges(numbers: NDArray[np.float64], bins: Bins) -> NDArray[np.float64]:
         edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 3 or not (np.diff(edges) > 0).all():
         raise InputError(
-            f"bins={shown(bins)}: give the number of bins, or at least three ascending edges"
+            f"{option('bins')} is {shown(bins)}: give the number of bins, or at least three ascending "
+            "edges"
         )
     if not np.isfinite(edges).all():
         raise InputError("an edge of the bins is infinite: edges must be finite numbers")

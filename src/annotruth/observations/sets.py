@@ -21,6 +21,7 @@ from annotruth.observations.covariates import to_array
 from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import Scale, is_text, to_plain
+from annotruth.observations.set_cells import propose_separator, split_known
 from annotruth.observations.truth import match_rows, truth_table
 from annotruth.observations.validate import missing
 
@@ -127,10 +128,10 @@ def _check_labels(sets: Sequence[Sequence[str]], names: Sequence[str]) -> None:
             "text, not labels to choose from"
         )
     if all(len(labels) == 1 for labels in sets):
+        advice = propose_separator(names) or "pass their separator (`--separator '|'`)"
         raise InputError(
             "every answer has exactly one label, so these are no sets: leave out sets (`--sets`) and "
-            "give labels instead of lists; if labels are joined in one cell, pass their separator "
-            "(`--separator ','`)"
+            f"give labels instead of lists; if labels are joined in one cell, {advice}"
         )
 
 
@@ -167,13 +168,13 @@ def match_known_sets(
     if missing(ids).any():
         raise InputError(f"the {role} has a row without an item: remove it")
     rows, item = match_rows(ids, answers.items, role)
+    assert answers.scale.set_labels is not None
+    known = answers.scale.set_labels.to_pylist()
     keys = []
     for value in values.take(as_arrow(rows)).to_pylist():
         if isinstance(value, str):
-            value = [part.strip() for part in (value.split(separator) if separator else [value])]
+            value = split_known(value, known, separator)
         keys.append(key_of(value or []))
-    assert answers.scale.set_labels is not None
-    known = answers.scale.set_labels.to_pylist()
     unknown = {label for key in keys for label in labels_in(key)} - set(known)
     for label in (label for key in keys for label in labels_in(key) if label in unknown):
         hint = "" if separator else "; where a cell has several, pass separator (`--separator`)"

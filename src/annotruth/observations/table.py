@@ -52,7 +52,7 @@ class Labels(LabelArrays):
         Further data about labels, annotators and items.
     disk, rows
         Where the arrays are on disk, and then the codes in row order; None in memory.
-    annotator_prior, annotator_weight, classifier, n_dropped, n_repeated, frame, read_as, left_out
+    annotator_prior, annotator_weight, classifier, n_dropped, n_repeated, unused, frame, read_as, left_out
         As in `LabelSummary`.
 
     Examples
@@ -196,6 +196,7 @@ class Labels(LabelArrays):
             scale=self.scale,
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
+            unused=self.unused,
             read_as=self.read_as,
             left_out=self.left_out,
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, listed, shorten, shown
+from annotruth.errors import AnnotruthWarning, InputError, listed, option, shorten, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays
@@ -133,7 +133,7 @@ class MatchedTruth:
         unknown = np.flatnonzero(codes < 0)
         if len(unknown):
             value = self.values[int(unknown[0])].as_py()
-            hint = "correct it, or list every category (`--categories`)"
+            hint = f"correct it, or list every category ({option('categories')})"
             numbers = parse_numbers(self.values, leading_zeros=self.scale.takes_leading_zeros)
             low, high = self.scale.bounds
             may_be_scores = self.role == "truth" and self.scale.is_ordinal
@@ -142,7 +142,7 @@ class MatchedTruth:
                 and numbers is not None
                 and ((low <= numbers) & (numbers <= high)).all()
             ):
-                hint = "if it is a score, pass scores=True (`--scale ordinal`)"
+                hint = f"if it is a score, pass {option('scores', True)}"
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
                 f"{listed(self.scale.names)}: {hint}"
@@ -397,10 +397,11 @@ def _find_classes(columns: Sequence[str], scale: Scale) -> list[str]:
     if has_prefix:
         more = [name.removeprefix(_PREFIX) for name in more if name.startswith(_PREFIX)]
     if more:
-        every = ",".join(map(shorten, [*scale.names, *more]))
+        every = [shorten(name) for name in [*scale.names, *more]]
         raise InputError(
             f"the classifier has columns for {listed(more)}, which no label names: remove them, or "
-            f'pass `--categories "{every}"` (with `--scale nominal` if they have no order)'
+            f"pass {option('categories', every)} (with {option('scale', 'nominal')} if they have no "
+            "order)"
         )
     return names
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, counted, listed, shorten, shown
+from annotruth.errors import InputError, counted, did_you_mean, listed, option, shorten, shown
 from annotruth.observations.encode import EncodedColumn
 from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.scale import LEADING_ZERO, Scale, is_text, parse_numbers, to_plain
@@ -104,7 +104,8 @@ def describe_unavailable(n: int) -> str:
     if not n:
         return ""
     what = counted(n, "cell of NA or the like means", "cells of NA or the like mean")
-    return f"{what} no label; if it is a category, name it among all (`--categories A,B,NA`)"
+    among = option("categories", ["A", "B", "NA"])
+    return f"{what} no label; if it is a category, name it among all ({among})"
 
 
 def check_value(role: str, text: str) -> None:
@@ -183,18 +184,21 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the choices for an option."""
     if not isinstance(value, str) or value not in choices:
         *first, last = choices
-        raise InputError(f"unknown {name} {shown(value)}: choose {', '.join(first)} or {last}")
+        raise InputError(
+            f"unknown {name} {shown(value)}: choose {', '.join(first)} or {last}"
+            f"{did_you_mean(value, choices)}"
+        )
 
 
-def check_column_names(option: str, columns: object) -> None:
+def check_column_names(name: str, columns: object) -> None:
     """Refuse a value of an option that is not a list of different column names."""
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise InputError(f"{option} is {shown(columns)}: give a list of column names")
-    for name in columns:
-        if not isinstance(name, str):
-            raise InputError(f"{option} names {shown(name)}: give a list of column names")
-        if columns.count(name) > 1:
-            raise InputError(f"{option} names {name!r} twice: keep one")
+        raise InputError(f"{option(name)} is {shown(columns)}: give a list of column names")
+    for column in columns:
+        if not isinstance(column, str):
+            raise InputError(f"{option(name)} names {shown(column)}: give a list of column names")
+        if columns.count(column) > 1:
+            raise InputError(f"{option(name)} names {column!r} twice: keep one")
 
 
 def check_option(name: str, kind: str, value: object) -> None:
@@ -227,9 +231,9 @@ def check_ordinal(scale: Scale, who: str) -> None:
     """Refuse categories without an order where a model needs one."""
     if not scale.is_ordinal:
         order = (
-            "pass scale='ordinal' (`--scale ordinal`)"
+            f"pass {option('scale', 'ordinal')}"
             if scale.reason
-            else "list them from lowest to highest (`--categories`)"
+            else f"list them from lowest to highest ({option('categories')})"
         )
         raise InputError(
             f"{who} needs an ordinal scale, and these {len(scale):,} categories have no order: "
@@ -248,7 +252,7 @@ def check_known_categories(
     if of_fit:
         raise InputError(
             f"label {label} is new, and the fit has the categories {names}: correct it, or fit all "
-            "labels again with every category listed (`--categories`)"
+            f"labels again with every category listed ({option('categories')})"
         )
     raise InputError(
         f"label {label} is not among the categories {names}: list every category, or correct the label"
@@ -263,8 +267,8 @@ def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:
     )
     more = f" and {n - len(items):,} more" if n > len(items) else ""
     raise InputError(
-        f"labelled twice: {named}{more}; pass duplicates='keep' (`--duplicates keep`) to count "
-        "both, or 'last' to count the later one"
+        f"labelled twice: {named}{more}; pass {option('duplicates', 'keep')} to count both, or "
+        f"{option('duplicates', 'last')} to count the later one"
     )
 
 

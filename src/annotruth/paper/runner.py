@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.kernels.arrays import usable_cores
 from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Settings
 
@@ -84,7 +84,7 @@ def check_runs(n_runs: int) -> None:
     """Refuse a number of runs that is not from 1 to `_MAX_RUNS`."""
     if not 1 <= n_runs <= _MAX_RUNS:
         raise InputError(
-            f"the number of runs (`--runs`) is {n_runs}: give a whole number from 1 to {_MAX_RUNS:,}"
+            f"{option('runs')} is {n_runs}: give a whole number from 1 to {_MAX_RUNS:,}"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.engines import get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, InputError, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, listed, option, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
 from annotruth.io.kinds import LabelKind
 from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
@@ -23,7 +23,7 @@ from annotruth.io.sources import (
     find_files,
 )
 from annotruth.models.em import ProgressCallback, start_stage
-from annotruth.models.options import settings_of, with_flag
+from annotruth.models.options import settings_of
 from annotruth.models.registry import MODELS, get_model, make_estimator
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
@@ -62,8 +62,8 @@ def fit_questions(
             fits[name] = fit_labels(replace(of_one, data=of_question))
             if fits[name].kind == "sets":
                 raise InputError(
-                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
-                    "others from a file without it"
+                    f"its answers are sets of labels: fit it alone ({option('question', 'NAME')}), and "
+                    "the others from a file without it"
                 )
         warn(fits[name], read, f"question {shown(name)}: ")
 
@@ -76,18 +76,19 @@ def fit_questions(
 
 
 def _check_request(request: Any) -> None:
-    given = [with_flag(name) for name in request.special]
+    given = [option(name) for name in request.special]
     if request.is_of_sets:
-        given.append("sets (`--sets`, `--separator`)")
+        given.append(option("sets"))
     for what in given:
         raise InputError(
-            f"{what} is of one question: name the question (`--question NAME`), or leave it out"
+            f"{what} is of one question: name the question ({option('question', 'NAME')}), or leave "
+            "it out"
         )
     engine = getattr(request.model, "engine", request.options.get("engine", "memory"))
     if native_engine(request.data) is not None or get_engine(engine).capabilities.distributed:
         raise InputError(
-            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
-            "or name one question of a file of its own"
+            f"all questions at once are fitted on this machine: leave out {option('engine')}, or name "
+            "one question of a file of its own"
         )
 
 
@@ -146,8 +147,8 @@ def read_questions(
     """
     if read.memory is not None:
         raise InputError(
-            "all questions at once are read into memory: leave out memory (`--memory`), or name "
-            "one question"
+            f"all questions at once are read into memory: leave out {option('memory')}, or name one "
+            "question"
         )
     labels = _read_files(data, read) if is_source(data) else _read_frame(data, read)
     labels = _without_dropped(labels, read)
@@ -217,7 +218,7 @@ def question_named_in_errors(name: str) -> Iterator[None]:
 
 def _read_frame(data: Any, read: ReadOptions) -> dict[str, Labels]:
     """Return the labels of each question in a frame of one row per label."""
-    read.refuse_options_of_files()
+    read.refuse_options_of_files(data)
     try:
         LabelKind(read).parse_data(data)
     except QuestionsFoundError as found:
@@ -253,7 +254,9 @@ def _parse_questions(file: LabelFile, read: ReadOptions) -> dict[str, ParsedLabe
         except QuestionsFoundError as found:
             names: Sequence[str] = found.names
         else:
-            raise InputError("this file has no questions to choose from: leave out `--question`")
+            raise InputError(
+                f"this file has no questions to choose from: leave out {option('question')}"
+            )
         return {
             name: parse_opened(path, content, LabelKind(replace(read, question=name)))
             for name in names

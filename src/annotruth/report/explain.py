@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.analyses.advice.advice import Advice, advise
-from annotruth.errors import InputError, counted, shorten, shown
+from annotruth.errors import InputError, counted, did_you_mean, shorten, shown
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import READOUTS
 from annotruth.models.fits.notes import DISPUTED_RULE
@@ -169,14 +168,10 @@ def _code_of(name: Any, fit: Fit[Any], role: str) -> int:
     ids = fit.data.items if role == "item" else fit.data.annotators
     code = int(match_ids(make_column(role, [name]), ids)[0])
     if code < 0:
-        texts = {text.lower(): text for text in to_text(ids).to_pylist()}
-        near = difflib.get_close_matches(str(name).lower(), texts, n=1)
-        hint = (
-            f"did you mean {shown(texts[near[0]])}?"
-            if near
-            else f"the first is {shown(str(ids[0]))}"
+        near = (
+            did_you_mean(name, to_text(ids).to_pylist()) or f"; the first is {shown(str(ids[0]))}"
         )
-        raise InputError(f"the fit has no {role} {shown(name)} among {len(ids):,}; {hint}")
+        raise InputError(f"the fit has no {role} {shown(name)} among {len(ids):,}{near}")
     return code
 
 

@@ -310,7 +310,7 @@ def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> Section:
         ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "label")),
         ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "label")),
         ("Categories", f"{data.n_categories:,}", order),
-        rows_dropped(data.n_dropped, "rows without a label"),
+        *rows_dropped(data, "rows without a label"),
     ]
     if data.n_repeated:
         rows.append(("Repeated rows", f"{data.n_repeated:,}", "identical to an earlier row"))

@@ -255,7 +255,7 @@ def _appendix(fit: RankFit, charts: Mapping[str, Chart]) -> Section:
         ("Items", f"{data.n_items:,}", range_of(data.comparisons_per_item, "comparison")),
         ("Annotators", f"{data.n_annotators:,}", of_people),
         ("Sides", "known" if data.sides_known else "not known", "on which items were shown"),
-        rows_dropped(data.n_dropped, "without an outcome"),
+        *rows_dropped(data, "without an outcome"),
     ]
     if data.contexts is not None:
         rows.append(("Contexts", f"{len(data.contexts):,}", "prompts, scenes or questions"))

@@ -15,6 +15,7 @@ from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
+from annotruth.observations.arrays import Observations
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
     DASH,
@@ -218,9 +219,11 @@ def _how_it_ended(fit: Fit[Any], charts: Mapping[str, Chart], unit: str) -> list
     return [Heading("How the fit ended"), *parts]
 
 
-def rows_dropped(n: int, why: str) -> Fact:
-    """Return how many rows of the data were dropped."""
-    return "Rows dropped", f"{n:,}" if n else "none", why
+def rows_dropped(data: Observations, why: str) -> list[Fact]:
+    """Return how many rows of the data were dropped, as they lack something or for other reasons."""
+    n = data.n_dropped
+    others: list[Fact] = [("Rows not used", f"{n:,}", reason) for reason, n in data.unused.items()]
+    return [("Rows dropped", f"{n:,}" if n else "none", why), *others]
 
 
 def range_of(counts: NDArray[Any], unit: str) -> str:

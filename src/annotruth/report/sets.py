@@ -227,7 +227,7 @@ def _appendix(fit: Fit) -> Section:
         ("Different sets", f"{data.n_categories:,}", "among the answers"),
         ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "answer")),
         ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "answer")),
-        rows_dropped(data.n_dropped, "without an answer"),
+        *rows_dropped(data, "without an answer"),
     ]
     if known := int((data.known >= 0).sum()):
         rows.append(("Known truths", f"{known:,}", "items whose set was given"))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from annotruth import metrics
 from annotruth.bindings import bound
-from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
+from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, option
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -281,7 +281,7 @@ def compare(
     """
     read = ReadOptions.of(read, options)
     if read.memory is not None:
-        raise InputError("compare fits many models in memory: leave out memory (`--memory`)")
+        raise InputError(f"compare fits many models in memory: leave out {option('memory')}")
     names = sorted(names_to_compare(models, MODELS), key=registry_rank)
     start_stage(progress, reading_stage(data))
     labels = _load(data, read)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from annotruth.engines import Engine, get_engine
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, function, option, shown
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.kernels.arrays import Floats
 from annotruth.models import base_fit
@@ -109,7 +109,7 @@ class SetModel(OptionsBase):
         if engine.name not in ("memory", "reference"):
             raise InputError(
                 f"sets of labels are fitted on the engines memory and reference only, not on "
-                f"{engine.name}: leave out engine (`--engine`)"
+                f"{engine.name}: leave out {option('engine')}"
             )
 
     def _fit(self, answers: Labels, progress: ProgressCallback | None) -> Fit:
@@ -166,11 +166,11 @@ def fit_sets(request: Any, data: Any) -> Fit:
     if not isinstance(model, SetModel):
         name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
         raise InputError(
-            f"these answers are sets of labels, which {name} does not fit: leave out model (`--model`)"
+            f"these answers are sets of labels, which {name} does not fit: leave out {option('model')}"
         )
     model.check_engine()
     if read.memory is not None:
-        raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")
+        raise InputError(_needs_memory())
     if is_fit(data):
         refuse_sets()
     if getattr(data, "kind", "") != "sets":
@@ -179,17 +179,21 @@ def fit_sets(request: Any, data: Any) -> Fit:
     return with_separator(model.fit(data, progress=request.progress), read.separator)
 
 
+def _needs_memory() -> str:
+    return f"sets of labels need all answers in memory: leave out {option('memory')}"
+
+
 def _check(answers: Labels, n_types: int | None) -> None:
     kind = getattr(answers, "kind", None)
     if kind not in ("labels", "sets"):
         raise InputError(
-            f"answers are {shown(answers)}: give Labels.of(data, sets=True), or fit with "
-            "annotruth.fit(data, sets=True)"
+            f"answers are {shown(answers)}: give sets of labels, or fit with {function('fit')} and "
+            f"{option('sets', True)}"
         )
     if kind == "labels":
-        raise InputError("these are labels, not sets of labels: pass sets=True (`--sets`)")
+        raise InputError(f"these are labels, not sets of labels: pass {option('sets', True)}")
     if answers.on_disk:
-        raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")
+        raise InputError(_needs_memory())
     if answers.annotator_prior is not None or answers.classifier is not None:
         raise InputError("sets of labels take no annotator_prior and no classifier: leave them out")
     if n_types is not None and not 1 <= n_types <= MAX_TYPES:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import LEFT, RIGHT, TIE, Comparisons
 from annotruth.observations.pairs.votes import EXCHANGED
@@ -19,7 +19,6 @@ from annotruth.simulate.crowds import (
     check_range,
     check_share,
     generator,
-    named,
 )
 
 # What spammers do, in the order of their codes; "mixed" draws one per spammer.
@@ -279,4 +278,4 @@ def _check_finite(given: Mapping[str, object], *, lowest: float = -np.inf) -> No
     for name, value in given.items():
         if not (isinstance(value, Real) and lowest <= float(value) and np.isfinite(float(value))):
             what = "a number" if lowest < 0 else "a number of at least 0"
-            raise InputError(f"{named(name)} is {shown(value)}: give {what}")
+            raise InputError(f"{option(name)} is {shown(value)}: give {what}")

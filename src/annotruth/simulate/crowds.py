@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, did_you_mean, option, shown
 from annotruth.io.content import available_memory
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
@@ -37,18 +37,6 @@ _BYTES_PER_LABEL, _BYTES_PER_PROBABILITY, _BYTES_PER_ANNOTATOR = 100, 20, 50
 
 
 _MOST = 10**9  # more are a mistake in typing, whatever the memory
-_FLAGS = {
-    "n_items": "--items",
-    "n_annotators": "--annotators",
-    "n_categories": "--categories",
-    "n_labels": "--categories",
-    "labels_per_item": "--labels-per-item",
-    "answers_per_item": "--labels-per-item",
-    "comparisons_per_annotator": "--comparisons-per-annotator",
-    "spammer_share": "--spammers",
-    "side_bias": "--side-bias",
-    "tie_rate": "--tie-rate",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -385,9 +373,12 @@ def generator(seed: int | np.random.Generator) -> np.random.Generator:
 
 def check_choices(choices: Mapping[str, Sequence[str]], **given: str) -> None:
     """Refuse a value of an option that is not one of its choices."""
-    for option, name in given.items():
-        if name not in choices[option]:
-            raise InputError(f"unknown {option} {shown(name)}: choose {', '.join(choices[option])}")
+    for name, value in given.items():
+        if value not in choices[name]:
+            raise InputError(
+                f"unknown {name} {shown(value)}: choose {', '.join(choices[name])}"
+                f"{did_you_mean(value, choices[name])}"
+            )
 
 
 def check_counts(minimum: int, **given: object) -> None:
@@ -395,7 +386,7 @@ def check_counts(minimum: int, **given: object) -> None:
     for name, count in given.items():
         if not (is_integer(count) and minimum <= count <= _MOST):
             raise InputError(
-                f"{named(name)} is {shown(count)}: give a whole number from {minimum} to {_MOST:,}"
+                f"{option(name)} is {shown(count)}: give a whole number from {minimum} to {_MOST:,}"
             )
 
 
@@ -404,7 +395,7 @@ def check_per_item(n_annotators: int, **given: int | None) -> None:
     for name, count in given.items():
         if count is not None and not (is_integer(count) and 1 <= count <= n_annotators):
             raise InputError(
-                f"{named(name)} is {shown(count)}: give a whole number from 1 to the number of "
+                f"{option(name)} is {shown(count)}: give a whole number from 1 to the number of "
                 f"annotators ({n_annotators}), or leave it out for all"
             )
 
@@ -414,7 +405,7 @@ def check_share(**given: object) -> None:
     for name, share in given.items():
         # Written as what is allowed, so that nan is refused too.
         if not (isinstance(share, Real) and 0 <= float(share) <= 1):
-            raise InputError(f"{named(name)} is {shown(share)}: give a number from 0 to 1")
+            raise InputError(f"{option(name)} is {shown(share)}: give a number from 0 to 1")
 
 
 def check_range(**given: tuple[float, float]) -> None:
@@ -437,9 +428,3 @@ def check_memory(n_bytes: int) -> None:
             f"such a crowd needs about {format_size(n_bytes)} of memory, and {format_size(available)} "
             "are free: ask for fewer items, annotators, labels per item or categories"
         )
-
-
-def named(option: str) -> str:
-    """Return an option with its flag of `annotruth simulate`, if that has another name."""
-    flag = _FLAGS.get(option)
-    return option if flag is None else f"{option} (`{flag}`)"

@@ -29,7 +29,9 @@ SAMPLES = {
         {"id": "r", "fields": {}, "responses": {"q": [{"user_id": "u", "value": "a", "status": "submitted"}]}},
         {"id": "s", "fields": {}, "responses": {"q": [{"user_id": "u", "value": "a", "status": None}]}},
     ],
-    "peerannot": {"1": {"a": 1, "b": 2}},
+    "by-item": {"1.jpg": {"a": 1, "b": 2}},
+    "by-annotator": {"a": {"1.jpg": 1, "2.jpg": 2}},
+    "json-table": {"item": {"0": 1}, "annotator": {"0": "a"}, "label": {"0": 2}},
     "sureal": {"ref_videos": [], "dis_videos": [{"asset_id": 1, "os": {"a": 3}}]},
     "records": [{"item": 1, "annotator": "a", "label": 2}],
 }  # fmt: skip
@@ -120,12 +122,14 @@ def test_truncated_files_are_refused(refused, name, indent):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_missing_ids_are_refused(refused, write, name):
     keys = {"annotator", "completed_by", "_session_id", "user", "user_id", "asset_id", "item"}
-    if name != "argilla":  # where records without an id are counted
+    if name == "json-table":  # in which these are columns
+        keys = {"0"}
+    elif name != "argilla":  # where records without an id are counted
         keys.add("id")
     for path in places(SAMPLES[name]):
         if path and path[-1] in keys:
             text = refused(replaced(SAMPLES[name], path, None), "x.json", input_format=name)
-            assert "has a label but no" in text
+            assert "has a label but no" in text or "every row has an empty label" in text
 
 
 def test_other_bad_json_is_refused(refused):

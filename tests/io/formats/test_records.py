@@ -198,10 +198,12 @@ def test_labels_of_peerannot(same, tmp_path, scores):
     for item, person, label in scores:
         labels.setdefault(str(item), {})[person] = label
     classes = {"scale": "nominal"}
-    fit = same(labels, "answers.json", scores, long_options=classes)
+    named = {"input_format": "peerannot"}  # which needs no metadata.json
+    fit = same(labels, "answers.json", scores, long_options=classes, **named)
     assert fit.data.read_as == "peerannot answers (6 tasks)"
-    same(json.dumps(labels, indent=1), "answers.json", scores, long_options=classes)
-    same(labels, "answers.json", scores, scale="ordinal", long_options={"scale": "ordinal"})
+    same(json.dumps(labels, indent=1), "answers.json", scores, long_options=classes, **named)
+    ordinal = {"scale": "ordinal"}
+    same(labels, "answers.json", scores, **ordinal, **named, long_options=ordinal)
     (tmp_path / "metadata.json").write_text('{"name": "x", "n_classes": 9, "n_workers": 3}')
     fit = same(
         labels, "answers.json", scores, long_options={"categories": list(range(9)), **classes}

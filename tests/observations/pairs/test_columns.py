@@ -93,7 +93,7 @@ def test_a_missing_winner_does_not():
 
 
 def test_labels_are_refused_with_the_command_for_them():
-    with pytest.raises(InputError, match=r"these are labels \(item = task.*`annotruth fit`"):
+    with pytest.raises(InputError, match=r"these are labels \(item = task.*annotruth.fit"):
         find_pair_columns(["task", "worker", "label"])
 
 

@@ -255,7 +255,7 @@ NO_RANK = r"every ranking is empty \(2 rows\): nothing to rank"
     [
         ("", {}, "the file is empty"),
         ("left,right,annotator,winner\n", {}, "there are no rows, only column names: nothing to"),
-        ("item,annotator,label\na,x,1\n", {}, "these are labels .*`annotruth fit`"),
+        ("item,annotator,label\na,x,1\n", {}, "these are labels .*annotruth.fit"),
         ("foo,bar\n1,2\n", {}, "`--columns left=NAME,right=NAME,annotator=NAME,winner=NAME`"),
         ("model_a,model_b,winner\na,b,tie\n", {}, "`--columns annotator=none`"),
         (CSV + "a,b\n", {}, r"row 4 \(line 5\) has 2 fields where the header has 4"),
@@ -308,7 +308,7 @@ def test_options_that_do_not_apply_are_refused(tmp_path, options, message):
 def test_labels_are_not_read_from_comparisons(write, header):
     row = ",".join("abcde"[: header.count(",") + 1])
     path = write("v.csv", f"{header}\n{row}\n{row}\n")
-    with pytest.raises(InputError, match=r"these are comparisons of pairs .*`annotruth rank`"):
+    with pytest.raises(InputError, match=r"these are comparisons of pairs .*annotruth.rank"):
         at.fit(path)
     with pytest.raises(InputError, match=r"these are comparisons of pairs"):
         at.fit(pa.table({name: ["p", "q"] for name in header.split(",")}))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, counted, shown
+from annotruth.errors import AnnotruthError, counted, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import (
     FLAGGED,
@@ -148,7 +148,7 @@ def verdict_table(fit: Fit[Any]) -> pa.Table:
     """Return annotator, verdict and reason, for a fit of comparisons or of sets."""
     if fit.reliability is None:
         raise AnnotruthError(
-            f"{fit.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
+            f"{fit.model} says nothing about annotators: rank with {option('model', 'pair-gpm')}"
         )
     verdict, reason = verdicts(fit)
     columns = {"verdict": verdict.tolist(), "reason": reason}

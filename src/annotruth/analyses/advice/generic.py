@@ -46,8 +46,8 @@ def one_coin_classes(fit: Fit) -> LatentClasses:
     if (size := (labels.n_annotators + 2) * n * n) > _MAX_NUMBERS:
         raise InputError(
             f"the report and advice would need {size * 8 / 1e9:,.0f} GB for {n:,} categories by "
-            f"{counted(labels.n_annotators, 'annotator')}: merge categories, or do without; the "
-            "tables of `--out` need less"
+            f"{counted(labels.n_annotators, 'annotator')}: merge categories, or do without; tables "
+            "need less"
         )
     assert fit.distribution is not None
     theta = fit.distribution

@@ -13,7 +13,7 @@ from annotruth.analyses.groups.coupling import NO_GROUP
 from annotruth.analyses.groups.differences import SIGNIFICANCE, GroupDifferences, find_differences
 from annotruth.analyses.groups.model import GroupModel, fit_group_model, id_order
 from annotruth.engines import Engine
-from annotruth.errors import InputError, counted, listed, shorten, shown
+from annotruth.errors import InputError, counted, did_you_mean, listed, option, shorten, shown
 from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes, Floats
@@ -44,9 +44,7 @@ MAX_GROUPS = 50
 
 _SEPARATOR = ", "  # between the values of several columns
 
-_TIMES_NOT_USED = (
-    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
-)
+_TIMES_NOT_USED = "groups: times of labels are not used; for reliability over time, fit without {}"
 _NAMED = 5  # groups that the summary names
 
 
@@ -90,7 +88,8 @@ def _check_column(name: str, traits: Any) -> None:
     """Refuse a column that is not there, or whose values are not groups."""
     if name not in traits:
         raise InputError(
-            f"annotators have no column {shown(name)} (`--by`): choose {listed(traits)}"
+            f"annotators have no column {shown(name)} for {option('by')}: choose {listed(traits)}"
+            f"{did_you_mean(name, traits)}"
         )
     column = traits[name]
     if pa.types.is_nested(column.type):
@@ -116,7 +115,7 @@ def _check_groups(columns: tuple[str, ...], names: list[str]) -> None:
     if len(names) < 2:
         found = f"all annotators are in the group {shown(names[0])}" if names else "there are none"
         raise InputError(
-            f"there are no two groups by {what}: {found}; choose another column (`--by`)"
+            f"there are no two groups by {what}: {found}; choose another column for {option('by')}"
         )
     if len(names) > MAX_GROUPS:
         raise InputError(
@@ -132,29 +131,30 @@ def check(
     by = options.get("by")
     if by is None:
         raise InputError(
-            "annotators (`--annotators`) are traits for groups: name a column of them with by "
-            "(`--by gender`)"
+            f"{option('annotators')}: traits of annotators are for groups; name a column of them, "
+            f"such as {option('by', 'gender')}"
         )
     check_by(by)
     if not isinstance(estimator, RobustGPM):
         name = "auto" if estimator is None else estimator.name
         raise InputError(
-            f"{name} has no groups (`--by`): leave out by, or choose robust-gpm "
-            "(`--model robust-gpm`)"
+            f"{name} has no groups: leave out {option('by')}, or choose "
+            f"{option('model', 'robust-gpm')}"
         )
     if read.memory is not None:
         raise InputError(
-            "groups (`--by`) need the labels in memory: leave out memory (`--memory`), or by"
+            f"groups need the labels in memory: leave out {option('memory')} or {option('by')}"
         )
     if engine.capabilities.distributed:
         raise InputError(
-            f"groups (`--by`) are for the engines memory and reference, not for {engine.name}: "
-            "leave out engine (`--engine`), or by"
+            f"groups are for the engines memory and reference, not for {engine.name}: leave out "
+            f"{option('engine')} or {option('by')}"
         )
     for name in ("classifier", "warm_start"):
         if name in options:
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"groups (`--by`) take no {name} (`{flag}`): leave out one of them")
+            raise InputError(
+                f"groups take no {name.replace('_', ' ')}: leave out {option('by')} or {option(name)}"
+            )
 
 
 def analyse(
@@ -177,8 +177,8 @@ def analyse(
             labels = labels.with_annotator_covariates(traits)
         elif not labels.covariates.annotators:
             raise InputError(
-                "there are no traits of annotators to group them by: pass annotators "
-                "(`--annotators FILE`)"
+                "there are no traits of annotators to group them by: pass "
+                f"{option('annotators', 'FILE')}"
             )
         groups = AnnotatorGroups.of(labels, options["by"])
     if estimator.truth == "auto" and labels.scale.is_ordinal and labels.n_categories > 2:
@@ -189,7 +189,7 @@ def analyse(
     order = id_order(labels)
     results = make_results(model, groups, differences, place=order.item)
     if labels.covariates.has_times:
-        results = replace(results, lines=[*results.lines, _TIMES_NOT_USED])
+        results = replace(results, lines=[*results.lines, _TIMES_NOT_USED.format(option("by"))])
     axes = estimator.parameter_axes
     assert axes is not None
     fit = fit_of_original(model.fit, labels, [labels.reordered(order)], axes)

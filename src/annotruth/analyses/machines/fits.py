@@ -20,7 +20,7 @@ from annotruth.analyses.machines.measure import (
     numbers,
 )
 from annotruth.engines import Engine, get_engine
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import InputError, listed, option, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Z_95
@@ -42,8 +42,7 @@ MACHINE_MARGIN = 0.1
 _N_SIMILAR = 5
 
 _TIMES_NOT_USED = (
-    "machines: times of labels are not used; for reliability over time, fit without machines "
-    "(`--machine`)"
+    "machines: times of labels are not used; for reliability over time, fit without {}"
 )
 
 _PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
@@ -66,36 +65,35 @@ def check_machines(
     margin = options.get("machine_margin")
     if not options.get("machines"):
         raise InputError(
-            "machine_margin (`--machine-margin`) needs machines (`--machine NAME`): name them, or "
-            "leave it out"
+            f"{option('machine_margin')} needs machines: name them ({option('machines')}), or leave "
+            "it out"
         )
     if not isinstance(estimator, needed):
         name = "auto" if estimator is None else estimator.name
         raise InputError(
-            f"machines (`--machine`) need the model {needed.name}, not {name}: leave out the model "
-            "(`--model`)"
+            f"machines need the model {needed.name}, not {name}: leave out {option('model')}"
         )
     if margin is not None and not 0.0 <= margin < 1.0:
         raise InputError(
-            f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
-            "experts, 0.15 for trained annotators, 0.1 for crowd workers"
+            f"{option('machine_margin')} must be from 0 to below 1, not {margin!r}: 0.2 for experts, "
+            "0.15 for trained annotators, 0.1 for crowd workers"
         )
     if engine.capabilities.distributed:
         raise InputError(
-            f"the engine {engine.name} takes no machines (`--machine`): choose engine='memory' "
-            "(`--engine memory`), or leave them out"
+            f"the engine {engine.name} takes no machines: choose {option('engine', 'memory')}, or "
+            f"leave out {option('machines')}"
         )
-    for option, value in others:
+    for name, value in others:
         if value is not None:
             raise InputError(
-                f"machines (`--machine`) do not go with {option}: leave out one of them"
+                f"{option('machines')} and {option(name)} do not go together: leave out one of them"
             )
 
 
 def find_machines(annotators: pa.Array, machines: Sequence[Any]) -> NDArray[np.bool_]:
     """Return which annotators are machines; raise if one is no annotator, or if all are."""
     if isinstance(machines, str) or not isinstance(machines, Iterable):
-        raise InputError(f"machines is a list of ids: pass machines=[{shown(machines)}]")
+        raise InputError(f"machines is a list of ids: pass {option('machines', [machines])}")
     ids = make_column("annotator", list(machines))
     codes = match_ids(ids, annotators)
     unknown = np.flatnonzero(codes < 0)
@@ -107,7 +105,7 @@ def find_machines(annotators: pa.Array, machines: Sequence[Any]) -> NDArray[np.b
     if is_machine.all():
         raise InputError(
             "all annotators are machines: there are no people to compare them with; leave out "
-            "machines (`--machine`), or add people's labels"
+            f"{option('machines')}, or add people's labels"
         )
     return is_machine
 
@@ -128,11 +126,8 @@ def check(
     options: Mapping[str, Any], estimator: Estimator | None, engine: Engine, read: ReadOptions
 ) -> None:
     """Refuse what cannot be fitted with machines, before labels are read."""
-    others = (
-        ("memory (`--memory`)", read.memory),
-        ("a classifier (`--classifier`)", options.get("classifier")),
-        ("a warm start (`--warm-start`)", options.get("warm_start")),
-    )
+    given = {"memory": read.memory, **options}
+    others = [(name, given.get(name)) for name in ("memory", "classifier", "warm_start")]
     check_machines(options, estimator, RobustGPM, engine, others)
 
 
@@ -164,7 +159,9 @@ def analyse(
         labels.annotators,
         labels.scale.names,
         margin=margin,
-        further_lines=[_TIMES_NOT_USED] if labels.covariates.has_times else [],
+        further_lines=[_TIMES_NOT_USED.format(option("machines"))]
+        if labels.covariates.has_times
+        else [],
     )
     return replace(fit, further={**fit.further, "machines": results})
 

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.kernels.arrays import copy_on_all_cores, slices
 from annotruth.observations import Labels
 
-_IN_MEMORY = "choose engine='memory' (`--engine memory`)"
+
+def choose_memory() -> str:
+    """Return what to do where the GPU cannot be used."""
+    return f"choose {option('engine', 'memory')}"
 
 
 @contextmanager
@@ -37,12 +40,14 @@ def describe_error(error: Exception) -> str:
     text, kind = str(error), type(error).__name__
     reason = first_line(text)
     if isinstance(error, MemoryError) or "cudaErrorMemoryAllocation" in text:
-        return f"the memory of the card, or page-locked memory, is full ({reason}): {_IN_MEMORY}"
+        return (
+            f"the memory of the card, or page-locked memory, is full ({reason}): {choose_memory()}"
+        )
     if "failed to load" in text:
-        return f"CuPy finds no CUDA libraries ({reason}): pip install 'cupy-cuda13x[ctk]', or {_IN_MEMORY}"
+        return f"CuPy finds no CUDA libraries ({reason}): pip install 'cupy-cuda13x[ctk]', or {choose_memory()}"
     if kind in ("CompileException", "NVRTCError"):
-        return f"CuPy cannot compile the kernels ({reason}): update CuPy, or {_IN_MEMORY}"
-    return f"the card failed ({reason}): {_IN_MEMORY}"
+        return f"CuPy cannot compile the kernels ({reason}): update CuPy, or {choose_memory()}"
+    return f"the card failed ({reason}): {choose_memory()}"
 
 
 def first_line(text: str) -> str:
@@ -128,7 +133,7 @@ def check_room(device: CUDADevice, n_bytes: int, what: str) -> None:
     if n_bytes > free:
         raise InputError(
             f"the card has {free / 1e9:,.1f} GB free, and {what} need {n_bytes / 1e9:,.1f} GB: "
-            "choose engine='memory' (`--engine memory`)"
+            f"{choose_memory()}"
         )
 
 
@@ -196,28 +201,24 @@ def cupy_with_a_card() -> Any:
         import cupy
     except ModuleNotFoundError:
         raise InputError(
-            "engine='gpu' (`--engine gpu`) needs the package CuPy: pip install 'annotruth[gpu]'"
+            f"{option('engine', 'gpu')} needs the package CuPy: pip install 'annotruth[gpu]'"
         ) from None
     except ImportError as error:
         raise InputError(
             f"CuPy is installed but does not load ({first_line(str(error))}): install it again, or "
-            "choose engine='memory' (`--engine memory`)"
+            f"{choose_memory()}"
         ) from None
     try:
         n_cards = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         if "InsufficientDriver" in str(error):
             raise InputError(
-                "engine='gpu' (`--engine gpu`) finds no NVIDIA driver that is new enough for this "
-                "CuPy: update the driver, or install an older CuPy, such as cupy-cuda12x"
+                f"{option('engine', 'gpu')} finds no NVIDIA driver that is new enough for this CuPy: "
+                "update the driver, or install an older CuPy, such as cupy-cuda12x"
             ) from None
         raise InputError(
-            f"engine='gpu' (`--engine gpu`) finds no NVIDIA card ({error}): choose "
-            "engine='memory' (`--engine memory`)"
+            f"{option('engine', 'gpu')} finds no NVIDIA card ({error}): {choose_memory()}"
         ) from None
     if not n_cards:
-        raise InputError(
-            "engine='gpu' (`--engine gpu`) finds no NVIDIA card: choose engine='memory' "
-            "(`--engine memory`)"
-        )
+        raise InputError(f"{option('engine', 'gpu')} finds no NVIDIA card: {choose_memory()}")
     return cupy

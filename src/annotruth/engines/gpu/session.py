@@ -17,6 +17,7 @@ from annotruth.engines.gpu.device import (
     CUDADevice,
     category_shift,
     check_room,
+    choose_memory,
     errors_in_one_line,
     limit_exceeded,
     unit_of,
@@ -44,11 +45,11 @@ class GPUSession(MemorySession):
 
     def __init__(self, labels: Labels, device: CUDADevice) -> None:
         if limit := limit_exceeded(labels):
-            raise _choose_memory(f"at most {limit}")
+            raise _refuse(f"at most {limit}")
         if labels.annotator_weight is not None:
-            raise _choose_memory("labels that all count alike")
+            raise _refuse("labels that all count alike")
         if labels.on_disk:
-            raise _choose_memory("labels in memory only")
+            raise _refuse("labels in memory only")
         super().__init__(labels, usable_cores())
         self.labels, self.device = labels, device
         self._xp = device.xp
@@ -137,7 +138,7 @@ class GPUSession(MemorySession):
             if run is not None:
                 return run(CardPass(self, one, inputs))
             if one.kernel not in IN_MEMORY:
-                raise _choose_memory("gpm, dawid-skene and robust-gpm only")
+                raise _refuse("gpm, dawid-skene and robust-gpm only")
             for name in one.state:
                 if name in self._on_card:
                     self._state[name] = self.collect(name)
@@ -165,10 +166,6 @@ class GPUSession(MemorySession):
         if values.size:
             values = self._xp.take(values, self._number, annotator_axis)
         return self.device.to_host(values)
-
-    def run_over_annotators(self, kernel: str, n_annotators: int, **arrays: Any) -> None:
-        """Raise: labels over time are not fitted on the card (`EngineCapabilities.over_time`)."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Stop the threads, and release the arrays on the card."""
@@ -204,8 +201,8 @@ class GPUSession(MemorySession):
         return self._folds[held]
 
 
-def _choose_memory(what: str) -> InputError:
-    return InputError(f"the engine gpu takes {what}: choose engine='memory' (`--engine memory`)")
+def _refuse(what: str) -> InputError:
+    return InputError(f"the engine gpu takes {what}: {choose_memory()}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitioning import partition_frame
 from annotruth.engines.spark.session import SparkPassSession
 from annotruth.engines.spark.storage import SharedFolder, make_folder, remove_folder
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels
 from annotruth.io.sources import file_named_in_errors
@@ -25,16 +25,10 @@ from annotruth.observations.options import ReadOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The options for reading that Spark does not support, and their flags.
-_UNSUPPORTED_OPTIONS = {
-    "query": "--query",
-    "input_format": "--input-format",
-    "question": "--question",
-    "covariates": "--covariates",
-    "content": "--content",
-    "drop": "--drop",
-    "memory": "--memory",
-}
+# The options for reading that Spark does not support.
+_UNSUPPORTED_OPTIONS = (
+    *("query", "input_format", "question", "covariates", "content", "drop", "memory"),
+)
 
 
 @dataclass(frozen=True)
@@ -77,8 +71,7 @@ class SparkEngine:
         """
         if annotator_prior is not None:
             raise InputError(
-                "annotator_prior (`--annotator-prior`) is not supported on Spark: leave it out, or "
-                "fit in memory"
+                f"{option('annotator_prior')} is not supported on Spark: leave it out, or fit in memory"
             )
         if isinstance(source, SparkLabels):
             if gold is not None:
@@ -86,12 +79,12 @@ class SparkEngine:
             return source
         if not (is_spark_frame(source) or isinstance(source, str | Path)):
             return load_labels(source, options, gold=gold)
-        for name, flag in _UNSUPPORTED_OPTIONS.items():
+        for name in _UNSUPPORTED_OPTIONS:
             if name in options.changed():
-                raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
+                raise InputError(f"{option(name)} is not supported on Spark: leave it out")
         for role in options.time_columns:
             raise InputError(
-                f"the {role} of labels is not used on Spark: leave {role} out of columns (`--columns`)"
+                f"the {role} of labels is not used on Spark: leave {role} out of {option('columns')}"
             )
         with file_named_in_errors(gold):
             gold = load_table(gold)
@@ -127,8 +120,8 @@ class SparkEngine:
         local = is_local(spark)
         if self.storage is None and not local:
             raise InputError(
-                "Spark runs on other machines: pass a folder that all of them can reach as storage "
-                "(`--storage URL`)"
+                "Spark runs on other machines: pass a folder that all of them can reach "
+                f"({option('storage', 'URL')})"
             )
         storage = self.storage or f"file://{Path(tempfile.gettempdir()).resolve()}"
         # Workers on this machine belong to the same user.

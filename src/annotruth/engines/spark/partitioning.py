@@ -26,7 +26,7 @@ from annotruth.engines.spark.cluster import run_on_partitions, run_tasks
 from annotruth.engines.spark.frames import is_spark_frame
 from annotruth.engines.spark.labels import LabelPartition, SparkLabels, write_partition
 from annotruth.engines.spark.storage import SharedFolder
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.observations import DuplicatePolicy, Labels, Scale, validate
 from annotruth.observations.build import decide_scale, warn_of_unused_times
 from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
@@ -168,8 +168,8 @@ def partition_frame(
     """
     if options.duplicates == "last":
         raise InputError(
-            "rows of a Spark table have no order, so none is the last: pass duplicates='keep' "
-            "(`--duplicates keep`)"
+            "rows of a Spark table have no order, so none is the last: pass "
+            f"{option('duplicates', 'keep')}"
         )
     spark = frame.sparkSession
     known = None if gold is None else _collect_gold(gold)
@@ -234,7 +234,7 @@ def _decide_categories(
     if len(values) > _MAX_VALUES:
         raise InputError(
             f"there are {len(values):,} different labels: if they are numbers of a continuous "
-            "scale, put them into bins: pass bins=10 (`--bins 10`)"
+            f"scale, put them into bins: pass {option('bins', 10)}"
         )
     scale, codes = decide_scale(values, options, from_text=from_text)
     return _Categories(scale, values, codes)

@@ -140,7 +140,7 @@ def storage_errors(action: str, address: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0] if code is None else os.strerror(code)
         raise OutputError(
             f"cannot {action} {address}: {reason}; the driver and all workers need a folder that "
-            "they can read and write (`--storage URL`, `--out URL`)"
+            "they can read and write as storage"
         ) from error
 
 

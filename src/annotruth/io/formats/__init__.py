@@ -28,8 +28,11 @@ _MODULES = {
     "mturk": "crowdsourcing",
     "toloka": "crowdsourcing",
     "potato": "text_tools",
+    "json-table": "json_table",
     "records": "plain",
     "peerannot": "plain",
+    "by-annotator": "nested",
+    "by-item": "nested",
     "triples": "plain",
     "wide-counted": "matrix",
     "wide-transposed": "matrix",
@@ -58,7 +61,9 @@ def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
     from annotruth.observations.frames import LABEL_ROLES  # loads PyArrow
 
-    if source.in_lines and set(LABEL_ROLES) <= set(source.first):
+    first = source.first
+    is_flat = not isinstance(first.get("item"), dict | list)  # unlike a table by column
+    if source.in_lines and is_flat and set(LABEL_ROLES) <= set(first):
         return None
     format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
     if format is None:

@@ -52,9 +52,10 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
     check_further_columns("content", source.names, source.read.content, ())
     votes = Votes(content={name: [] for name in source.read.content})
-    several, tainted = set(), 0
+    several, tainted, n_empty = set(), 0, 0
     for row in rows:
         if row[question] is None:
+            n_empty += 1
             continue
         votes.add(row[item], row[worker], _choices(row[question]), row)
         tainted += str(row.get(_TAINTED)).lower() == "true"
@@ -74,7 +75,8 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
             "test questions with several accepted answers are not gold",
         ),
     )
-    return replace(parsed, from_text=source.from_text)
+    unused = {"without an answer": n_empty}
+    return replace(parsed, from_text=source.from_text, unused=unused)
 
 
 def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
@@ -172,6 +174,7 @@ def _read_batch(source: Source) -> ParsedLabels:
     return ParsedLabels(
         _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
         from_text=source.from_text,
+        unused={"rejected": left_out},
         notes=(
             counted(table.num_rows, "assignment"),
             f"items by {item}",
@@ -255,6 +258,7 @@ def _read_toloka(source: Source) -> ParsedLabels:
         _renamed(table, (item, worker, output), times),
         from_text=source.from_text,
         gold=gold,
+        unused={"rejected or unfinished": n_rows - table.num_rows},
         notes=(
             counted(n_rows, "answer"),
             f"items by {item}",

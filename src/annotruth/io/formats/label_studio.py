@@ -85,6 +85,7 @@ def _read(source: Source) -> ParsedLabels:
         not_read,
         counted(cancelled, "cancelled annotation{s} left out"),
         counted(empty, "annotation{s} without a label"),
+        **{"cancelled": cancelled, "without a label": empty},
     )
 
 
@@ -221,6 +222,7 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
     return ParsedComparisons(
         {role: pa.chunked_array([make_column(role, values[role])]) for role in columns},
         title="Label Studio export",
+        unused={"cancelled": cancelled},
         notes=(
             counted(len(tasks), "task"),
             f"question {question}",

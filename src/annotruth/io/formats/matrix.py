@@ -112,6 +112,7 @@ def unpivot(
     return ParsedLabels(
         pa.table({"item": item, "annotator": annotator, "label": label}),
         from_text=from_text,
+        unused={"NA or the like": int(unavailable.sum()), "-1": int(abstained.sum())},
         notes=(
             f"{n_rows:,} rows by {width:,} columns",
             *notes,

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
-from annotruth.io.formats.source import Format, Source
+from annotruth.io.formats.nested import is_nested
+from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 from annotruth.observations.build import find_time_columns, is_platform_export
 from annotruth.observations.encode import encode_column
@@ -44,7 +45,11 @@ def _recognise_records(source: Source) -> bool:
 
 
 def _read_records(source: Source) -> ParsedLabels:
-    rows = list(source.records())
+    return read_rows(source, list(source.records()))
+
+
+def read_rows(source: Source, rows: Sequence[Record]) -> ParsedLabels:
+    """Return the labels of records with a field for each role."""
     names = list({name: None for row in rows for name in row})
     columns = find_columns(names, LABEL_ROLES, source.read.label_columns)
     times = find_time_columns(names, source.read.time_columns, columns.values())
@@ -66,12 +71,7 @@ _MOST_BYTES = 1 << 24  # of metadata
 
 
 def _recognise_peerannot(source: Source) -> bool:
-    tasks = list(source.first.values())
-    return bool(tasks) and all(
-        isinstance(labels, dict)
-        and not any(isinstance(label, dict | list) for label in labels.values())
-        for labels in tasks
-    )
+    return is_nested(source.first) and "n_classes" in _metadata(source.path)
 
 
 def _read_peerannot(source: Source) -> ParsedLabels:
@@ -90,19 +90,24 @@ def _read_peerannot(source: Source) -> ParsedLabels:
 
 def _classes(path: Path, labels: Sequence[Any]) -> list[int] | None:
     """Return the classes 0, 1, ... that metadata.json counts, where labels are their numbers."""
-    metadata = path.with_name("metadata.json")
-    if not metadata.is_file() or metadata.stat().st_size > _MOST_BYTES:
-        return None
-    try:
-        n_classes = mapping(json.loads(metadata.read_bytes()), "metadata.json").get("n_classes")
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{metadata.name} beside the file cannot be read ({error}): correct or remove it"
-        ) from error
+    n_classes = _metadata(path).get("n_classes")
     if type(n_classes) is not int or n_classes > _MOST_CLASSES:
         return None
     fits = all(type(label) is int and 0 <= label < n_classes for label in labels)
     return list(range(n_classes)) if fits else None
+
+
+def _metadata(path: Path) -> Record:
+    """Return the content of metadata.json beside the file; empty if there is none."""
+    metadata = path.with_name("metadata.json")
+    if not metadata.is_file() or metadata.stat().st_size > _MOST_BYTES:
+        return {}
+    try:
+        return mapping(json.loads(metadata.read_bytes()), "metadata.json")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{metadata.name} beside the file cannot be read ({error}): correct or remove it"
+        ) from error
 
 
 # Item, annotator and label in three columns without a header, as in many published data sets.
@@ -166,6 +171,7 @@ def _read_triples(source: Source) -> ParsedLabels:
     return ParsedLabels(
         table.filter(as_arrow(~unavailable)),
         from_text=True,
+        unused={"NA or the like": int(unavailable.sum())},
         notes=(
             ", ".join(f"{role} = column {name}" for role, name in columns.items())
             + ("" if source.columns else f"; if not, pass {_options(other)}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +115,13 @@ class Source:
             )
         check_object_size(self.content.data, self.content.limit)
         return _load_json(self.content.data.to_pybytes(), self.content.data)
+
+    @property
+    def whole(self) -> Any:
+        """The whole file as one JSON value; None if it is not one, as where it is in lines."""
+        with suppress(InputError):
+            return self.document
+        return None
 
     @property
     def in_lines(self) -> bool:

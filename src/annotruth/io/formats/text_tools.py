@@ -69,6 +69,7 @@ def _read_argilla(source: Source) -> ParsedLabels:
         counted(n_records, "record"),
         f"question {question}",
         counted(left_out, "discarded or draft left out", "discarded or draft left out"),
+        **{"discarded or draft": left_out},
     )
 
 
@@ -349,6 +350,8 @@ def _read_prodigy(source: Source) -> ParsedLabels:
         "by choice" if by_choice else "accept or reject",
         counted(ignored, "ignored left out", "ignored left out"),
         counted(rejected, "rejected left out", "rejected left out"),
+        ignored=ignored,
+        rejected=rejected,
     )
 
 

@@ -68,8 +68,11 @@ class Votes:
                 f"{_shown_choices(label)}: keep one"
             )
 
-    def parsed(self, *notes: str) -> ParsedLabels:
-        """Return the long table; truths of items without labels are left out and counted."""
+    def parsed(self, *notes: str, **unused: int) -> ParsedLabels:
+        """Return the long table; truths of items without labels are left out and counted.
+
+        ``unused`` are rows that were left out, by reason.
+        """
         has_sets = self.n_several > 0
         table, gold = self._tables(has_sets)
         n_gold = 0 if gold is None else len(gold)
@@ -77,6 +80,7 @@ class Votes:
         return ParsedLabels(
             table,
             gold=gold,
+            unused=unused,
             notes=(
                 *notes,
                 counted(n_gold, "truth{s} taken as gold"),

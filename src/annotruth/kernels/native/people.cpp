@@ -11,6 +11,7 @@
 // of the share of each label, before the item is taken out; `weight` is how much an annotator's
 // labels count; `correlation` is rho. Each kernel processes items `lo:hi` of a block.
 #include <algorithm>
+#include <cmath>
 
 #include "arrays.hpp"
 #include "states.hpp"
@@ -270,6 +271,108 @@ VECTORIZED_KERNEL(agreement, (const Block&) block, (int64_t) lo, (int64_t) hi, (
                 }
                 add_moments(moments[s], shares[s], n, cavity.data());
             }
+        }
+    }
+}
+
+namespace {
+
+constexpr int NEWTON_STEPS = 25;
+constexpr double NEWTON_LIMIT = 1.0, DAMPING = 0.8, CONVERGED = 1e-10;
+
+// The serious labels of one annotator: a table of categories x states, tilted.
+struct Tilted {
+    const int64_t n_categories, n_states;
+    std::vector<double> tilt, factor, expected, variance, normaliser, weight;
+
+    Tilted(int64_t n_categories, int64_t n_states)
+        : n_categories(n_categories),
+          n_states(n_states),
+          tilt(n_categories),
+          factor(n_categories),
+          expected(n_categories),
+          variance(n_categories),
+          normaliser(n_states),
+          weight(n_states) {}
+
+    // Write the expected count of each label, given how many items are in each state, and its
+    // variance.
+    ALWAYS_INLINE void find_moments(Floats<2> table, Floats<> states) {
+        double *const w = weight.data(), *const inverse = normaliser.data();
+        std::fill(normaliser.begin(), normaliser.end(), 0.0);
+#pragma omp simd
+        for (int64_t n = 0; n < n_categories; ++n) factor[n] = fast_exp(tilt[n]);
+        for (int64_t n = 0; n < n_categories; ++n)
+            add_row(inverse, factor[n], table[n].data, n_states);
+#pragma omp simd
+        for (int64_t z = 0; z < n_states; ++z) {
+            inverse[z] = 1.0 / inverse[z];
+            w[z] = states[z] * inverse[z];
+        }
+        for (int64_t n = 0; n < n_categories; ++n) {
+            const double* const row = table[n].data;
+            double sum = 0.0, squares = 0.0;
+#pragma omp simd reduction(+ : sum, squares)
+            for (int64_t z = 0; z < n_states; ++z) {
+                const double share = w[z] * row[z];
+                sum += share;
+                squares += share * inverse[z] * row[z];
+            }
+            expected[n] = factor[n] * sum;
+            variance[n] = expected[n] - factor[n] * factor[n] * squares;
+        }
+    }
+
+    // Take a damped Newton step on each label's equation, and return the longest before damping.
+    ALWAYS_INLINE double step(Floats<> counts, double precision) {
+        double longest = 0.0;
+        for (int64_t n = 0; n < n_categories; ++n) {
+            const double slope = counts[n] - expected[n] - tilt[n] * precision;
+            const double step = slope / (variance[n] + precision);
+            tilt[n] += DAMPING * std::clamp(step, -NEWTON_LIMIT, NEWTON_LIMIT);
+            longest = std::max(longest, std::abs(step));
+        }
+        return longest;
+    }
+};
+
+}  // namespace
+
+// Find each annotator's tilts t of the tables theta of serious labels, of the highest posterior.
+//
+// With W_z the states of the annotator's items, phi_z(n) ~ theta_z(n) exp(t_n) and N_n the counts of
+// labels, they solve N_n - sum over z of W_z phi_z(n) - t_n / tau^2 = 0. `deviation` is tau of each
+// table; if it is 0, there is no tilt. `factor` is exp t, annotators x tables x categories,
+// `normaliser` the inverse of sum over n of theta_z(n) exp(t_n), annotators x tables x states,
+// `variance` the sum over labels of the posterior variance, and `log_prior` that of the tilt with the
+// volume of its posterior (Laplace), annotators x tables.
+VECTORIZED_KERNEL(fit_tilts, (int64_t) lo, (int64_t) hi, (Floats<3>) theta, (Floats<>) deviation,
+                  (Floats<2>) states, (Floats<2>) counts, (Sums<3>) factor, (Sums<3>) normaliser,
+                  (Sums<2>) variance, (Sums<2>) log_prior) {
+    const int64_t n_categories = theta.shape[1], n_states = theta.shape[2];
+    Tilted one(n_categories, n_states);
+    for (int64_t s = lo; s < hi; ++s) {
+        for (int64_t v = 0; v < theta.size(); ++v) {
+            std::fill(one.tilt.begin(), one.tilt.end(), 0.0);
+            one.find_moments(theta[v], states[s]);
+            if (deviation[v] > 0.0) {
+                const double precision = 1.0 / (deviation[v] * deviation[v]);
+                for (int i = 0; i < NEWTON_STEPS; ++i) {
+                    const double longest = one.step(counts[s], precision);
+                    one.find_moments(theta[v], states[s]);
+                    if (longest < CONVERGED) break;
+                }
+                double squares = 0.0, volume = 0.0;
+                for (int64_t n = 0; n < n_categories; ++n) {
+                    squares += one.tilt[n] * one.tilt[n];
+                    volume += std::log1p(one.variance[n] / precision);
+                    variance(s, v) += 1.0 / (one.variance[n] + precision);
+                }
+                volume *= static_cast<double>(n_categories - 1) / (2 * n_categories);
+                log_prior(s, v) = -squares * precision / 2.0 - volume;
+            }
+            std::copy(one.factor.begin(), one.factor.end(), factor[s][v].data);
+            std::copy(one.normaliser.begin(), one.normaliser.end(), normaliser[s][v].data);
         }
     }
 }

@@ -9,6 +9,8 @@ from annotruth.kernels.arrays import Arrays, Block, Codes, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows, log_known_truth
 from annotruth.kernels.shared import LEAST_LABEL_PROBABILITY
 
+_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING, _CONVERGED = 25, 1.0, 0.8, 1e-10
+
 
 def moments(block: Block, lo: int, hi: int, a: Arrays) -> None:
     """Add up each annotator's cavities, and how far their labels agree with them."""
@@ -59,6 +61,38 @@ def agreement(block: Block, lo: int, hi: int, a: Arrays) -> None:
     cavity = (others[is_seen] / total[is_seen, np.newaxis]) @ a.table
     np.add.at(a.sums, s[is_seen], cavity)
     _add_moments(a.moments, s[is_seen], n[is_seen], cavity, a.shares)
+
+
+def fit_tilts(lo: int, hi: int, a: Arrays) -> None:
+    """Find each annotator's tilts of the tables of serious labels, of the highest posterior."""
+    states, counts = a.states[lo:hi], a.counts[lo:hi]
+    n = counts.shape[1]
+    for v, (theta, deviation) in enumerate(zip(a.theta, a.deviation, strict=True)):
+        tilt, moves = np.zeros_like(counts), np.full(len(counts), deviation > 0.0)
+        for _ in range(_NEWTON_STEPS):
+            expected, variance = _tilted_moments(theta, states, tilt)
+            if not moves.any():
+                break
+            slope = counts - expected - tilt / deviation**2
+            step = slope / (variance + 1.0 / deviation**2)
+            tilt[moves] += _DAMPING * np.clip(step[moves], -_NEWTON_LIMIT, _NEWTON_LIMIT)
+            moves &= np.abs(step).max(axis=1) >= _CONVERGED
+        if deviation > 0.0:
+            _, variance = _tilted_moments(theta, states, tilt)
+            a.variance[lo:hi, v] += (1.0 / (variance + 1.0 / deviation**2)).sum(axis=1)
+            volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
+            a.log_prior[lo:hi, v] = -(tilt**2).sum(axis=1) / (2.0 * deviation**2) - volume
+        a.factor[lo:hi, v] = np.exp(tilt)
+        a.normaliser[lo:hi, v] = 1.0 / (np.exp(tilt) @ theta)
+
+
+def _tilted_moments(theta: Floats, states: Floats, tilt: Floats) -> tuple[Floats, Floats]:
+    """Return expected counts of labels with a tilt, and their variances, annotators x categories."""
+    factor = np.exp(tilt)
+    total = factor @ theta
+    expected = factor * ((states / total) @ theta.T)
+    variance: Floats = expected - factor**2 * ((states / total**2) @ (theta**2).T)
+    return expected, variance
 
 
 def _add_moments(

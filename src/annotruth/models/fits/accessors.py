@@ -324,7 +324,7 @@ class FitTables:
         """Return the distribution of a read-out; raise if the model has none."""
         if self.distribution is None:
             raise AnnotruthError(
-                f"{self.model} estimates scores, not distributions: use items() instead"
+                f"{self.model} estimates scores, not distributions: use the table of items instead"
             )
         if readout is None:
             return self.distribution
@@ -364,7 +364,7 @@ class FitTables:
         """Return a table of further results in Arrow; raise if the fit has no results of the kind."""
         if kind not in self.further:
             raise InputError(
-                f"this fit has no results on {kind.replace('_', ' ')}: {further_kinds()[kind].how_to_get}"
+                f"this fit has no results on {kind.replace('_', ' ')}: {further_kinds()[kind].remedy}"
             )
         return self.further[kind].tables[name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from annotruth.bindings import bound
+from annotruth.errors import option
 from annotruth.observations.scale import is_text
 
 ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
@@ -20,10 +22,15 @@ class FurtherKind(NamedTuple):
 
     # by name: the columns, by what they hold, that a saved fit must have
     tables: Mapping[str, Mapping[ColumnKind, str]]
-    how_to_get: str
+    how_to_get: str  # with the names of options in braces
     # of the section that shows lines and tables, for kinds without a section of their own
     title: str = ""
     meaning: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do to get such results."""
+        return re.sub(r"\{(\w+)\}", lambda found: option(found[1]), self.how_to_get)
 
 
 KINDS_OF_MODELS: Mapping[str, FurtherKind] = {
@@ -53,7 +60,7 @@ KINDS_OF_MODELS: Mapping[str, FurtherKind] = {
                 "number": "difference low high overall q_value",
             },
         },
-        "rank with a column of the comparisons (`--by COLUMN`)",
+        "rank with a column of the comparisons ({by})",
     ),
     "both_bad": FurtherKind(
         {
@@ -76,7 +83,7 @@ KINDS_OF_MODELS: Mapping[str, FurtherKind] = {
                 "flag": "on_front",
             }
         },
-        "rank with columns of both items (`--beside NAME`)",
+        "rank with columns of both items ({beside})",
         "Beside the score",
         "Value: the mean over an item's comparisons. On front: no item with as low a value has a higher score.",
     ),

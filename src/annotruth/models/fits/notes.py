@@ -36,8 +36,8 @@ ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compar
 """What they say where nobody else labelled anything."""
 
 ONE_CATEGORY_LINE = (
-    "all labels are equal: they say nothing about items or annotators; list all categories "
-    "(`--categories`) if there are others"
+    "all labels are equal: they say nothing about items or annotators; list all categories if there "
+    "are others"
 )
 """What they say where there is one category."""
 

@@ -198,6 +198,10 @@ def row_lines(fit: Fit[Any], what: str) -> list[str]:
         lines.append(f"{rows} dropped")
     if data.n_repeated:
         lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
+    for reason, n in data.unused.items():
+        lines.append(f"{counted(n, 'row')} not used: {reason}")
+    if lines:
+        lines.append(f"rows: {data.n_read:,} read, {data.n_labels:,} used")
     return lines
 
 

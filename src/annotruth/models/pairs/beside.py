@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from annotruth.errors import InputError, listed, shorten
+from annotruth.errors import InputError, listed, option, shorten
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
 from annotruth.models.distribution import Z_95
@@ -45,7 +45,7 @@ MIN_CORRELATION = 0.8  # of ranks, with those of all votes counted alike
 MAX_SIDE_BIAS = 1.5  # log odds, where both sides are chosen about equally often
 _BALANCED = 0.1  # of the share of left among decided votes from one half
 _MIN_ITEMS, _MIN_ANNOTATORS = 4, 5
-_PLAIN = "compare with `--model bradley-terry`, which counts all votes alike"
+_PLAIN = "compare with the model bradley-terry, which counts all votes alike"
 
 
 def contradictions(fit: RankFit) -> list[str]:
@@ -204,8 +204,8 @@ def check_numbers(data: Comparisons, columns: tuple[str, str]) -> tuple[Floats, 
         numbers = to_numbers(column.filter(as_arrow(has)))
         if not (pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type)):
             raise InputError(
-                f"{name.replace(':', ' of the ')} item is not a number in every row: `--beside` takes "
-                "numbers, such as a cost or a length"
+                f"{name.replace(':', ' of the ')} item is not a number in every row: "
+                f"{option('beside')} takes numbers, such as a cost or a length"
             )
         values = np.full(len(column), np.nan)
         values[has] = numbers.cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from annotruth.errors import InputError, counted, listed, shorten
+from annotruth.errors import InputError, counted, listed, option, shorten
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import table_of
 from annotruth.models.distribution import Z_95
@@ -61,16 +61,18 @@ class Pooled(NamedTuple):
 def check_by(data: Comparisons, by: str, model: str) -> None:
     """Refuse a column that makes no boards, before anything is fitted."""
     if model == "thurstone":
-        raise InputError("boards (`--by`) are in log odds, and thurstone has none: use pair-gpm")
+        raise InputError(
+            f"boards ({option('by')}) are in log odds, and thurstone has none: use pair-gpm"
+        )
     if data.n_items > MAX_ITEMS:
         raise InputError(
-            f"boards (`--by`) take at most {MAX_ITEMS} items, and there are {data.n_items:,}"
+            f"boards ({option('by')}) take at most {MAX_ITEMS} items, and there are {data.n_items:,}"
         )
     n = len(data.further[by].drop_null().unique())
     if not 2 <= n <= MAX_BOARDS:
         raise InputError(
-            f"column {by!r} has {counted(n, 'value')}: boards (`--by`) take a column with 2 to "
-            f"{MAX_BOARDS} values, such as a category or language"
+            f"column {by!r} has {counted(n, 'value')}: boards ({option('by')}) take a column with 2 "
+            f"to {MAX_BOARDS} values, such as a category or language"
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from annotruth.engines import Engine, get_engine
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Codes, Floats, map_on_all_cores
 
@@ -63,5 +63,5 @@ def runs_twins(engine: str | Engine) -> bool:
         return isinstance(found, ReferenceEngine)
     raise InputError(
         f"comparisons are ranked on this machine's processor, not on the engine {found.name}: leave "
-        "out engine (`--engine`)"
+        f"out {option('engine')}"
     )

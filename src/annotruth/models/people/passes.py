@@ -79,7 +79,7 @@ class PeoplePasses:
     """Runs the passes for people in a session, and returns their sums in memory."""
 
     def __init__(self, session: Session, labels: LabelSummary, states: ItemStates) -> None:
-        self._session, self.labels, self.states = session, labels, states
+        self.session, self.labels, self.states = session, labels, states
         self._shape = (labels.n_annotators, labels.n_categories)
         n_annotators = labels.n_annotators
         mass = states.counts + states.pseudo_counts
@@ -211,5 +211,5 @@ class PeoplePasses:
         return sums
 
     def _sums(self, one: Pass, **inputs: object) -> dict[str, Floats]:
-        sums = self._session.run_pass(one, **inputs)
-        return {name: np.array(self._session.to_host(total)) for name, total in sums.items()}
+        sums = self.session.run_pass(one, **inputs)
+        return {name: np.array(self.session.to_host(total)) for name, total in sums.items()}

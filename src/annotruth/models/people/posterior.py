@@ -134,8 +134,10 @@ def people_posterior(
         if number == 0 or states.one_truth:  # else the crowd's serious labels stay as they are
             theta = _crowd_labels(passes, reliability * trusted)
             if follows.sum() > 2:
-                deviation = learn_tilt_deviation(theta, cavities.states[follows], counts[follows])
-            serious = serious_labels(theta, cavities.states, counts, deviation)
+                deviation = learn_tilt_deviation(
+                    passes.session, theta, cavities.states[follows], counts[follows]
+                )
+            serious = serious_labels(passes.session, theta, cavities.states, counts, deviation)
             log_likelihood = passes.log_likelihood(
                 serious=serious.tables,
                 factor=serious.factor,
@@ -224,7 +226,12 @@ def _joint(
 
 def _sums(joint: Floats, place: Codes, n: int) -> Floats:
     """Return the logarithms of sums over the strategies of each of n places, annotators x places."""
-    return np.stack([logsumexp(joint[:, place == k], axis=1) for k in range(n)], axis=1)
+    order = np.argsort(place, kind="stable")[np.count_nonzero(place < 0) :]
+    joint, place = joint[:, order], place[order]
+    first = np.searchsorted(place, np.arange(n))
+    top = np.maximum.reduceat(joint, first, axis=1)
+    sums: Floats = top + np.log(np.add.reduceat(np.exp(joint - top[:, place]), first, axis=1))
+    return sums
 
 
 def _posterior(
@@ -237,9 +244,7 @@ def _posterior(
     groups = [group == GROUP for group in (CARELESS, PARTLY, SERIOUS)]
     prior = np.array([*(LEVEL_PRIOR[group].sum() for group in groups), WRONG_PRIOR])
     likelihood = np.column_stack([_sums(by_level, GROUP, len(groups)), log_wrong]) - np.log(prior)
-    posterior = normalise_log_weights(
-        likelihood + np.log(_learn_shares(likelihood, prior / prior.sum()))
-    )
+    posterior = _posterior_of_groups(likelihood, prior / prior.sum())
     levels = np.zeros_like(by_level)
     for place, group in enumerate(groups):
         levels[:, group] = posterior[:, place, np.newaxis] * normalise_log_weights(
@@ -259,11 +264,13 @@ def _posterior(
     )
 
 
-def _learn_shares(likelihood: Floats, prior: Floats) -> Floats:
-    """Return the shares of groups among the other people, annotators x groups."""
-    shares = np.tile(prior, (len(likelihood), 1))
+def _posterior_of_groups(likelihood: Floats, prior: Floats) -> Floats:
+    """Return the posterior of groups, whose shares among the other people are learned."""
+    weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True)).T.copy()
+    prior = prior[:, np.newaxis]
+    posterior = weights * prior
     for _ in range(_SHARE_STEPS):
-        posterior = normalise_log_weights(likelihood + np.log(shares))
-        shares = posterior.sum(axis=0) - posterior + PSEUDO_PEOPLE * prior
-        shares /= shares.sum(axis=1, keepdims=True)
-    return shares
+        posterior /= posterior.sum(axis=0)
+        others = posterior.sum(axis=1, keepdims=True) - posterior + PSEUDO_PEOPLE * prior
+        np.multiply(weights, others, out=posterior)
+    return np.ascontiguousarray((posterior / posterior.sum(axis=0)).T)

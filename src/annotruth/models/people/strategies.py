@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
 
 LEVELS = np.array([0.005, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.995])
@@ -65,7 +66,6 @@ BROAD_TILT = 3.0
 
 _SLIP = 0.02  # of labels of people who repeat one
 _WRONG_RELIABILITY = 0.95
-_NEWTON_STEPS, _NEWTON_LIMIT, _DAMPING, _CONVERGED = 25, 1.0, 0.8, 1e-10
 _ROWS = 4096  # annotators of a slice
 _MOST_PEOPLE = 2_000  # from whom the standard deviation of tilts is learned
 _LEAST_SERIOUS = 1e-6
@@ -147,31 +147,44 @@ class Serious:
     """Serious labels of each annotator, in the factors that the pass takes."""
 
     tables: Floats  # variants x categories x states, before the tilt
-    # the exponent of the tilt, annotators x variants x categories, and 1 over the sums of tilted
-    # distributions, annotators x variants x states
+    # of `Tilts`
     factor: Floats
     normaliser: Floats
-    # the log-prior of each annotator's tilt with the volume of its posterior (Laplace), annotators
-    # x skills
+    # the log-prior of each annotator's tilt, annotators x skills
     log_prior: Floats
 
 
-def serious_labels(theta: Floats, states: Floats, counts: Floats, deviation: float) -> Serious:
+def serious_labels(
+    session: Session, theta: Floats, states: Floats, counts: Floats, deviation: float
+) -> Serious:
     """Return the serious labels of annotators, given the crowd's, their states and counts of labels."""
     theta = bounded(theta)
     tables = np.stack([theta, *(_normalised(theta**skill) for skill in SKILLS), theta])
-    n_annotators, n_categories = counts.shape
-    factor = np.ones((n_annotators, N_VARIANTS, n_categories))
-    normaliser = np.ones((n_annotators, N_VARIANTS, len(theta[0])))
-    log_prior = np.zeros((n_annotators, len(SKILLS)))
-    deviations = [deviation] * len(SKILLS) + [BROAD_TILT]
-    for v, (table, width) in enumerate(zip(tables[1:], deviations, strict=True), start=1):
-        tilt, penalty = fit_tilts(table, states, counts, width)
-        factor[:, v] = np.exp(tilt)
-        normaliser[:, v] = 1.0 / (factor[:, v] @ table)
-        if v != BROAD:
-            log_prior[:, v - 1] = penalty
-    return Serious(tables, factor, normaliser, log_prior)
+    deviations = np.array([0.0, *[deviation] * len(SKILLS), BROAD_TILT])
+    tilts = fit_tilts(session, tables, deviations, states, counts)
+    return Serious(tables, tilts.factor, tilts.normaliser, tilts.log_prior[:, 1:BROAD])
+
+
+class Tilts(NamedTuple):
+    """Each annotator's tilts of tables of serious labels: see ``fit_tilts`` in ``native/people.cpp``."""
+
+    factor: Floats
+    normaliser: Floats
+    variance: Floats
+    log_prior: Floats
+
+
+def fit_tilts(
+    session: Session, theta: Floats, deviation: Floats, states: Floats, counts: Floats
+) -> Tilts:
+    """Return the tilts of the highest posterior: tables are tables x categories x states."""
+    n_tables, n_categories, n_states = theta.shape
+    shapes = (n_tables, n_categories), (n_tables, n_states), (n_tables,), (n_tables,)
+    tilts = Tilts(*(np.zeros((len(counts), *shape)) for shape in shapes))
+    given = {"theta": theta, "deviation": deviation, "states": states, "counts": counts}
+    given = {name: np.ascontiguousarray(values) for name, values in given.items()}
+    session.run_over_annotators("people.fit_tilts", len(counts), **given, **tilts._asdict())
+    return tilts
 
 
 def by_rows(compute: Callable[[slice], tuple[Floats, ...]], n: int) -> tuple[Floats, ...]:
@@ -190,60 +203,20 @@ def _normalised(weights: Floats) -> Floats:
     return normalised
 
 
-def fit_tilts(
-    theta: Floats, states: Floats, counts: Floats, deviation: float
-) -> tuple[Floats, ...]:
-    r"""Return each annotator's tilt of the highest posterior, and its log-prior with Laplace's volume.
-
-    With :math:`W_z` the states of the annotator's items and N_n counts of labels, damped Newton steps
-    solve :math:`N_n - \sum_z W_z \phi_z(n) - t_n / \tau^2 = 0` for each label.
-    """
-    return by_rows(
-        lambda rows: _fit_tilts(theta, states[rows], counts[rows], deviation), len(counts)
-    )
-
-
-def _fit_tilts(
-    theta: Floats, states: Floats, counts: Floats, deviation: float
-) -> tuple[Floats, Floats]:
-    tilt = np.zeros_like(counts)
-    for _ in range(_NEWTON_STEPS):
-        expected, variance = _tilted_moments(theta, states, tilt)
-        slope = counts - expected - tilt / deviation**2
-        step = slope / (variance + 1.0 / deviation**2)
-        tilt += _DAMPING * np.clip(step, -_NEWTON_LIMIT, _NEWTON_LIMIT)
-        if np.abs(step).max(initial=0.0) < _CONVERGED:
-            break
-    _, variance = _tilted_moments(theta, states, tilt)
-    n = counts.shape[1]
-    volume = np.log1p(deviation**2 * variance).sum(axis=1) * (n - 1) / (2 * n)
-    return tilt, -(tilt**2).sum(axis=1) / (2.0 * deviation**2) - volume
-
-
-def _tilted_moments(theta: Floats, states: Floats, tilt: Floats) -> tuple[Floats, Floats]:
-    """Return expected counts of labels with a tilt, and their variances, annotators x categories."""
-    factor = np.exp(tilt)
-    total = factor @ theta
-    expected = factor * ((states / total) @ theta.T)
-    variance: Floats = expected - factor**2 * ((states / total**2) @ (theta**2).T)
-    return expected, variance
-
-
-def learn_tilt_deviation(theta: Floats, states: Floats, counts: Floats) -> float:
+def learn_tilt_deviation(session: Session, theta: Floats, states: Floats, counts: Floats) -> float:
     """Return the standard deviation of tilts, given people whose labels clearly follow the items.
 
     It is one number, for which `_MOST_PEOPLE` of them, evenly spaced, are enough.
     """
     every = -(-len(counts) // _MOST_PEOPLE)
     states, counts = states[::every], counts[::every]
-    variance, theta = TILT_DEVIATION**2, bounded(theta)
+    variance, table = TILT_DEVIATION**2, bounded(theta)[np.newaxis]
     prior = PSEUDO_PEOPLE * counts.shape[1]
     for _ in range(20):
-        tilt, _ = fit_tilts(theta, states, counts, float(np.sqrt(variance)))
-        _, information = _tilted_moments(theta, states, tilt)
-        squares = (tilt**2 + 1.0 / (information + 1.0 / variance)).sum()
+        tilts = fit_tilts(session, table, np.array([np.sqrt(variance)]), states, counts)
+        squares = (np.log(tilts.factor) ** 2).sum() + tilts.variance.sum()
         before = variance
-        variance = (squares + prior * TILT_DEVIATION**2) / (tilt.size + prior)
+        variance = (squares + prior * TILT_DEVIATION**2) / (counts.size + prior)
         if abs(variance - before) < 1e-3:
             break
     return max(float(np.sqrt(variance)), TILT_DEVIATION)

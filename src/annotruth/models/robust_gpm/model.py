@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from annotruth.engines import Session, get_engine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option, setting
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import EMEstimator
 from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread
@@ -260,11 +260,11 @@ class RobustGPM(EMEstimator):
         check_loop_options(tol=self.tol, max_iter=self.max_iter)
         check_choice("truth", self.truth, get_args(Truth))
         if self.truth == "opinions":
-            check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
+            check_ordinal(labels.scale, f"{self.name} with {setting('truth', 'opinions')}")
         if problem := size_problem(labels, pools=self._pools):
             raise InputError(
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
-                "choose another model, such as gpm (`--model gpm`)"
+                f"choose another model, such as {option('model', 'gpm')}"
             )
 
 

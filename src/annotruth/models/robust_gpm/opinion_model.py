@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option, setting
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
@@ -84,8 +84,7 @@ class OpinionModel:
         if labels.classifier is not None:
             raise InputError(
                 "a classifier is for items with one right label, and on this scale opinions differ: pass "
-                "truth='class' (`--set truth=class`) or scale='nominal' (`--scale nominal`), or leave out "
-                "the classifier"
+                f"{setting('truth', 'class')} or {option('scale', 'nominal')}, or leave out the classifier"
             )
         steps = OpinionSteps(OpinionShapes(labels), session)
         start = steps.start()

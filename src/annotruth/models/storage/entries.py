@@ -156,6 +156,8 @@ _COMMON_CHECKS: Mapping[str, Check] = {
     "n_annotators": _is_count,
     "n_dropped": _is_count,
     "n_repeated": _is_count,
+    "n_read": _or_none(_is_count),
+    "unused": _or_none(_dict_of(_is_count)),
     "read_as": _or_none(_is_text),
     "left_out": _or_none(_is_text),
     "fitted_at": _matches(_TIME),

@@ -33,6 +33,7 @@ from annotruth.errors import (
     InputError,
     LabelsError,
     check_path,
+    option,
     shown,
     system_errors_reported,
 )
@@ -258,9 +259,9 @@ def _missing(folder: Path, path: Path) -> InputError:
             f"{_first_question(folder)}; {QUESTIONS_MANIFEST} says which is which"
         )
     hint = (
-        "name a folder that `--save` wrote"
+        "name the folder of a saved fit"
         if path.name == MANIFEST
-        else "the tables of `--out` are not a saved fit, use save or `--save`"
+        else f"tables are not a saved fit: use {option('save')}"
     )
     return InputError(f"no saved fit in {folder}: {path} is missing; {hint}")
 

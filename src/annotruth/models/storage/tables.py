@@ -279,6 +279,7 @@ def _about_rows(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "n_dropped": entries["n_dropped"],
         "n_repeated": entries["n_repeated"],
+        "unused": entries.get("unused") or {},
         "frame": frame if importlib.util.find_spec(frame) else default_frame(),
         "read_as": entries["read_as"] or "",
         "left_out": entries["left_out"] or "",

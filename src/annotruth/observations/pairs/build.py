@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.build import TableBuilder
@@ -62,7 +62,7 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
     if columns.shape in ("ranks", "rank columns", "ranking"):
         if columns.covariates:
             raise InputError(
-                "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
+                f"covariates are of pairs, and these are ranks: leave out {option('covariates')}"
             )
         ranked = [table.column(name) for name in columns.ranked]
         by_role, alone = rankings_to_pairs(by_role, ranked)
@@ -256,6 +256,7 @@ class ComparisonBuilder(TableBuilder):
         further = _further(found).items()
         self._further.append({name: each.take(as_arrow(kept)) for name, each in further})
         self._notes[note] = None
+        self._unused.update(parsed.unused)
         self._n_rows += found.n_rows
         self._n_repeated += len(found.rows) - len(kept)
 
@@ -294,6 +295,7 @@ class ComparisonBuilder(TableBuilder):
             "contexts": self._ids("context") if has_context else None,
             "n_dropped": self._n_rows - len(outcome) - self._n_repeated,
             "n_repeated": self._n_repeated,
+            "unused": dict(+self._unused),
             "read_as": self._of_all_sources(
                 replace(first, notes=(*first.notes, *self._notes)).read_as
             ),

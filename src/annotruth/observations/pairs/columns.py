@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from annotruth.errors import InputError, LabelsError, listed, shorten
+from annotruth.errors import InputError, LabelsError, function, listed, shorten
 from annotruth.observations.frames import (
     KNOWN_NAMES,
     LABEL_ROLES,
@@ -239,8 +239,7 @@ def _refuse_labels(names: Sequence[str], given: Mapping[str, str]) -> None:
         return
     which = ", ".join(f"{role} = {name}" for role, name in columns.items())
     raise LabelsError(
-        f"these are labels ({which}), not comparisons of pairs: fit them with `annotruth fit` "
-        "(annotruth.fit)"
+        f"these are labels ({which}), not comparisons of pairs: fit them with {function('fit')}"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, counted, shown
+from annotruth.errors import InputError, counted, option, shown
 from annotruth.kernels.arrays import Codes
 from annotruth.observations import validate
 from annotruth.observations.covariates import to_array, to_numbers
@@ -292,7 +292,8 @@ def _refuse_ranked_twice(
         what = shown(to_text(columns["item"].slice(at, 1))[0].as_py())
         raise InputError(
             f"annotator {who} ranks item {what} twice in one ranking ({len(twice):,} in all): name "
-            "the column that separates rankings (`--columns context=NAME`), or remove a row"
+            f"the column that separates rankings ({option('columns', {'context': 'NAME'})}), or "
+            "remove a row"
         )
 
 
@@ -306,7 +307,7 @@ def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     if n_pairs > _MAX_PAIRS:
         raise InputError(
             f"the rankings make {n_pairs:,} pairs, more than {_MAX_PAIRS:,}: name the column that "
-            "separates rankings (`--columns context=NAME`)"
+            f"separates rankings ({option('columns', {'context': 'NAME'})})"
         )
     first = np.repeat(np.arange(len(group)), after)
     begin = np.cumsum(after) - after

@@ -57,7 +57,7 @@ class Comparisons(LocalObservations):
     further
         Further columns by name, one value per comparison, such as a category; see `RANKING` and
         `BOTH_BAD`.
-    annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
+    annotator_weight, n_dropped, n_repeated, unused, frame, read_as, left_out
         As in `annotruth.observations.LabelSummary`.
 
     Examples
@@ -84,6 +84,7 @@ class Comparisons(LocalObservations):
     context: NDArray[np.int32] | None = None
     n_dropped: int = 0
     n_repeated: int = 0
+    unused: Mapping[str, int] = field(default_factory=dict)
     frame: str = "pyarrow"
     read_as: str = ""
     left_out: str = ""

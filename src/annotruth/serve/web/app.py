@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, messages_for
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks.router import make_hooks
 from annotruth.serve.pages import details, lists, overview, settings, visit
@@ -161,6 +161,11 @@ def make_app(config: ServeConfig) -> FastAPI:
 
 def main() -> None:
     """Run the web server until it is stopped."""
+    with messages_for("service"):
+        _run()
+
+
+def _run() -> None:
     logging.basicConfig(format=_LOG_FORMAT, level=logging.WARNING)
     logging.getLogger("annotruth.serve").setLevel(logging.INFO)
     end_with_parent()

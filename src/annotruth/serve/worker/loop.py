@@ -20,6 +20,7 @@ from sqlalchemy import text, update
 from annotruth.errors import (
     AnnotruthError,
     describe_exhaustion,
+    messages_for,
     one_line,
     shorten,
     system_errors_reported,
@@ -256,7 +257,8 @@ def main() -> int:
             partial(poll_due, database, config.data_dir, allow_private=private): 1.0,
             partial(beat, database): 10.0,
         }
-        run(database, config.data_dir, stop, others)
+        with messages_for("service"):
+            run(database, config.data_dir, stop, others)
     except AnnotruthError as error:
         _LOGGER.error("%s", error)
         return 2

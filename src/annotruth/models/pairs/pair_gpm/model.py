@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from annotruth.errors import ConvergenceWarning
+from annotruth.errors import ConvergenceWarning, setting
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback
@@ -148,7 +148,8 @@ class PairGPM(PairEstimator):
         if not now.converged:
             reason = f"reached max_iter ({self.max_iter:,}) before convergence"
             warnings.warn(
-                f"{reason}: raise max_iter (`--set max_iter={10 * self.max_iter}`) or tol",
+                f"{reason}: raise max_iter or tol, such as "
+                f"{setting('max_iter', 10 * self.max_iter)}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -1,0 +1,212 @@
+"""Files in the shapes of real exports are read right, or refused in words that say why.
+
+``real_shapes/shapes.toml`` says what each file holds by the documentation of its platform.
+"""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import annotruth as at
+
+FOLDER = Path(__file__).parent / "real_shapes"
+_TABLE = tomllib.loads((FOLDER / "shapes.toml").read_text(encoding="utf-8"))
+SHAPES, REFUSED = _TABLE["shape"], _TABLE["refused"]
+DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
+
+# Shapes that are not read as they should be yet, by the reason.
+OPEN: dict[str, list[str]] = {
+    "boxes and JSON answers of Mechanical Turk": [
+        "mturk_crowd_checkbox.csv",
+        "mturk_crowd_radio.csv",
+        "mturk_several_questions.csv",
+        "mturk_task_answers_checkbox.csv",
+        "mturk_task_answers_radio.csv",
+    ],
+    "formats of platforms": [
+        "amazon_a2i_human_loops.jsonl",
+        "appen_full.json",
+        "hatexplain.json",
+        "kili_classification.json",
+        "labelbox_boxes.ndjson",
+        "labelbox_checklist.ndjson",
+        "labelbox_radio.ndjson",
+        "lighttag_classifications.json",
+        "rayyan_articles.csv",
+        "sagemaker_consolidation_request.json",
+        "sagemaker_manifest.jsonl",
+        "sagemaker_multi_label.json",
+        "sagemaker_worker_response.json",
+        "scale_classification.json",
+        "sujson.json",
+        "zooniverse_extracts.csv",
+        "zooniverse_reductions.csv",
+    ],
+    "headers of survey tools": [
+        "google_forms_anonymous.csv",
+        "google_forms_grid.csv",
+        "limesurvey_codes.csv",
+        "limesurvey_full.csv",
+        "microsoft_forms_likert.csv",
+        "psytoolkit_survey.csv",
+        "qualtrics_matrix.csv",
+        "qualtrics_numeric.csv",
+        "qualtrics_two_matrices.csv",
+        "surveymonkey_matrix.csv",
+    ],
+    "experiments": [
+        "gorilla_task.csv",
+        "jspsych.csv",
+        "jspsych.json",
+        "otree_app.csv",
+        "prolific_trials.csv",
+    ],
+    "lists and counts in cells": [
+        "annotations_nested.jsonl",
+        "chaosnli.jsonl",
+        "goemotions.csv",
+        "huggingface_lists.csv",
+        "huggingface_lists.jsonl",
+        "huggingface_worker_ids.jsonl",
+        "jigsaw_individual.csv",
+        "lewidi_2023.json",
+        "lewidi_2025.json",
+        "snli.jsonl",
+        "snli_labels.csv",
+    ],
+    "decimal commas and UTF-16": [
+        "excel_decimal_comma.csv",
+        "excel_matrix_decimal_comma.csv",
+        "excel_unicode_text.txt",
+    ],
+    "formats of comparisons": [
+        "alpaca_eval.json",
+        "multipref.jsonl",
+        "pandalm_testset.json",
+        "summarize_from_feedback.jsonl",
+        "wmt16_pairs.csv",
+    ],
+    "names and order of columns, several questions": [
+        "alttest_annotator_item.json",
+        "bt500_observers_in_rows.csv",
+        "cvat.xml",
+        "dices.csv",
+        "glad_data.txt",
+        "live_mos.csv",
+        "measuring_hate_speech.csv",
+        "p808_votes_per_clip.csv",
+        "predictions.csv",
+        "snow_rte.tsv",
+        "sst_sentiment_labels.txt",
+        "toloka_two_outputs.tsv",
+        "via_regions.csv",
+    ],
+}
+_REASONS = {name: reason for reason, names in OPEN.items() for name in names}
+
+
+def _marked(entries: list[dict[str, Any]]) -> list[Any]:
+    return [
+        pytest.param(
+            entry,
+            id=entry["file"],
+            marks=[pytest.mark.xfail(reason=_REASONS[entry["file"]], strict=False)]
+            if entry["file"] in _REASONS
+            else [],
+        )
+        for entry in entries
+    ]
+
+
+def _normal(value: Any) -> Any:
+    """Return an id or a label as text, so that 1, 1.0 and "1" are equal; a list as a set."""
+    if isinstance(value, str) and value.startswith("["):
+        value = json.loads(value)
+    if isinstance(value, list):
+        return frozenset(map(_normal, value))
+    try:
+        return f"{float(value):g}"
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _rows(data: Any) -> set[tuple[Any, ...]]:
+    width = 4 if data.kind == "comparisons" else 3
+    rows = data.to_arrow().to_pylist()
+    return {tuple(map(_normal, [*row.values()][:width])) for row in rows}
+
+
+def _kind(data: Any) -> str:
+    if data.kind != "labels":
+        return "pairs" if data.kind == "comparisons" else "sets"
+    return "scale" if data.scale.kind == "ordinal" else "classes"
+
+
+def _check(data: Any, shape: dict[str, Any]) -> None:
+    counts = (data.n_items, data.n_annotators, data.n_labels)
+    assert counts == (shape["items"], shape["annotators"], shape["labels"])
+    assert _kind(data) == shape["kind"]
+    assert {tuple(map(_normal, row)) for row in shape["says"]} <= _rows(data)
+    if "classes" in shape:
+        given = data.scale.set_labels if shape["kind"] == "sets" else data.scale.categories
+        assert set(map(_normal, given.to_pylist())) == set(map(_normal, shape["classes"]))
+
+
+def _keywords(options: list[str]) -> dict[str, Any]:
+    """Return the options of the command line as those of Python."""
+    pairs = zip(options[::2], options[1::2], strict=True)
+    named = {name.removeprefix("--").replace("-", "_"): value for name, value in pairs}
+    if "columns" in named:
+        named["columns"] = dict(pair.split("=", 1) for pair in named["columns"].split(","))
+    return named
+
+
+def _reader(entry: dict[str, Any]) -> Any:
+    is_pairs = entry.get("kind") == "pairs" or entry.get("command") == "rank"
+    return at.read_comparisons if is_pairs else at.read_labels
+
+
+@pytest.mark.parametrize("shape", _marked(SHAPES))
+def test_a_shape_is_read_right(shape, run, tmp_path):
+    path, options = FOLDER / shape["file"], shape.get("options", [])
+    _check(_reader(shape)(path, **_keywords(options)), shape)
+    command = "rank" if shape["kind"] == "pairs" else "fit"
+    code, out, err = run(command, path, *options, "--save", tmp_path / "fit", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["n_items"], found["n_annotators"]) == (shape["items"], shape["annotators"])
+    _check(at.load(tmp_path / "fit").data, shape)
+
+
+@pytest.mark.parametrize("shape", _marked([shape for shape in SHAPES if "options" in shape]))
+def test_a_shape_that_needs_an_option_is_refused_without_it(shape):
+    with pytest.raises(at.InputError) as caught:
+        _reader(shape)(FOLDER / shape["file"])
+    assert "\n" not in str(caught.value)
+    assert shape["options"][0] in str(caught.value), "the message names the option"
+
+
+@pytest.mark.parametrize("entry", _marked(REFUSED))
+def test_a_file_without_labels_of_whole_items_is_refused(entry, run):
+    path, options = FOLDER / entry["file"], entry.get("options", [])
+    with pytest.raises(at.InputError) as caught:
+        _reader(entry)(path, **_keywords(options))
+    code, out, err = run(entry.get("command", "fit"), path, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    for words in entry["words"]:
+        assert words in str(caught.value)
+        assert words in err
+
+
+def test_every_file_is_in_the_table():
+    listed = {Path(entry["file"]).parts[0] for entry in (*SHAPES, *REFUSED)}
+    assert listed == {path.name for path in FOLDER.iterdir()} - {"shapes.toml"}
+
+
+def test_the_documentation_says_how_many_shapes_need_no_option():
+    without = [s for s in SHAPES if "options" not in s and s["file"] not in _REASONS]
+    said = f"{len(without)} of {len(SHAPES)} shapes of real exports are read without a flag"
+    assert said in " ".join(DOCS.read_text(encoding="utf-8").split())
