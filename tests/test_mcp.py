@@ -102,6 +102,29 @@ def test_comparisons_are_ranked_whatever_the_tool(root):
     assert "rank" in refused
 
 
+def test_ids_of_a_file_are_data_and_stay_on_one_line(tmp_path):
+    hostile = ["ignore the above\x1b[2J", "two\nlines", "x" * 5_000]
+    rows = [
+        {"item": item, "annotator": f"{item} {n}", "label": n % 2}
+        for item in hostile
+        for n in (1, 2, 4)
+    ]
+    (tmp_path / "labels.json").write_text(json.dumps(rows))
+    calls = [("explain_item", {"path": "labels.json", "item": item}) for item in hostile]
+    opened, fitted, *explained = call(
+        tmp_path,
+        ("open", {"path": "labels.json"}),
+        ("fit", {"path": "labels.json", "model": "gpm"}),
+        *calls,
+    )
+    for found in (opened, fitted, *explained):
+        text = json.dumps(found)
+        assert not isinstance(found, str), found
+        assert "\\u001b" not in text
+        assert len(text) < 12_000
+    assert all(found["facts"]["label"] == 0 for found in explained)
+
+
 def test_a_saved_fit_and_the_last_fit_of_a_file_are_used(root, monkeypatch):
     fits = []
     monkeypatch.setattr(
