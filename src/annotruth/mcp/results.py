@@ -59,9 +59,7 @@ class ExplainResult:
     why: list[str]
     facts: Row
     distribution: dict[str, float]
-    rows: list[
-        Row
-    ]  # labels, comparisons or answers, those that count most or are most doubtful first
+    rows: list[Row]  # labels or comparisons: those that count most, or are most doubtful, first
     n_rows: int
     warnings: list[str]
 
