@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import annotruth as at
-from annotruth.models.registry import MODELS, get_model
+from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.models.registry import MODELS, find_class, get_model
 from annotruth.selection.heldout import score_folds
 
 pytest.importorskip("sklearn")
@@ -179,6 +180,22 @@ def test_classes_are_sorted_and_the_order_of_rows_does_not_matter():
     assert model.classes_.tolist() == ["large", "mid", "small"]
     assert model.predict_proba(frame).tolist() == [[0, 0, 1], [0.5, 0.5, 0]] * 2
     assert model.predict(frame[::-1]).tolist() == model.predict(frame)[::-1].tolist()
+
+
+@pytest.mark.parametrize("name", PAIR_MODELS)
+def test_models_of_comparisons_are_cross_validated(name):
+    made = at.simulate.comparers(n_items=8, n_annotators=10, comparisons_per_annotator=40, seed=1)
+    votes = made.tables()["votes"].to_pandas()
+    model = find_class(PAIR_MODELS, name)()
+    held_out = cross_val_score(model, votes, cv=SHUFFLED)
+    data = at.Comparisons.of(votes)
+    fold = np.zeros(data.n_comparisons, int)
+    for k, (_, rows) in enumerate(SHUFFLED.split(votes)):
+        fold[np.isin(data.row, rows)] = k
+    assert held_out.mean() == pytest.approx(score_folds(model, data, fold).score, abs=0.005)
+    assert check_is_fitted(model.fit(votes, None)) is None
+    with pytest.raises(at.InputError, match="no comparison is of two items that are in the fit"):
+        model.score([("new", "other", "x", "left")])
 
 
 @pytest.mark.parametrize(

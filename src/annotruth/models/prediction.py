@@ -175,16 +175,20 @@ class RowPredictor(OptionsBase, ABC):
         return hasattr(self, "_result")
 
     def __sklearn_tags__(self) -> Tags:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+        return table_tags("classifier" if self.capabilities.gives_labels else "regressor")
 
-        is_classifier = self.capabilities.gives_labels
-        return Tags(
-            estimator_type="classifier" if is_classifier else "regressor",
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags() if is_classifier else None,
-            regressor_tags=None if is_classifier else RegressorTags(),
-            input_tags=InputTags(two_d_array=False, categorical=True, string=True),
-        )
+
+def table_tags(kind: str | None) -> Tags:
+    """Return scikit-learn's tags of an estimator of tables; ``kind`` is "classifier", "regressor" or None."""
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+    return Tags(
+        estimator_type=kind,
+        target_tags=TargetTags(required=False),
+        classifier_tags=ClassifierTags() if kind == "classifier" else None,
+        regressor_tags=RegressorTags() if kind == "regressor" else None,
+        input_tags=InputTags(two_d_array=False, categorical=True, string=True),
+    )
 
 
 def floored_log(p: Floats, n_outcomes: int) -> Floats:
