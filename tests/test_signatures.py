@@ -48,6 +48,7 @@ def test_keywords_are_the_fields_of_the_options():
         (at.plan_comparisons, RankKeywords),
         (at.compare_rankings, ReadKeywords),
         (at.read_labels, ReadKeywords),
+        (at.open_labels, ReadKeywords),
         (at.read_comparisons, ReadKeywords),
         (at.Labels.of, ReadKeywords),
         (at.Comparisons.of, ReadKeywords),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
+    from annotruth.io.opened import OpenedFile, open_labels
     from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
@@ -129,6 +130,7 @@ __all__ = [
     "MeanScore",
     "MedianScore",
     "OneCoin",
+    "OpenedFile",
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
@@ -154,6 +156,7 @@ __all__ = [
     "metrics",
     "next_comparisons",
     "next_labels",
+    "open_labels",
     "plan_comparisons",
     "plan_labels",
     "rank",
@@ -171,6 +174,7 @@ _NAMES = {  # per module
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",
+    "annotruth.io.opened": "OpenedFile open_labels",
     "annotruth.io.readers": "read_comparisons read_labels",
     "annotruth.models.baselines": "MajorityVote MeanScore MedianScore",
     "annotruth.models.confusion.bcc": "EBCC IBCC",

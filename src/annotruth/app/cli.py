@@ -21,6 +21,7 @@ from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.mcp import mcp
 from annotruth.app.commands.next import next_, plan
+from annotruth.app.commands.open import open_
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
@@ -59,7 +60,7 @@ _QUOTED = re.compile("'([^']*)'")
 
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Fit": (fit, rank, update, report, compare),
+    "Fit": (open_, fit, rank, update, report, compare),
     "Advise": (next_, plan),
     "Try out": (demo, simulate, reproduce),
     "Serve": (mcp,),

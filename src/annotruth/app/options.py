@@ -47,6 +47,7 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+open_.file FILE: Labels or comparisons, in any format that `annotruth fit` or `annotruth rank` reads.
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
     file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
@@ -95,6 +96,8 @@ columns NAMES: Which columns are which, where they have other names, such as
     item=film,annotator=user,label=stars; also time, order, seconds of labels.
 rank.columns NAMES: Which columns are which, where they have other names, such as
     left=model_a,right=model_b,annotator=judge,winner=choice.
+outcomes PAIRS: What the values of the winner of comparisons stand for, where that is not known, such
+    as 0=tie,1=left,2=right.
 duplicates RULE: Several labels of one annotator for one item: refuse them (identical rows count
     once), keep all of them, or count only the last: refuse, keep or last.
 bins BINS: Put numbers of a continuous scale into bins: their number, such as 20, or their edges,
@@ -302,6 +305,7 @@ _SHARED_READ_FLAGS: Flags = {
     "content": _TEXT,
     "drop": _TEXT,
     "max_size": _TEXT,
+    "outcomes": _TEXT,
 }
 
 READ_FLAGS: Flags = {
@@ -327,10 +331,16 @@ _MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
 # The flags that commands have in place of parameters such as ``read`` and ``outputs``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
-    "fit.read": {**READ_FLAGS, "memory": _TEXT},
+    "fit.read": {
+        **{name: flag for name, flag in READ_FLAGS.items() if name != "outcomes"},
+        "memory": _TEXT,
+    },
     "update.read": _SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(
+        ("columns", "input_format", "question", "query", "max_size"), _TEXT
+    ),
     "rank.read": dict.fromkeys(
-        ("columns", "question", "query", "covariates", "drop", "max_size"), _TEXT
+        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), _TEXT
     ),
     "outputs": {
         **_SHARED_OUTPUT_FLAGS,
@@ -395,6 +405,7 @@ def make_read_options(**flags: Any) -> ReadOptions:
 
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "columns": lambda text: parse_pairs(text, "--columns") or None,
+        "outcomes": lambda text: parse_pairs(text, "--outcomes") or None,
         "categories": parse_list,
         "covariates": parse_list,
         "content": parse_list,

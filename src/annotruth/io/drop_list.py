@@ -52,7 +52,7 @@ def leave_out(data: Table, read: ReadOptions, *, strict: bool = True) -> Table:
     names = to_text(data.annotators.filter(as_arrow(dropped))).to_pylist()
     who = f"{counted(len(names), 'annotator')} left out: {listed(names)}"
     n_lost = data.n_labels - kept.n_labels
-    unused = Counter(data.unused) + Counter({"of annotators left out (`--drop`)": n_lost})
+    unused = Counter(data.unused) + Counter({"of annotators left out": n_lost})
     return replace(kept, left_out=f"{who}; {counted(n_lost, data.noun)}", unused=unused)
 
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import shorten
+from annotruth.io.opened import OpenedFile
 from annotruth.models.result import Fit
-from annotruth.observations.encode import decode_table
 from annotruth.report.explain import Explanation
 from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.verdict import trust_of
@@ -23,7 +23,6 @@ MAX_ROWS = 20
 """How many rows of a table a result has; the counts are of all."""
 
 _MAX_TEXT = 300  # of one value
-_SAMPLE = 3  # rows
 
 Row = dict[str, Any]
 
@@ -66,16 +65,15 @@ class ExplainResult:
 
 @dataclass(frozen=True)
 class OpenResult:
-    """What a file holds."""
+    """What a file seems to hold, before anything is fitted."""
 
-    holds: str
+    holds: str  # or why it cannot be read without a choice
     read_as: str
-    counts: dict[str, int]
+    n_rows: int
+    columns: list[Row]  # what each seems to be, and why
     categories: list[str]
-    scale: str
-    sample: list[Row]
+    unused: list[str]  # rows that would not count
     next_steps: list[str]
-    warnings: list[str]
 
 
 def fit_result(
@@ -169,18 +167,17 @@ def _sentence(trust: Any) -> str:
     return f"{trust.word}. {trust.sentence}"
 
 
-def open_result(data: Any, path: str, warnings: list[str]) -> OpenResult:
-    """Return what a file holds, before anything is fitted."""
-    is_pairs = data.kind == "comparisons"
-    names = ("n_items", "n_annotators", "n_labels", "n_comparisons", "n_dropped", "n_repeated")
-    counts = {name: int(getattr(data, name)) for name in names if hasattr(data, name)}
+def open_result(found: OpenedFile, path: str) -> OpenResult:
+    """Return what a file holds, and which tool fits it."""
+    entries = found.to_dict()
+    kind = "rank" if found.command.startswith("annotruth rank") else "fit"
+    steps = [f"{kind}({path!r}, ...), as: {command}" for command in found.commands[:MAX_ROWS]]
     return OpenResult(
-        f"{'comparisons' if is_pairs else 'labels'}: {data.describe()}",
-        data.read_as or "a table with one row per observation",
-        counts,
-        [] if is_pairs else [shorten(name, _MAX_TEXT) for name in data.scale.names[:MAX_ROWS]],
-        "" if is_pairs else data.scale.reason or data.scale.kind,
-        rows_of(decode_table(data.to_arrow().slice(0, _SAMPLE))),
-        [f"{'rank' if is_pairs else 'fit'}({path!r})"],
-        warnings,
+        found.holds or found.problem,
+        f"{found.kind}; {found.read_as}" if found.read_as else found.kind,
+        found.n_rows,
+        [_short(row) for row in entries["columns"][:MAX_ROWS]],
+        [shorten(name, _MAX_TEXT) for name in found.categories[:MAX_ROWS]],
+        list(found.unused),
+        steps,
     )

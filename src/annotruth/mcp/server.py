@@ -15,8 +15,8 @@ from pydantic import Field
 
 from annotruth.analyses.advice.advice import advise
 from annotruth.analyses.advice.pairs.advice import advise_pairs
-from annotruth.errors import AnnotruthError, ComparisonsError, InputError
-from annotruth.io.readers import read_comparisons, read_labels
+from annotruth.errors import AnnotruthError, InputError
+from annotruth.io.opened import open_labels
 from annotruth.mcp.folder import Folder
 from annotruth.mcp.results import (
     ExplainResult,
@@ -58,16 +58,11 @@ class Tools:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
-    def open(self, path: File, columns: Columns = None, question: str | None = None) -> OpenResult:
-        """Say what a file holds, before it is fitted: labels or comparisons, counts, scale, some rows."""
-        with self._call() as warnings:
-            read = ReadOptions(columns=columns, question=question, max_size=self.folder.max_size)
-            file = self.folder.existing(path)
-            try:
-                data: Any = read_labels(file, read)
-            except ComparisonsError:
-                data = read_comparisons(file, read)
-            return open_result(data, path, warnings)
+    def open(self, path: File, question: str | None = None) -> OpenResult:
+        """Say what a file seems to hold, and how to fit it: its columns, labels or comparisons."""
+        with self._call():
+            read = ReadOptions(question=question, max_size=self.folder.max_size)
+            return open_result(open_labels(self.folder.existing(path), read), path)
 
     def fit(
         self,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.observations.encode import encode_column
 from annotruth.observations.frames import LABEL_ROLES, as_arrow, find_columns
 from annotruth.observations.options import ParsedLabels, ReadOptions
@@ -21,9 +21,6 @@ from annotruth.observations.scale import is_text, to_plain
 from annotruth.observations.validate import describe_unavailable, missing, not_available
 
 _SEPARATORS = ("|", "\n", ";", ",")
-_TYPED = {"|": "'|'", "\n": "$'\\n'", ";": "';'", ",": "','"}
-"""How a separator is typed as an option."""
-
 _MOST_PARTS = 2000  # more are texts
 _LONGEST = 10_000  # characters of a list in a cell
 _GROUPS = re.compile(r"(?:\s*\[[^\[\]]+\]\s*[,;|]?)+")
@@ -53,16 +50,16 @@ def find_set_cells(values: Sequence[str]) -> SetCells | None:
             other = next(value for value in values if parse_list(value) is None)
             raise InputError(
                 f"the label {shown(other)} is not a list, and others are, such as "
-                f"{shown(lists[0])}: write each as a list, or pass `--scale nominal` if each is one "
-                "class"
+                f"{shown(lists[0])}: write each as a list, or pass {option('scale', 'nominal')} if "
+                "each is one class"
             )
     separator, _ = find_separator(values)
     if separator is None:
         return None
     return SetCells(
         partial(_split_text, separator=separator),
-        f"labels are sets separated by {_TYPED[separator]}; if each cell is one class, pass "
-        "`--scale nominal`",
+        f"labels are sets separated by {separator!r}; if each cell is one class, pass "
+        f"{option('scale', 'nominal')}",
     )
 
 
@@ -121,7 +118,8 @@ def find_separator(values: Sequence[str]) -> tuple[str | None, str | None]:
 def propose_separator(values: Sequence[str]) -> str:
     """Return what to pass if cells hold several labels; empty where nothing looks like a separator."""
     found = next(filter(None, find_separator(values)), None)
-    return "" if found is None else f"pass `--sets --separator {_TYPED[found]}`"
+    # As a shell takes a line end.
+    return f"pass {option('separator', found)}".replace("'\n'", "$'\\n'") if found else ""
 
 
 def _split_groups(text: str) -> list[str] | None:

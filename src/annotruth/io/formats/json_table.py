@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, option, shown
 from annotruth.io.formats.plain import read_rows
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.observations.frames import LABEL_ROLES, find_columns
@@ -64,8 +64,7 @@ def _read(source: Source) -> ParsedLabels:
     rows = _table_rows(source.document)
     if rows is None:
         raise InputError(
-            "the file is not a table by column or by row: pass another input format "
-            "(`--input-format`)"
+            f"the file is not a table by column or by row: pass another {option('input_format')}"
         )
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.errors import InputError, counted, shown
+from annotruth.errors import InputError, counted, option, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes
@@ -174,7 +174,12 @@ def describe_order(data: Mapping[Any, Any], input_format: str) -> str:
     is_by_item = input_format == BY_ITEM
     n = counted(len(data), "item" if is_by_item else "annotator")
     other = BY_ANNOTATOR if is_by_item else BY_ITEM
-    return f"{n}; if not, pass `--input-format {other}`"
+    return f"{n}; if not, pass {option('input_format', other)}"
+
+
+def _either() -> str:
+    """Return the options of which one is right."""
+    return " or ".join(option("input_format", name) for name in (BY_ITEM, BY_ANNOTATOR))
 
 
 def refuse_open_order(data: Mapping[Any, Mapping[Any, Any]]) -> None:
@@ -184,7 +189,7 @@ def refuse_open_order(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     raise InputError(
         f"the outer keys ({len(data):,}, such as {shown(first)}) may be the items, and the inner "
         f"({n_inner:,}, such as {shown(next(iter(inner), ''))}) the annotators, or the other way "
-        f"around: pass `--input-format {BY_ITEM}` or `--input-format {BY_ANNOTATOR}`"
+        f"around: pass {_either()}"
     )
 
 
@@ -209,7 +214,7 @@ def _check_labels(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     raise InputError(
         f"the values of {shown(next(iter(data)))} and the other keys are not labels of one scale, "
         "so these may be fields of records: write one row per label with item, annotator, label; "
-        f"if they are labels, pass `--input-format {BY_ITEM}` or `--input-format {BY_ANNOTATOR}`"
+        f"if they are labels, pass {_either()}"
     )
 
 
@@ -253,7 +258,7 @@ def _read_nested(source: Source, *, name: str) -> ParsedLabels:
     if not is_nested(data):
         raise InputError(
             "the file is not an object of objects of labels, such as {item: {annotator: label}}: "
-            "pass another input format (`--input-format`)"
+            f"pass another {option('input_format')}"
         )
     if source.read.input_format is None:
         _check_labels(data)
