@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import annotruth as at
-from annotruth.errors import messages_for
 
 FOLDER = Path(__file__).parent / "real_shapes"
 _TABLE = tomllib.loads((FOLDER / "shapes.toml").read_text(encoding="utf-8"))
@@ -20,90 +19,7 @@ SHAPES, REFUSED = _TABLE["shape"], _TABLE["refused"]
 DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 # Shapes that are not read as they should be yet, by the reason.
-OPEN: dict[str, list[str]] = {
-<<<<<<< HEAD
-    "formats of platforms": [
-        "amazon_a2i_human_loops.jsonl",
-        "appen_full.json",
-        "hatexplain.json",
-        "kili_classification.json",
-        "labelbox_boxes.ndjson",
-        "labelbox_checklist.ndjson",
-        "labelbox_radio.ndjson",
-        "lighttag_classifications.json",
-        "rayyan_articles.csv",
-        "sagemaker_consolidation_request.json",
-        "sagemaker_manifest.jsonl",
-        "sagemaker_multi_label.json",
-        "sagemaker_worker_response.json",
-        "scale_classification.json",
-        "sujson.json",
-        "zooniverse_extracts.csv",
-        "zooniverse_reductions.csv",
-    ],
-    "headers of survey tools": [
-        "google_forms_anonymous.csv",
-        "google_forms_grid.csv",
-        "limesurvey_codes.csv",
-        "limesurvey_full.csv",
-        "microsoft_forms_likert.csv",
-        "psytoolkit_survey.csv",
-        "qualtrics_matrix.csv",
-        "qualtrics_numeric.csv",
-        "qualtrics_two_matrices.csv",
-        "surveymonkey_matrix.csv",
-    ],
-    "experiments": [
-        "gorilla_task.csv",
-        "otree_app.csv",
-    ],
-    "lists and counts in cells": [
-        "annotations_nested.jsonl",
-        "chaosnli.jsonl",
-        "goemotions.csv",
-        "huggingface_lists.csv",
-        "huggingface_lists.jsonl",
-        "huggingface_worker_ids.jsonl",
-        "jigsaw_individual.csv",
-        "lewidi_2023.json",
-        "lewidi_2025.json",
-        "snli.jsonl",
-        "snli_labels.csv",
-    ],
-    "decimal commas and UTF-16": [
-        "excel_decimal_comma.csv",
-        "excel_matrix_decimal_comma.csv",
-        "excel_unicode_text.txt",
-    ],
-    "formats of comparisons": [
-        "alpaca_eval.json",
-        "multipref.jsonl",
-        "pandalm_testset.json",
-        "summarize_from_feedback.jsonl",
-        "wmt16_pairs.csv",
-    ],
-    "names and order of columns, several questions": [
-        "bt500_observers_in_rows.csv",
-        "cvat.xml",
-        "dices.csv",
-        "glad_data.txt",
-        "live_mos.csv",
-        "measuring_hate_speech.csv",
-        "p808_votes_per_clip.csv",
-        "predictions.csv",
-        "sst_sentiment_labels.txt",
-        "via_regions.csv",
-=======
-    "boxes in columns of their own": ["mturk_crowd_radio.csv", "mturk_crowd_checkbox.csv"],
-    "several questions": [
-        "mturk_several_questions.csv",
-        "toloka_two_outputs.tsv",
-        "dices.csv",
-        "measuring_hate_speech.csv",
->>>>>>> h-shapes
-    ],
-    "names of columns": ["prolific_trials.csv", "snow_rte.tsv"],
-}
+OPEN: dict[str, list[str]] = {}
 _REASONS = {name: reason for reason, names in OPEN.items() for name in names}
 
 
@@ -185,19 +101,11 @@ def test_a_shape_is_read_right(shape, run, tmp_path):
 
 
 @pytest.mark.parametrize("shape", _marked([shape for shape in SHAPES if "options" in shape]))
-<<<<<<< HEAD
-def test_a_shape_that_needs_an_option_is_refused_without_it(shape):
-    with messages_for("command line"), pytest.raises(at.InputError) as caught:
-        _reader(shape)(FOLDER / shape["file"])
-    assert "\n" not in str(caught.value)
-    assert shape["options"][0] in str(caught.value), "the message names the option"
-=======
 def test_a_shape_that_needs_an_option_is_refused_without_it(shape, run):
     assert _refusal({**shape, "options": []}, FOLDER / shape["file"])
     code, out, err = run("fit", FOLDER / shape["file"])
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert shape["options"][0] in err, "the message names the option"
->>>>>>> h-shapes
 
 
 @pytest.mark.parametrize("entry", _marked(REFUSED))

@@ -34,6 +34,7 @@ from annotruth.observations.build import (
 )
 from annotruth.observations.candidates import (
     describe_others,
+    is_unit_of_work,
     label_candidates,
     propose_columns,
     propose_pair_columns,
@@ -212,9 +213,12 @@ class LabelKind:
         """
         table = _all_columns(load, error)
         read, names = questions.without_question_column(self.read), table.column_names
-        pair, labels = propose_columns(table, error.known)
+        known = dict(error.known)
+        if is_unit_of_work(known.get("item", "")) and "item" not in (read.columns or {}):
+            del known["item"]
+        pair, labels = propose_columns(table, known)
         given = {**(read.columns or {}), **pair}
-        if pair.items() <= error.known.items() and "label" not in error.known:
+        if pair.items() <= known.items() and "label" not in known:
             candidates = [each.name for each in labels]
             if read.question == ALL_QUESTIONS and candidates:
                 raise questions.QuestionsFoundError(n for n in names if n in candidates)
@@ -236,7 +240,7 @@ class LabelKind:
                 )
         if not labels:
             raise error
-        asked = {role: name for role, name in pair.items() if role not in error.known}
+        asked = {role: name for role, name in pair.items() if role not in known}
         may_be = [f"the {role} may be {shorten(name)}" for role, name in asked.items()]
         each_label: list[dict[str, str]] = [{}]
         if "label" not in error.known:

@@ -26,12 +26,8 @@ from annotruth.io.readers import combine
 from annotruth.io.sources import LabelFile, file_errors_reported, find_files, source_name
 from annotruth.observations import Labels
 from annotruth.observations.build import LabelColumns
-from annotruth.observations.candidates import (
-    ColumnSummary,
-    propose_columns,
-    propose_pair_columns,
-    summarize_columns,
-)
+from annotruth.observations.candidates import propose_columns, propose_pair_columns
+from annotruth.observations.evidence import ColumnSummary, summarize_columns
 from annotruth.observations.frames import (
     LABEL_ROLES,
     ColumnsNotFoundError,
@@ -63,28 +59,17 @@ _TITLES = {"json": "JSON", "parquet": "Parquet", "arrow": "Arrow", **DATABASE_TI
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """What a file seems to hold, and how to fit it.
+    """What a file seems to hold, and how to fit it, as `open_labels` returns it.
 
-    Attributes
-    ----------
-    source
-        The name of the file.
-    kind
-        What the file is, such as "text, columns separated by commas, UTF-8".
-    n_rows
-        How many rows were looked at: all, or the first where ``is_part``.
-    holds
-        The labels or comparisons in one line; empty if they cannot be read without a choice.
-    categories
-        The labels that occur, in order.
-    read_as
-        How they were read, as in the summary of a fit.
-    unused
-        Which rows would not count, with their number.
-    problem
-        Why the file cannot be read without a choice, or at all; empty if it can.
-    commands
-        The commands that fit the file; several where there is a choice.
+    ``n_rows`` rows were looked at, which are the first if it ``is_part``. ``holds`` is the labels or
+    comparisons in one line, ``categories`` what the labels are, ``read_as`` how they were read and
+    ``unused`` which rows do not count. ``problem`` says why the file cannot be read without a choice,
+    or at all; ``commands`` fit the file, several where there is a choice.
+
+    Examples
+    --------
+    >>> OpenedFile("labels.csv", "text", 8, False, (), commands=["annotruth fit labels.csv"]).command
+    'annotruth fit labels.csv'
     """
 
     source: str
@@ -111,15 +96,10 @@ class OpenedFile:
 
     def column_table(self) -> pa.Table:
         """Return the columns as an Arrow table."""
+        names = ("role", "why", "n_distinct", "share_empty")
         rows = [
-            {
-                "column": each.name,
-                "role": each.role,
-                "why": each.why,
-                "n_distinct": each.n_distinct,
-                "share_empty": each.share_empty,
-                "examples": ", ".join(each.examples),
-            }
+            {"column": each.name, **{name: getattr(each, name) for name in names}}
+            | {"examples": ", ".join(each.examples)}
             for each in self.summaries
         ]
         return pa.Table.from_pylist(rows)

@@ -79,7 +79,8 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         try:
             table = read_columns(content, choose, keep_codes=True)
             kind.check_label(table.column_names, partial(read_start, content, CANDIDATE_ROWS))
-            return kind.parse(table, from_text=from_text, note=content.sheet)
+            parsed = kind.parse(table, from_text=from_text, note=content.sheet)
+            return _with_points(parsed, content, kind)
         except ColumnsNotFoundError as error:
             parsed = kind.recognise(source, is_long=False)
             if parsed is None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.formats.cells import ANSWER_PREFIX, load_cell, with_task_answers
+from annotruth.io.cells import ANSWER_PREFIX, load_cell, with_form_columns
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
@@ -155,7 +155,7 @@ def _answers(
     table = source.table(list(dict.fromkeys([item, worker, *of_answers, *others])))
     if given:
         return given[0], table, ""
-    table = with_task_answers(table)
+    table = with_form_columns(table)
     names = [name for name in table.column_names if name.startswith(prefix)]
     table, names = with_boxes(table, names)
     wanted = source.read.question

@@ -73,8 +73,8 @@ _END = "END OF FILE"
 
 def _read_gorilla(source: Source) -> ParsedLabels:
     rows = source.table(list(source.names)).to_pylist()
-    spelled = {name.strip().lower(): name for name in source.names}
-    stimuli = find_known(KNOWN_NAMES["item"], {k: v for k, v in spelled.items() if k != "task"})
+    others = [name for name in source.names if name.strip().lower() != "task"]
+    stimuli = find_known(KNOWN_NAMES["item"], others)
     item = _column(source, "item", source.names, stimuli)
     who = _column(source, "annotator", source.names, ("Participant Private ID",))
     answers = [
@@ -100,8 +100,12 @@ def _read_otree(source: Source) -> ParsedLabels:
     fields = {
         name.removeprefix(_PLAYER).lower(): name for name in names if name.startswith(_PLAYER)
     }
-    item = _column(source, "item", names, find_known(KNOWN_NAMES["item"], fields))
-    label = _column(source, "label", names, find_known(KNOWN_NAMES["label"], fields))
+    item = _column(
+        source, "item", names, [fields[n] for n in find_known(KNOWN_NAMES["item"], fields)]
+    )
+    label = _column(
+        source, "label", names, [fields[n] for n in find_known(KNOWN_NAMES["label"], fields)]
+    )
     who = _column(source, "annotator", names, ("participant.code",))
     round_number = "subsession.round_number"
     rows = source.table(list(dict.fromkeys([item, label, who, round_number]))).to_pylist()

@@ -36,9 +36,9 @@ def _columns(source: Source) -> Mapping[str, str] | None:
     given = source.columns
     by_id = [spelled["id"]] if "id" in spelled else []
     items = [given["item"]] if "item" in given else by_id
-    items = items or find_known(KNOWN_NAMES["item"], spelled)
+    items = items or find_known(KNOWN_NAMES["item"], source.names)
     people = [given["annotator"]] if "annotator" in given else []
-    people = people or find_known(KNOWN_NAMES["annotator"], spelled)
+    people = people or find_known(KNOWN_NAMES["annotator"], source.names)
     if len(items) != 1 or len(people) != 1:
         return None
     return {"item": items[0], "annotator": people[0]}
