@@ -13,6 +13,9 @@ from annotruth.app import cli
 from annotruth.io.readers import read_labels
 from annotruth.observations import Labels, Scale
 
+# Lines of progress, which slow machines print, are for the tests that ask for them.
+os.environ.setdefault("ANNOTRUTH_PROGRESS_SECONDS", "inf")
+
 # `--hypothesis-profile thorough`, which `make fuzz` passes, takes ten times as many random problems.
 settings.register_profile("quick", max_examples=100, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)

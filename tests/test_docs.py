@@ -15,6 +15,7 @@ import pytest
 
 import annotruth as at
 from annotruth import crowdkit as at_crowdkit
+from annotruth.app.options import FIRST_OPTIONS
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.charts.rank_charts import RankCharts
 
@@ -273,10 +274,10 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
     text = (DOCS / "command-line.md").read_text("utf-8")
     script = "from annotruth.app.cli import main; main()"
     commands = re.findall(r"`annotruth (\w+)", text)
-    listed = re.findall(r"^│ (\w+) ", run(["-c", script, "--help"], ROOT), flags=re.MULTILINE)
+    listed = re.findall(r"^  (\w+) ", run(["-c", script, "--help"], ROOT), flags=re.MULTILINE)
     assert listed
     assert set(listed) == set(commands) - {"COMMAND"}
-    shown = run(["-c", script, "fit", "--help"], ROOT)
+    shown = run(["-c", script, "fit", "--help-all"], ROOT)
     options = set(re.findall(r"^│ \*?\s*(--[\w-]+)", shown, flags=re.MULTILINE))
     assert "--model" in options
     spark = {"--master", "--storage"}  # described on their own page
@@ -286,6 +287,7 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
 @pytest.mark.parametrize(
     "command",
     [
+        "open",
         "fit",
         "rank",
         "update",
@@ -297,12 +299,14 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
         "simulate",
         "reproduce",
         "serve",
+        "mcp",
     ],
 )
 def test_examples_of_help_are_on_one_line_each(command):
     """A command that is broken over two lines cannot be copied."""
     script = "from annotruth.app.cli import main; main()"
-    shown = run(["-c", script, command, "--help"], ROOT).partition(" Examples")[2]
+    option = "--help-all" if command in FIRST_OPTIONS else "--help"
+    shown = run(["-c", script, command, option], ROOT).partition(" Examples")[2]
     lines = [line.strip() for line in shown.splitlines() if line.strip()]
     assert lines
     assert [line for line in lines if not line.startswith(("annotruth ", "gzip "))] == []

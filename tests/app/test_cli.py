@@ -107,9 +107,9 @@ def test_set_knows_the_arguments_of_all_functions_that_fit():
         each.name
         for function in functions
         for each in inspect.signature(function).parameters.values()
-        if each.kind is not inspect.Parameter.VAR_KEYWORD
+        if each.default is not ... and each.kind is not inspect.Parameter.VAR_KEYWORD
     }
-    assert names - {"seed"} == FUNCTION_ARGUMENTS | OPTIONS  # models have seeds too
+    assert names - {"seed", "question"} == FUNCTION_ARGUMENTS | OPTIONS  # models have seeds too
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):
@@ -164,7 +164,7 @@ def test_demo_prints_the_truth_beside_the_result(run, tmp_path, monkeypatch):
 
 
 def test_help_shows_examples_and_models_and_version_the_version(run):
-    text = run("fit", "--help")[1]
+    text = run("fit", "--help-all")[1]
     assert "annotruth fit labels.csv --out result" in text
     assert all(name in text for name in (*MODELS, *INPUT_FORMATS))
     assert run("--version")[1].startswith("annotruth 0.")

@@ -37,7 +37,7 @@ def test_compare_prints_tables(run, tmp_path):
     code, out, err = run(GOOD, "--models", "majority,mean,median", "--truth", truth)
     assert (code, err) == (0, "")
     assert "32 labels of 8 items by 4 annotators" in out
-    assert out.splitlines()[1].startswith("finding: ")
+    assert out.splitlines()[0].startswith("finding: ")
     for title in ("Models", "Against the truth", "Agreement with "):
         assert f"\n{title}" in out
     assert "…" not in out

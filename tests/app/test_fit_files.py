@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.fits.notes import CHANCE_LINE
 
 
@@ -23,7 +22,7 @@ def wide(tmp_path):
 def test_the_recognised_format_is_reported(run, wide, tmp_path):
     code, out, err = run("fit", wide, "--out", tmp_path / "out")
     assert (code, err) == (0, "")
-    assert out.splitlines()[1].startswith("read as: matrix of items by annotators (4 rows by 3")
+    assert "\nread as: matrix of items by annotators (4 rows by 3" in out
     entries = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert entries["read_as"].startswith("matrix of items by annotators (")
 
@@ -34,7 +33,7 @@ def test_the_input_format_can_be_given(run, wide):
     assert json.loads(out)["n_items"] == 3
     code, _, err = run("fit", wide, "--input-format", "xml")
     assert code == 2
-    assert all(name in err for name in INPUT_FORMATS)
+    assert "`annotruth fit --help-all` lists all" in err
 
 
 def test_one_of_several_questions_is_chosen(run, tmp_path):
@@ -43,7 +42,10 @@ def test_one_of_several_questions_is_chosen(run, tmp_path):
     code, _, err = run("fit", path)
     assert code == 2
     assert err.count("\n") == 1
-    assert "several questions, a, b: choose one, such as question='a' (`--question a`)" in err
+    assert (
+        "several questions, a (1, 2), b (9, 9): choose one with `--question a` or `--question b`"
+        in err
+    )
     _, out, _ = run("fit", path, "--question", "a", "--json")
     assert json.loads(out)["n_categories"] == 2
 
@@ -113,7 +115,7 @@ def test_labels_of_chance_are_reported(run, tmp_path):
     code, out, _ = run("fit", path, "--report", page)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == f"WARNING: {CHANCE_LINE}"
+    assert f"WARNING: {CHANCE_LINE}" in lines
     assert "agree no better than chance" in page.read_text()
     entries = json.loads(run("fit", path, "--json")[1])
     assert (entries["readout"], entries["verdict"]) == ("right", "chance")

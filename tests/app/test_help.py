@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from annotruth.app import cli
-from annotruth.app.options import OPTION_GROUPS
+from annotruth.app.options import FIRST_OPTIONS, OPTION_GROUPS
 
 FRONT_PAGE = typer.main.get_command(cli.app)
 COMMANDS = {"": FRONT_PAGE, **FRONT_PAGE.commands}
@@ -30,9 +30,9 @@ def command(request):
 
 @pytest.fixture
 def shown(run, monkeypatch, command):
-    """The help of a command in a terminal of 80 columns."""
+    """The whole help of a command in a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = run(*command.split(), "--help")
+    code, out, err = run(*command.split(), "--help-all" if command in FIRST_OPTIONS else "--help")
     assert (code, err) == (0, "")
     return out
 
@@ -53,7 +53,9 @@ def test_every_option_has_a_help_text_and_a_group(command):
         assert option.rich_help_panel in OPTION_GROUPS.values(), option.name
 
 
-def test_groups_are_in_one_order(shown):
+def test_groups_are_in_one_order(shown, command):
+    if not command:
+        pytest.skip("the front page lists commands")
     groups = re.findall(r"^╭─ (.+?) ─", shown, re.MULTILINE)
     order = list(dict.fromkeys(OPTION_GROUPS.values()))
     known = [name for name in groups if name in order]
@@ -107,13 +109,31 @@ def test_bash_completes_commands_options_and_choices(line, expected):
     assert in_bash(script).split() == expected
 
 
-def test_the_front_page_has_one_line_per_command_in_groups(run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    out = run("--help")[1]
-    panels = re.findall(r"^╭─ (Fit|Advise|Try out|Serve) ─+╮\n((?:│.*\n)+)", out, re.MULTILINE)
-    assert [title for title, _ in panels] == ["Fit", "Advise", "Try out", "Serve"]
-    lines = [line for _, text in panels for line in text.splitlines()]
-    assert [line.split()[1] for line in lines] == list(FRONT_PAGE.commands)
+def test_the_front_page_has_one_line_per_command_on_one_screen(run):
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == list(FRONT_PAGE.commands)
+    assert run() == (2, out, "")
+
+
+@pytest.mark.parametrize("command", FIRST_OPTIONS)
+def test_the_help_of_a_command_fits_one_screen(run, command):
+    code, out, err = run(command, "--help")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    options = re.findall(r"^  --([\w-]+)", out, re.MULTILINE)
+    assert options[-1] == "help-all"
+    assert len(options) == len(FIRST_OPTIONS[command]) + 1 <= 12
+    assert f"Example: annotruth {command} " in out
+    every = [option.opts[0] for option in visible_options(COMMANDS[command])]
+    whole = run(command, "--help-all")[1]
+    assert all(f" {flag} " in whole for flag in every)
 
 
 def test_o_is_out_and_q_is_quiet():

@@ -48,7 +48,9 @@ def test_votes_of_chance_are_reported(run, files):
     (files / "coins.csv").write_text("\n".join(rows))
     code, out, _ = run("rank", "coins.csv", "--report", "coins.html")
     assert code == 0
-    assert out.startswith("WARNING: comparisons agree no better than chance: ")
+    assert out.startswith("Can this ranking be trusted? No better than chance. ")
+    assert "\nWARNING: comparisons agree no better than chance: " in out
+    assert "Next: " not in out
     page = (files / "coins.html").read_text()
     assert "No better than chance" in page
     assert "Votes agree no better than chance, so ranks and reliabilities below say next to" in page
@@ -133,4 +135,4 @@ def test_other_engines_are_refused_in_one_line(run, files):
     code, out, err = run("rank", "votes.csv", "--set", "engine=gpu")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "on this machine's processor, not on the engine gpu: leave out engine" in err
+    assert "on this machine's processor, not on the engine gpu: leave out `--engine`" in err

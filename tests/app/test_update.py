@@ -101,7 +101,7 @@ def test_the_fit_is_not_saved_when_another_output_cannot_be_written(run, files):
         ("item,annotator,label\n2,new,7\n", "label 7 is new, and the fit has the categories 0, 1"),
         (
             "item,annotator,label\n0,x,0\n2,u,1\n",
-            "labelled twice: annotator 'u' on item 2 (label 0, now 1); pass duplicates='last'",
+            "labelled twice: annotator 'u' on item 2 (label 0, now 1); pass `--duplicates last`",
         ),
     ],
 )

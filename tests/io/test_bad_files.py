@@ -37,8 +37,8 @@ BAD_CSV_FILES = {
     "latin": (HEADER + b"1,ann,2\n1,bob,\xe9t\xe9\n", ["byte 35 (line 3)", "0xe9", "UTF-8"]),
     "name": (b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"]),
     "truncated letter": (HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"]),
-    "utf-16": (HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"]),
-    "utf-32": (HEADER.decode().encode("utf-32"), ["UTF-32", "UTF-8"]),
+    "utf-16": (HEADER.decode().encode("utf-16")[:-1], ["UTF-16", "UTF-8"]),
+    "utf-32": (HEADER.decode().encode("utf-32")[:-1], ["UTF-32", "UTF-8"]),
     "no names": (b"1,ann,2\n1,bob,3\n", ["no column for the item", "put one before it"]),
     "utf-16 unmarked": (HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"]),
     "nul": (HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"]),
@@ -236,7 +236,7 @@ def test_memory_that_is_not_enough_is_reported(read, monkeypatch):
             raise error
 
         monkeypatch.setattr(parse, "read_columns", fail)
-        with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
+        with pytest.raises(InputError, match=f"not enough memory.*{amount}.*memory='1GB'"):
             read(HEADER + b"1,ann,2\n")
 
 

@@ -58,7 +58,7 @@ def test_several_suitable_tables_are_listed(tmp_path):
     path = make_sqlite(tmp_path / "labels.db", *tables[:2], "create table other (x integer)")
     message = refused(path)
     assert 'several tables have the columns of labels (a, b"c): pass query=' in message
-    assert "(`--query 'select * from \"a\"'`)" in message
+    assert "query='select * from \"a\"'" in message
     path = make_sqlite(tmp_path / "none.db", "create table p (x)", "create table q (x)")
     assert "no table has the columns of labels (p, q)" in refused(path)
     path = make_sqlite(tmp_path / "one.db", "create table p (x, y)")

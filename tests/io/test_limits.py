@@ -80,7 +80,7 @@ def test_a_small_file_that_holds_too_much_is_refused_unless_it_is_allowed(tmp_pa
     assert path.stat().st_size < 60_000
     for read in (read_labels, read_table):
         with pytest.raises(
-            InputError, match=r"more than .* the limit.*`--max-size [\d.]+GB`"
+            InputError, match=r"more than .* the limit.*max_size='[\d.]+GB'"
         ) as caught:
             read(path)
         assert str(caught.value).startswith(f"{path}: ")

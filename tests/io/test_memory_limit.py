@@ -338,10 +338,10 @@ def test_a_full_disk_is_reported_in_one_line(table, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--memory", "lots"], "memory 'lots' is not a size: write 500MB, 1GB or 1.5GiB"),
-        (["--memory", "0MB"], "memory '0MB' is not a size"),
-        (["--memory", "-1GB"], "memory '-1GB' is not a size"),
-        (["--memory", "5XB"], "memory '5XB' is not a size"),
+        (["--memory", "lots"], "`--memory` 'lots' is not a size: write 500MB, 1GB or 1.5GiB"),
+        (["--memory", "0MB"], "`--memory` '0MB' is not a size"),
+        (["--memory", "-1GB"], "`--memory` '-1GB' is not a size"),
+        (["--memory", "5XB"], "`--memory` '5XB' is not a size"),
         (["--memory", "1KB"], "memory of 1.0 kB is too little: ids alone take"),
         (["--memory", "1GB", "--model", "glad"], "glad needs all labels in memory"),
         (["--memory", "1GB", "--model", "auto"], "auto fits many models, in memory: name one"),

@@ -136,7 +136,7 @@ def test_sizes_are_limited(base, store):
     store.files["/labels.csv"] = CSV + b"3,ann,x\n" * 100_000
     message = refused(f"{base}/labels.csv", max_size="100KB")
     assert "the file has more than 100.0 kB, the limit" in message
-    assert "--max-size" in message
+    assert "max_size=" in message
 
 
 def test_unclear_ends_are_refused(store):

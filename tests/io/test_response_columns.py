@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.observations.responses import find_boxes, read_boxes, response_columns
+from annotruth.observations.candidates import label_candidates
+from annotruth.observations.responses import find_boxes, read_boxes
 
 ROWS = [(item, who) for item in range(4) for who in "abc"]
 TRUE = {(0, "a"): "cat", (1, "b"): "dog"}
@@ -81,8 +82,8 @@ QUESTIONS = pd.DataFrame(
 def test_questions_are_not_data_of_items_and_annotators():
     table = pa.Table.from_pandas(QUESTIONS)
     names = QUESTIONS.columns[2:]
-    assert response_columns(table, "item", "worker", names)[:2] == ["relevance", "correctness"]
-    assert "topic" not in response_columns(table, "item", "worker", names)
+    found, _ = label_candidates(table, names, "item", "worker")
+    assert {each.name for each in found} == {"relevance", "correctness"}
 
 
 @pytest.mark.parametrize("as_file", [True, False])

@@ -87,8 +87,7 @@ def test_three_columns_may_be_long_or_wide(rows_of):
         Labels.of(frame)
     assert str(caught.value) == (
         "columns 'a', 'b', 'c' may be the item, annotator and label, or three annotators: pass "
-        "columns={'item': 'a', 'annotator': 'b', 'label': 'c'} "
-        "(`--columns item=a,annotator=b,label=c`), or name the items in a column 'item' or, in "
+        "columns={'item': 'a', 'annotator': 'b', 'label': 'c'}, or name the items in a column 'item' or, in "
         "pandas, by frame.rename_axis('item')"
     )
     assert Labels.of(frame, columns={"item": "a", "annotator": "b", "label": "c"}).n_items == 2
@@ -173,7 +172,7 @@ def test_several_datasets_and_streams_are_refused():
         at.InputError, match=r"\(train, test\): pass one, such as dataset\['train'\]"
     ):
         Labels.of(both)
-    with pytest.raises(at.InputError, match="without streaming=True"):
+    with pytest.raises(at.InputError, match="unless it streams"):
         Labels.of(data.to_iterable_dataset())
 
 

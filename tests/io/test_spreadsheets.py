@@ -60,7 +60,7 @@ def test_the_first_sheet_or_a_named_one(write, run):
     assert read_labels(path, query="Other").read_as == "sheet Other"
     code, out, err = run("fit", path, "--query", "Nowhere")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "there is no sheet 'Nowhere': the sheets are Votes, Other (`--query SHEET`)" in err
+    assert "there is no sheet 'Nowhere' for `--query`: the sheets are Votes, Other\n" in err
     path.write_bytes(workbook(Votes=ROWS))
     assert read_labels([path]).read_as == "sheet Votes"
 
@@ -107,7 +107,7 @@ def test_gold_truth_and_exports_of_platforms(tmp_path):
             "an OpenDocument file: save it as .xlsx",
         ),
         (workbook(A=[]), "the sheet 'A' is empty: check that it is the right file"),
-        (workbook(A=[], B=ROWS, C=[]), "choose one of B, C with query='B' (`--query 'B'`)"),
+        (workbook(A=[], B=ROWS, C=[]), "choose one of B, C with query='B'"),
         (workbook(A=[("x",), ("y",)]), "the header has only one column"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Excel file (.xls)"),
         (

@@ -177,7 +177,7 @@ def test_words_in_order_are_choices_and_no_stars(tmp_path):
     fit = at.fit(labels, "mean", categories=["bad", "good"], scale="ordinal")
     tasks = predictions(fit, tmp_path / "p.json")
     assert tasks[0]["predictions"][0]["result"][0]["value"]["choices"][0] in ("bad", "good")
-    with pytest.raises(InputError, match="type=choices"):
+    with pytest.raises(InputError, match="'type': 'choices'"):
         predictions(fit, tmp_path / "stars.json", type="rating")
     assert not (tmp_path / "stars.json").exists()
 
@@ -204,7 +204,10 @@ def test_predictions_carry_content_and_hostile_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "text"),
-    [({"nmae": "x"}, "no 'nmae'"), ({"type": "stars"}, "type=stars is unknown: choose choices")],
+    [
+        ({"nmae": "x"}, "no 'nmae'"),
+        ({"type": "stars"}, "type 'stars' .* is unknown: choose choices"),
+    ],
 )
 def test_unknown_controls_are_refused(values, text):
     with pytest.raises(InputError, match=text):

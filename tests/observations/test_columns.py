@@ -82,8 +82,7 @@ def test_all_unclear_columns_are_asked_for_at_once():
         "columns 'sample_id' and 'example_id' could both be the item; columns 'user_id' and 'judge' "
         "could both be the annotator; no column for the label (found: sample_id, example_id, "
         "user_id, judge, mark); name it 'label', or pass columns={'item': 'sample_id', "
-        "'annotator': 'user_id', 'label': 'mark'} "
-        "(`--columns item=sample_id,annotator=user_id,label=mark`)"
+        "'annotator': 'user_id', 'label': 'mark'}"
     )
 
 
@@ -91,7 +90,7 @@ def test_all_unclear_columns_are_asked_for_at_once():
 def test_a_column_that_may_be_the_author_is_asked_for(name):
     """As in a table of posts with a class each."""
     table = pa.table({"text": ["a", "b"], name: [1, 2], "sentiment": ["good", "bad"]})
-    message = f"every item has one label, so '{name}' .*item=text,annotator={name},label=sentiment`"
+    message = f"every item has one label, so '{name}' .*'item': 'text', 'annotator': '{name}', 'la"
     with pytest.raises(InputError, match=message):
         Labels.of(table)
     assert Labels.of(table, columns={"annotator": name}).n_labels == 2
@@ -147,25 +146,29 @@ def test_names_are_known_in_any_spelling(names, found):
             {},
             "'sentence_id' and 'tweet_id' could both be the item",
         ),
-        ("item worker", {}, r"no column for the label \(found: item, worker\).*label=NAME"),
+        ("item worker", {}, r"no column for the label \(found: item, worker\).*'label': 'NAME'}"),
         ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
-        ("item task worker label", {}, "'item' and 'task' could both be the item.*item=item"),
+        ("item task worker label", {}, "'item' and 'task' could both be the item.*'item': 'item'}"),
         ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
-        ("item who label", {}, r"name it 'annotator', or .*\(`--columns annotator=who`\)$"),
-        ("film who label", {"item": "movie", "annotator": "who"}, "item=film,annotator=who`"),
-        ("item who label hour", {}, "`--columns annotator=NAME`"),
-        ("\ufeffitem worker label", {}, "`--columns item=NAME`"),  # cannot be typed
+        ("item who label", {}, r"name it 'annotator', or .*columns={'annotator': 'who'}$"),
+        (
+            "film who label",
+            {"item": "movie", "annotator": "who"},
+            "'item': 'film', 'annotator': 'who'}",
+        ),
+        ("item who label hour", {}, "columns={'annotator': 'NAME'}"),
+        ("\ufeffitem worker label", {}, "columns={'item': 'NAME'}"),  # cannot be typed
         (
             "item who label",
             {"item": "id", "label": "is"},
             r"^no column 'id' and no column 'is'; no column for the annotator \(found: item, who,"
-            + r" label\); pass .* \(`--columns item=NAME,annotator=NAME,label=NAME`\)$",
+            + r" label\); pass columns={'item': 'NAME', 'annotator': 'NAME', 'label': 'NAME'}$",
         ),
         (
             "film who stars",
             {"item": "film"},
             r"^no column for the annotator and the label .*"
-            + r"\(`--columns item=film,annotator=NAME,label=NAME`\)$",
+            + r"columns={'item': 'film', 'annotator': 'NAME', 'label': 'NAME'}$",
         ),
         ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
         ("item worker label label", {}, "two columns are named 'label'"),

@@ -17,9 +17,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from annotruth.app import console
+from annotruth.app.commands.agreement import agreement
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
+from annotruth.app.commands.mcp import mcp
 from annotruth.app.commands.next import next_, plan
+from annotruth.app.commands.open import open_
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
@@ -27,7 +30,8 @@ from annotruth.app.commands.serve import serve
 from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import demo, simulate
 from annotruth.app.commands.update import update
-from annotruth.app.options import OPTION_GROUPS, with_options
+from annotruth.app.help import brief_help, front_page
+from annotruth.app.options import FIRST_OPTIONS, HELP_ALL, OPTION_GROUPS, with_options
 from annotruth.errors import (
     AnnotruthError,
     describe_exhaustion,
@@ -58,9 +62,10 @@ _QUOTED = re.compile("'([^']*)'")
 
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Fit": (fit, rank, update, report, compare),
-    "Advise": (next_, plan),
-    "Try out": (demo, simulate, reproduce),
+    "Recover what is right": (open_, fit, rank, update, report, compare, agreement),
+    "Decide what to label next": (next_, plan),
+    "Try it without data": (demo, simulate, reproduce),
+    "Serve": (mcp,),
 }
 
 
@@ -95,6 +100,9 @@ class _CheckedOptions:
 
         Errors refer to the help of this command, which Typer leaves out of some.
         """
+        if not (args or ctx.resilient_parsing) and getattr(self, "no_args_is_help", False):
+            typer.echo(ctx.get_help())
+            raise typer.Exit(2)
         names: set[str] = set()
         for option in self.get_params(ctx):
             if option.param_type_name == "option" and not option.is_flag:
@@ -115,6 +123,14 @@ class _CheckedOptions:
 class GroupedOptions(_CheckedOptions, TyperCommand):
     """A command whose help lists its options in groups, with values as one types them."""
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; of a command with many options, those that most users need."""
+        first = FIRST_OPTIONS.get(self.name or "")
+        if first and HELP_ALL not in ctx.meta:
+            formatter.write(brief_help(self, ctx, first))
+        else:
+            super().format_help(ctx, formatter)
+
     def get_usage(self, ctx: Any) -> str:
         """Return the usage line, with arguments that are not in braces."""
         return super().get_usage(ctx).replace("{", "").replace("}", "")
@@ -122,6 +138,13 @@ class GroupedOptions(_CheckedOptions, TyperCommand):
 
 class FrontPage(_CheckedOptions, TyperGroup):
     """The command line as a whole, with its options as those of commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; that of `annotruth` alone fits one screen."""
+        if ctx.parent is None:
+            formatter.write(front_page(self, ctx))
+        else:
+            super().format_help(ctx, formatter)
 
 
 _SHARED: dict[str, Any] = {
@@ -168,7 +191,7 @@ for _group, _commands in SERVE_COMMANDS.items():
         _add_command(_under, _command, _command.__name__.removeprefix(f"{_group}_").rstrip("_"))
     if _group:
         _service.add_typer(_under, name=_group)
-app.add_typer(_service, name="serve", rich_help_panel="Serve")
+app.add_typer(_service, name="serve", rich_help_panel="Watch labels as they arrive")
 
 
 def _show_version(requested: bool) -> None:

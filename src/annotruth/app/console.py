@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
-from annotruth.errors import AnnotruthWarning, concise, printable
+from annotruth.errors import AnnotruthWarning, InputError, concise, printable, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.models.em import ProgressReporter
     from annotruth.models.result import Fit
+    from annotruth.report.sections import FirstLines
 
 _GAP = 2  # between columns, as Rich pads them
 _MIN_COLUMN = 10  # characters
 _STARTED = time.monotonic()  # the command
+_BETWEEN_LINES = 10.0  # seconds
 
 
 def print_error(message: object) -> None:
@@ -59,19 +63,61 @@ def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
-    """Show stages and iterations on one line of stderr, if that is a terminal.
+    """Show stages and iterations on one line of stderr; where that is no terminal, now and then in lines.
 
     Open it before slow imports, and close it before results are printed.
     """
     if quiet or not is_terminal(sys.stderr):
         from annotruth.models.em import ProgressReporter
 
-        yield ProgressReporter()
+        reporter = ProgressReporter()
+        after = math.inf if quiet else _seconds_to_first_line()
+        with nullcontext() if math.isinf(after) else _lines_now_and_then(reporter, after):
+            yield reporter
         return
     from annotruth.app.progress import terminal_line
 
     with terminal_line(_STARTED) as line:
         yield line
+
+
+def _seconds_to_first_line() -> float:
+    given = os.environ.get("ANNOTRUTH_PROGRESS_SECONDS", "2")
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        raise InputError(
+            f"ANNOTRUTH_PROGRESS_SECONDS is {shown(given)}: give a number of seconds"
+        ) from None
+
+
+@contextmanager
+def _lines_now_and_then(reporter: ProgressReporter, after: float) -> Iterator[None]:
+    """Print what a command is doing after some seconds, and then what is new every ten seconds."""
+    ended = threading.Event()
+
+    def show() -> None:
+        before, wait = "", after
+        while not ended.wait(wait):
+            if (line := _progress_text(reporter, time.monotonic() - began)) != before:
+                print_error(line)
+            before, wait = line, _BETWEEN_LINES
+
+    began = time.monotonic()
+    thread = threading.Thread(target=show, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _progress_text(reporter: ProgressReporter, seconds: float) -> str:
+    """Return the stage and its iteration; the limit of iterations is seldom reached."""
+    stage, latest = reporter.stage or "starting", reporter.latest
+    at = "" if latest is None else f": iteration {latest.n_iter:,} of at most {latest.max_iter:,}"
+    return f"{stage}{at}, {seconds:.0f} s so far"
 
 
 @contextmanager
@@ -150,6 +196,32 @@ def _cell(value: Any, digits: int) -> str:
     return f"{value:.{digits}f}" if isinstance(value, float) else printable(str(value))
 
 
+_COLORS = {"good": "32", "fair": "33", "bad": "31", "command": "1"}  # of terminals
+# What begins the lines of a summary on the computation, which few read.
+_ON_COMPUTATION = ("converged after ", "log-likelihood ")
+
+
+def show_first_lines(first: FirstLines) -> None:
+    """Print the first screen of a report, its verdict and the next command in color on a terminal."""
+    trust = first.trust
+    word = f"{_colored(trust.word, trust.tone)}{'.' if trust.sentence else ''}"
+    _print(f"{first.question} {word} {printable(trust.sentence)}".strip(), sys.stdout)
+    show_lines(first.lines)
+    if first.next:
+        _print(f"Next: {_colored(printable(first.next), 'command')}", sys.stdout)
+    show_lines("")
+
+
+def _colored(text: str, name: str) -> str:
+    if (
+        not is_terminal(sys.stdout)
+        or os.environ.get("NO_COLOR")
+        or os.environ.get("TERM") == "dumb"
+    ):
+        return text
+    return f"\x1b[{_COLORS[name]}m{text}\x1b[0m"
+
+
 def print_result(
     fit: Fit[Any],
     metrics: Mapping[str, float] | None,
@@ -157,16 +229,27 @@ def print_result(
     *,
     as_json: bool,
     quiet: bool,
+    verbose: bool = False,
+    first: FirstLines | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the summary, the metrics and further lines; or one JSON object, with ``more`` entries."""
+    """Print the first lines, the summary, the metrics and further lines; or one JSON object.
+
+    ``more`` are entries of that object.
+    ``verbose``: with the lines on the computation.
+    """
     if as_json:
         entries = json_entries(fit) | dict(more or {})
         if metrics is not None:
             entries["metrics"] = {name: finite(value) for name, value in metrics.items()}
         show_json(entries)
     elif not quiet:
-        show_lines(fit.summary())
+        if first is not None:
+            show_first_lines(first)
+        summary = fit.summary().split("\n")
+        show_lines([each for each in summary if verbose or not each.startswith(_ON_COMPUTATION)])
+        if verbose:
+            show_lines(f"{time.monotonic() - _STARTED:.1f} seconds")
         if metrics is not None:
             show_lines(describe_metrics(metrics))
         show_lines(lines)

@@ -47,6 +47,8 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+agreement.labels FIT|LABELS: {fit_or_labels}
+open_.file FILE: Labels or comparisons, in any format that `annotruth fit` or `annotruth rank` reads.
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
     file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
@@ -128,8 +130,8 @@ update.gold FILE: Known truths (item, label) of new or old items.
 truth FILE: Known truths (item, label) to measure the fit against.
 rank.truth FILE: Known grades (item, grade; higher is better) to measure the ranking against.
 [Model]
-model NAME: One of {models}; or auto: the model that predicts held-out labels best. | {default_model}
-rank.model NAME: One of {pair_models}. | {default_pair_model}
+model NAME: The model, or auto to let held-out labels choose: {models}. | {default_model}
+rank.model NAME: The model: {pair_models}. | {default_pair_model}
 project_create.model NAME: The model, or auto. | robust-gpm, pair-gpm
 models A,B,C: Some of {models}; of comparisons, some of {pair_models}. | all
 settings --set NAME=VALUE: An option of the model, such as tol=1e-6.
@@ -151,6 +153,8 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
 fit.warm_start FIT: Continue this saved fit with exactly these LABELS, such as a later export: with
     its model, options and scale, unless others are given, and its past fits.
 refit: Fit all labels again, also if none of them is new.
+same_people: Intervals for other items labelled by the same people; without it, for other people,
+    too, which makes them wide where there are few.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
@@ -161,6 +165,8 @@ storage URL: A folder that all of Spark's machines can reach.
 database URL: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/NAME, which is better given as
     ANNOTRUTH_SERVE_DATABASE in the environment: other users of the machine do not see it. | a
     SQLite file in the data folder
+root DIR: Folder whose files the tools read; nothing outside of it is read or written. | the current
+    folder
 folder --data-dir DIR: Folder of the service's files: snapshots and the database. | annotruth-data
 host HOST: Address to listen on; 0.0.0.0 for all, behind a proxy with TLS. | 127.0.0.1
 port PORT: Port to listen on; 0 for any free one. | 8377
@@ -171,14 +177,16 @@ scope SCOPE: read: see results. write: also send labels. admin: also change sett
 only --project PROJECT: A project's name. | all projects
 token_create.days N: Expires after so many days. | never
 [Output]
-out --out,-o PATH: Write the tables of items, annotators and labels or comparisons, and fit.json,
-    to this folder; if it ends in .csv, .parquet or .json, only that of items to this file; if in
-    .xlsx, a workbook for people: whom to pay, what to relabel, what is disputed.
+out --out,-o PATH: Write the tables to this folder: items, annotators, labels or comparisons, and
+    fit.json; if it ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a
+    workbook for people: whom to pay, what to relabel, what is disputed.
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
     ends in .csv, .parquet or .json, only that of models to this file; if in .xlsx, both to a
     workbook.
-next_.out --out,-o PATH: Write the tables of items, annotators and assignments to this folder; if
-    it ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
+agreement.out --out,-o PATH: Write the table to this file (.csv, .parquet or .json), or into this
+    folder.
+next_.out --out,-o PATH: Write the tables to this folder: items, annotators and assignments; if it
+    ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
 simulate.out --out,-o DIR: Write the tables to this folder.
 reproduce.out --out,-o DIR: Write pages, tables, charts and runs to this folder.
 price AMOUNT: The price of one label, such as 0.05, for the amounts in a workbook. Saved fits
@@ -194,8 +202,7 @@ demo.report FILE: Write a report here: one file, .html or .pdf.
 page --report FILE: Write the report here: one file, .html or .pdf.
 title TEXT: The heading of the report. | the name of the input
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
-keep FILE: Write which annotators to keep, to drop and to ask, with the reason, here: .csv,
-    .parquet, .json or .xlsx.
+keep FILE: Write whom to keep, to drop and to ask, and why: .csv, .parquet, .json or .xlsx.
 preferences FILE: Write the decided comparisons for training here, with the probability that each
     was serious as its weight (prompt, chosen, rejected, weight): .csv, .parquet or .json.
 soft FILE: Write soft labels for training, one row per item, one column per class: .csv, .parquet,
@@ -217,10 +224,11 @@ backup.force: Replace the file if it exists.
 [General]
 as_json --json: Print one JSON object and nothing else.
 quiet --quiet,-q: Print errors only.
-verbose
+verbose: Also print how the computation went: iterations, log-likelihood, seconds.
 version
 install_completion
 show_completion
+help_all: Show all options, and more examples.
 help
 """.format(
     labels=_LABELS,
@@ -271,6 +279,31 @@ OPTION_GROUPS: dict[str, str] = {}
 for _each in _PARAMETERS.values():
     if _each.group != "Arguments":
         OPTION_GROUPS.setdefault(_each.name, _each.group)
+
+
+FIRST_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(options.split())
+    for name, options in {
+        "fit": "columns scale question drop gold truth model out save report keep",
+        "rank": "columns question drop truth model by machines out save report keep",
+        "update": "columns duplicates drop gold truth refit out save report keep",
+        "compare": "columns scale question truth models out report",
+        "next": "budget columns scale gold model out keep assign assign_format",
+        "plan": "target columns scale gold model",
+        "report": "columns scale gold truth model page source force",
+    }.items()
+}
+"""Of commands with more options than a screen has lines: those that `--help` shows."""
+
+HELP_ALL = "annotruth.help_all"
+"""What is in ``meta`` of the context of a command whose help shows all options."""
+
+
+def _show_all(ctx: typer.Context, requested: bool) -> None:
+    if requested:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
 
 
 def _annotated(command: str, name: str, kind: Any) -> Any:
@@ -341,6 +374,9 @@ _EXPANDED: Mapping[str, Flags] = {
         "memory": _TEXT,
     },
     "update.read": _SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(
+        ("columns", "input_format", "question", "query", "max_size"), _TEXT
+    ),
     "rank.read": dict.fromkeys(
         ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), _TEXT
     ),
@@ -390,6 +426,7 @@ def with_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_flags(**given: Any) -> None:
+        given.pop("help_all", None)
         quiet = bool(given.get("quiet") or given.get("as_json"))
         for name, flags in expanded.items():
             values = {flag: given.pop(flag) for flag in flags}
@@ -397,6 +434,19 @@ def with_options(command: Command) -> Command:
                 given[name] = _PARSERS[name](**values)
         command(**given)
 
+    if command.__name__.rstrip("_") in FIRST_OPTIONS:
+        info = typer.Option(
+            "--help-all",
+            help=_PARAMETERS["help_all"].text,
+            callback=_show_all,
+            is_eager=True,
+        )
+        kind = Annotated[bool, info]
+        parameters.append(
+            inspect.Parameter(
+                "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind
+            )
+        )
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
     return with_flags

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from annotruth.app import console, named_files, values
 from annotruth.app.named_files import OutputKind, check_existing
+from annotruth.bindings import bound_for
 from annotruth.errors import AnnotruthError, InputError, OutputError, hide_credentials
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from annotruth.models.em import ProgressReporter
     from annotruth.models.result import Fit
     from annotruth.questions.result import QuestionFits
+    from annotruth.report.sections import FirstLines
 
 AnyFit: TypeAlias = "Fit[Any] | QuestionFits"
 """A fit of labels, of comparisons or of sets of labels, or the fits of several questions."""
@@ -224,6 +226,22 @@ class Outputs:
             save_fit(fit, self.save, quiet=quiet)
             written.lines.append(f"fit saved to {self.save}")
         return written
+
+    @staticmethod
+    def first_lines(
+        fit: AnyFit,
+        progress: ProgressReporter,
+        arguments: str,
+        truth: str | None = None,
+        *,
+        shown: bool,
+    ) -> FirstLines | None:
+        """Return what a command says first of a fit, if anything is shown and reports have it."""
+        if not shown or fit.kind not in ("labels", "comparisons"):
+            return None
+        progress.start("assessing the results")
+        found: FirstLines = bound_for(fit.kind, "first_lines")(fit, arguments, truth)
+        return found
 
     def priced(self, fit: AnyFit) -> Any:
         """Return a fit that remembers the price of a label, if one is given."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError, counted, one_line, shorten
+from annotruth.errors import InputError, OutputError, counted, one_line, option, shorten
 from annotruth.io.content import (
     DATABASE_TITLE,
     UTF8_BOM,
@@ -60,7 +60,7 @@ def read_batches(
     if content.kind == "json" and max_rows is not None:
         raise InputError(
             "JSON is not read within a memory limit: save the labels as CSV or Parquet, or leave "
-            "out memory (`--memory`)"
+            f"out {option('memory')}"
         )
     chosen = partial(_choose_unique, choose)
     if content.kind == "text":
@@ -83,6 +83,18 @@ def read_columns(
     """Read the chosen columns into memory, as one batch."""
     (table,) = read_batches(content, choose, keep_codes=keep_codes)
     return table
+
+
+def read_start(content: FileContent, n_rows: int) -> pa.Table:
+    """Read the first rows of all columns; JSON is read as a whole."""
+    batches, n_read = [], 0
+    max_rows = None if content.kind == "json" else n_rows
+    for batch in read_batches(content, lambda names: names, max_rows=max_rows):
+        batches.append(batch)
+        n_read += batch.num_rows
+        if n_read >= n_rows:
+            break
+    return pa.concat_tables(batches).slice(0, n_rows)
 
 
 def _read_columnar(

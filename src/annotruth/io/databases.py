@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, listed, one_line, shorten
+from annotruth.errors import InputError, listed, one_line, option, shorten
 from annotruth.io.content import DATABASE_TITLE, ContentKind, size_limit
 from annotruth.io.decompress import VALUE_BYTES, refuse_size
 from annotruth.observations.disk import format_size
@@ -55,8 +55,8 @@ def read_database_url(
     """Return the rows of a query from a database server, and what was read."""
     if query is None:
         raise InputError(
-            "a database server needs a query: pass query='select item, annotator, label from ...' "
-            "(`--query 'select item, annotator, label from ...'`)"
+            "a database server needs a query: pass "
+            f"{option('query', 'select item, annotator, label from ...')}"
         )
     _check_query(query)
     with _errors_reported(), _run_on_server(url, query) as (found, names):
@@ -145,8 +145,8 @@ def _find_table(connection: Any, kind: ContentKind, choose: ChooseColumns) -> st
     found = "several tables have" if suitable else "no table has"
     example = f"select * from {_quoted((suitable or tables)[0])}"
     raise InputError(
-        f"{found} the columns of labels ({listed(suitable or tables)}): pass query={example!r} "
-        f"(`--query '{example}'`)"
+        f"{found} the columns of labels ({listed(suitable or tables)}): pass "
+        f"{option('query', example)}"
     )
 
 

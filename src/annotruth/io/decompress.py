@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, OutputError, shorten
+from annotruth.errors import InputError, OutputError, option, shorten
 from annotruth.observations.disk import Disk, format_size
 from annotruth.observations.frames import LABEL_ROLES
 from annotruth.observations.scale import is_text
@@ -38,7 +38,7 @@ def decompress(
     if compression in ("xz", "zip") and disk is not None:
         raise InputError(
             f"{compression} is not decompressed within a memory limit: decompress the file first, "
-            "or leave out memory (`--memory`)"
+            f"or leave out {option('memory')}"
         )
     what = f"{compression} file of {format_size(data.size)}"
     with _damage_reported(compression):
@@ -82,8 +82,8 @@ def refuse_size(reason: str, size: float) -> NoReturn:
     """Refuse content that is too large, with the option that allows ``size`` bytes."""
     enough = f"{size / 1e9 + 0.1:.1f}GB"
     raise InputError(
-        f"{reason}, the limit: if that is what you expect, pass max_size={enough!r} (`--max-size "
-        f"{enough}`); `--memory 1GB` keeps labels on disk"
+        f"{reason}, the limit: if that is what you expect, pass {option('max_size', enough)}; "
+        f"{option('memory', '1GB')} keeps labels on disk"
     )
 
 

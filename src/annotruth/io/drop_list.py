@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthWarning, InputError, check_path, counted, listed, shown
+from annotruth.errors import (
+    AnnotruthWarning,
+    InputError,
+    check_path,
+    counted,
+    listed,
+    option,
+    shown,
+)
 from annotruth.io.content import check_utf8, read_content
 from annotruth.io.parse import read_table
 from annotruth.io.sources import file_errors_reported, file_named_in_errors
@@ -53,8 +61,8 @@ def leave_out(
         return data
     if data.on_disk:
         raise InputError(
-            "annotators can be left out in memory only: leave out memory (`--memory`), or drop "
-            "(`--drop`)"
+            f"annotators can be left out in memory only: leave out {option('memory')} or "
+            f"{option('drop')}"
         )
     dropped = dropped_annotators(data.annotators, read, strict=strict, what=data.noun, also=also)
     if not dropped.any():
@@ -84,7 +92,7 @@ def dropped_annotators(
         if strict and len(unknown) == len(ids):
             raise InputError(
                 f"no annotator to leave out has a {what} ({counted(len(ids), 'id')}, first: {first}): "
-                "check drop (`--drop`), which takes ids or an existing file"
+                f"check {option('drop')}, which takes ids or an existing file"
             )
         warnings.warn(
             f"{len(unknown):,} of {counted(len(ids), 'annotator')} to leave out "
@@ -96,7 +104,7 @@ def dropped_annotators(
     for found in (code, match_ids(pa.array(also, pa.string()), annotators)):
         dropped[found[found >= 0]] = True
     if dropped.all():
-        raise InputError("all annotators are left out by drop (`--drop`): keep some")
+        raise InputError(f"all annotators are left out by {option('drop')}: keep some")
     return dropped
 
 

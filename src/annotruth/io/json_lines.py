@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, option
 from annotruth.io.content import check_utf8, partitions
 from annotruth.io.decompress import VALUE_BYTES, check_size
 from annotruth.observations.frames import ChooseColumns, records_to_arrow
@@ -31,7 +31,8 @@ def read_json_lines(data: pa.Buffer, choose: ChooseColumns, *, limit: int) -> pa
     if is_json_list(data):
         raise InputError(
             "this JSON list is in no known format: write one object per line, such as "
-            '{"item": 1, "annotator": "ann", "label": 2}, or pass input_format (`--input-format`)'
+            '{"item": 1, "annotator": "ann", "label": 2}, or pass '
+            f"{option('input_format')}"
         )
     _check_size(data, _ARROW_BYTES, limit)
     table = None

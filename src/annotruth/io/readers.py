@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from annotruth.errors import InputError, hide_credentials, is_database_url, is_url
-from annotruth.io.batches import read_batches
+from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, option
+from annotruth.io.batches import read_batches, read_start
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
 from annotruth.io.kinds import Kind, LabelKind, PairKind
@@ -28,8 +28,10 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels
+from annotruth.observations.candidates import CANDIDATE_ROWS
 from annotruth.observations.disk import Disk, parse_size
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.frames import ColumnsNotFoundError
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 
 
 def is_source(data: Any) -> bool:
@@ -45,8 +47,11 @@ def reading_stage(data: Any) -> str:
     return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
 
 
+@names_keywords(ReadKeywords)
 def read_labels(
-    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
+    path: LabelFile | Sequence[LabelFile],
+    read: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Labels:
     """Read labels from a file, or from several of one kind.
 
@@ -71,8 +76,11 @@ def read_labels(
     return labels
 
 
+@names_keywords(ReadKeywords)
 def read_comparisons(
-    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
+    path: LabelFile | Sequence[LabelFile],
+    read: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Comparisons:
     """Read pair comparisons from a file, or from several of one kind.
 
@@ -209,8 +217,8 @@ def _parse_in_batches(
     columns: list[str] = []  # of the first file
     source_kind = ""
 
-    def choose(names: list[str], from_text: bool) -> list[str]:
-        chosen = kind.choose(names, from_text=from_text, on_disk=True)
+    def choose(of_file: LabelKind, names: list[str], from_text: bool) -> list[str]:
+        chosen = of_file.choose(names, from_text=from_text, on_disk=True)
         columns[:] = columns or chosen
         check_same_columns(chosen, columns, first)
         return chosen
@@ -220,15 +228,27 @@ def _parse_in_batches(
         with local_copy(file, read.max_size) as path:
             if is_database_url(file) or read.query is not None:
                 raise InputError(
-                    "databases are not read within a memory limit: leave out `--memory`"
+                    f"databases are not read within a memory limit: leave out {option('memory')}"
                 )
             kind.check_on_disk()
             content = read_content(Path(path), disk=disk, max_size=read.max_size)
             from_text = content.kind == "text"
             n_rows = 0
-            chosen = partial(choose, from_text=from_text)
-            for batch in read_batches(content, chosen, max_rows=disk.rows_at_once, keep_codes=True):
-                part = kind.parse(batch, from_text=from_text, first_row=n_rows)
+            batches_of = partial(read_batches, content, max_rows=disk.rows_at_once, keep_codes=True)
+            of_file = kind
+            notes: Sequence[str] = ()
+            try:
+                next(batches_of(partial(choose, kind, from_text=from_text)))
+            except ColumnsNotFoundError as error:
+                load = partial(read_start, content, CANDIDATE_ROWS)
+                found = kind.parse_by_values(load, error, from_text=from_text)
+                of_file, notes = LabelKind(replace(read, columns=found.columns)), found.notes
+            chosen = partial(choose, of_file, from_text=from_text)
+            for batch in batches_of(chosen):
+                part = of_file.parse(batch, from_text=from_text, first_row=n_rows)
+                part = replace(part, notes=(*part.notes, *notes))
+                if from_text:
+                    part = of_file.with_decimal_points(part, content.data)
                 source_kind = source_kind or part.kind
                 check_same_kind(part.kind, source_kind, first)
                 yield part

@@ -96,7 +96,7 @@ def _from_dataset(data: Any, read: ReadOptions) -> ParsedLabels:
     if not hasattr(data, "with_format") or not hasattr(data, "num_rows"):
         raise InputError(
             f"cannot read labels from {type(data).__name__}: pass a datasets.Dataset, which "
-            "load_dataset returns without streaming=True"
+            "load_dataset returns unless it streams"
         )
     table = data.with_format("arrow")[:]
     classes = {

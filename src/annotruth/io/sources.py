@@ -17,6 +17,7 @@ from annotruth.errors import (
     OutputError,
     check_path,
     describe_exhaustion,
+    function,
     hide_credentials,
     is_url,
     listed,
@@ -24,11 +25,13 @@ from annotruth.errors import (
     printable,
     shorten,
 )
+from annotruth.observations.frames import ColumnsNotFoundError
 
 LabelFile = str | os.PathLike[str]
 """One file: its path or URL, or - for standard input."""
 
 STANDARD_INPUT = "-"
+_MAX_REPEATED = 40  # characters of a name that a message has twice
 _FOLDERS, _NO_SUFFIX = "folders", "files without a suffix"
 
 
@@ -90,8 +93,8 @@ def _files_in(folder: Path) -> list[Path]:
     entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
     if not entries:
         raise InputError(
-            f"{folder}: this is a folder with no saved fit in it and no files: name a file, or a "
-            "folder of `--save`"
+            f"{folder}: this is a folder with no saved fit in it and no files: name a file, or the "
+            "folder of a saved fit"
         )
     kinds = sorted({_kind_of(entry) for entry in entries})
     if kinds == [_FOLDERS]:
@@ -167,7 +170,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     except (FileNotFoundError, NotADirectoryError) as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
-        reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
+        reason = "this is a folder with no saved fit in it: name a file, or that of a fit"
         cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
@@ -182,6 +185,10 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         cause = error
     else:
         return
+    if issubclass(kind, ColumnsNotFoundError):
+        name = source_name(path) if isinstance(path, str | os.PathLike) else ""
+        short = name if 0 < len(name) <= _MAX_REPEATED else "FILE"
+        reason = f"{reason}; see {function('open', short)}"
     raise kind(f"{source_name(path)}: {reason}") from cause
 
 

@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, listed, one_line, shorten, shown
+from annotruth.errors import InputError, did_you_mean, listed, one_line, option, shorten, shown
 from annotruth.io.decompress import check_size, open_zip, read_member
 
 _CELL_BYTES = 40  # of a cell in memory, empty ones included
@@ -74,7 +74,8 @@ def _choose(names: list[str], sheet: str | None) -> str:
         return names[0]
     if sheet not in names:
         raise InputError(
-            f"there is no sheet {shown(sheet)}: the sheets are {listed(names)} (`--query SHEET`)"
+            f"there is no sheet {shown(sheet)} for {option('query')}: the sheets are {listed(names)}"
+            f"{did_you_mean(sheet, names)}"
         )
     return sheet
 
@@ -83,7 +84,7 @@ def _pass_other(names: list[str], empty: str) -> str:
     others = [name for name in names if name != empty]
     if not others:
         return ": check that it is the right file"
-    return f": choose one of {listed(others)} with query={others[0]!r} (`--query {others[0]!r}`)"
+    return f": choose one of {listed(others)} with {option('query', others[0])}"
 
 
 def _check_members(archive: zipfile.ZipFile, limit: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, did_you_mean, option, shown
 from annotruth.io.atomic import atomic_write
 from annotruth.io.formats.source import ANNOTATORS_FIELD, INPUT_PREFIX, ITEM_FIELD
 from annotruth.io.writers import LazyTable, write_records, write_table
@@ -53,12 +53,14 @@ def task_format(path: str | os.PathLike[str], format: str | None = None) -> Task
         if format == each:
             return each
     if format is not None:
-        raise InputError(f"unknown format {format!r}: choose {', '.join(known)}")
+        raise InputError(
+            f"unknown format {format!r}: choose {', '.join(known)}{did_you_mean(format, known)}"
+        )
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
             f"{os.fspath(path)}: assignments are written to a name that ends in "
-            f"{', '.join(_SUFFIXES)}; or pass --assign-format"
+            f"{', '.join(_SUFFIXES)}; or pass {option('assign_format')}"
         )
     return _SUFFIXES[suffix]
 
@@ -146,13 +148,14 @@ class LabelControl:
         for name in values:
             if name not in known:
                 raise InputError(
-                    f"--label-studio has no {name!r}: pass {', '.join(known)}, such as "
-                    "`--label-studio name=sentiment,to_name=text`"
+                    f"{option('label_studio')} has no {name!r}: pass {', '.join(known)}, such as "
+                    f"{option('label_studio', {'name': 'sentiment', 'to_name': 'text'})}"
                 )
         kinds = get_args(ControlType)
         if values.get("type", kinds[0]) not in kinds:
             raise InputError(
-                f"--label-studio type={values['type']} is unknown: choose {', '.join(kinds)}"
+                f"the type {shown(values['type'])} for {option('label_studio')} is unknown: choose "
+                f"{', '.join(kinds)}{did_you_mean(values['type'], kinds)}"
             )
         return cls(**values)
 
@@ -241,6 +244,7 @@ def _values(table: pa.Table, scale: Scale, kind: str | None) -> list[Any]:
         return [[str(label)] for label in labels]
     if not _is_numeric(scale):
         raise InputError(
-            f"labels such as {labels[0]!r} are not {kind}s: pass `--label-studio type=choices`"
+            f"labels such as {labels[0]!r} are not {kind}s: pass "
+            f"{option('label_studio', {'type': 'choices'})}"
         )
     return [round(label) for label in labels] if kind == "rating" else labels

@@ -53,14 +53,19 @@ ProgressCallback = Callable[[Progress], None]
 class ProgressReporter:
     """A progress callback that is also called at the start of each stage, such as reading.
 
-    Plain functions are called after iterations only. This class shows nothing; subclasses do.
+    Plain functions are called after iterations only. This class keeps where the fit is; subclasses show it.
     """
+
+    stage: str = ""
+    latest: Progress | None = None  # of the iterations of this stage
 
     def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
         """Show that a stage starts; of ``total`` such stages, if that is known, ``done`` are over."""
+        self.stage, self.latest = stage, None
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress of an iteration."""
+        self.latest = progress
 
 
 def start_stage(

@@ -144,6 +144,11 @@ _PLATFORM_COLUMNS = (
     {"HITId", "WorkerId"},
     {"ASSIGNMENT:worker_id"},
     {"_input_hash", "_task_hash"},
+    {"subject_id", "reducer"},
+    {"trial_type", "trial_index", "time_elapsed"},
+    {"Participant Private ID", "Zone Type"},
+    {"participant.code", "session.code"},
+    {"StartDate", "RecordedDate", "ResponseId"},
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -16,7 +15,10 @@ from numpy.typing import NDArray
 
 from annotruth.errors import (
     InputError,
+    did_you_mean,
+    function,
     listed,
+    option,
     printable,
     shorten,
     shown,
@@ -116,6 +118,16 @@ TIME_NAMES: Mapping[str, tuple[str, ...]] = {
 TRUTH_ROLES = ("item", "truth")
 
 
+class ColumnsNotFoundError(InputError):
+    """Columns of a table are not found by their names: ``problem`` says which, ``known`` has the others."""
+
+    def __init__(
+        self, message: str, problem: str = "", known: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.problem, self.known = problem, known or {}
+
+
 def find_columns(
     names: Sequence[str],
     roles: Sequence[str],
@@ -133,7 +145,7 @@ def find_columns(
             matches[role] = find_known(known[role], names)
         columns[role] = next(iter(matches[role]), "")
     if any(len(found) != 1 for found in matches.values()):
-        raise InputError(_ask_for_columns(matches, given, names, known, has_option=has_option))
+        raise _columns_not_found(matches, given, names, known, has_option=has_option)
     for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
@@ -195,21 +207,22 @@ def find_known(groups: Sequence[Sequence[str]], names: Iterable[str]) -> list[st
     return []
 
 
-def _ask_for_columns(
+def _columns_not_found(
     matches: Mapping[str, Sequence[str]],
     given: Mapping[str, str],
     names: Sequence[str],
     known: KnownNames,
     *,
     has_option: bool,
-) -> str:
-    """Return a message that asks for all unclear columns at once.
+) -> ColumnsNotFoundError:
+    """Return the error that asks for all unclear columns at once.
 
     ``matches`` hold what each could be, and ``given`` what the caller said.
     """
     several = {role: found for role, found in matches.items() if len(found) > 1}
     missing = [role for role, found in matches.items() if not found and role not in given]
-    absent = [repr(given[role]) for role, found in matches.items() if not found and role in given]
+    wrong = [given[role] for role, found in matches.items() if not found and role in given]
+    absent = list(map(repr, wrong))
     problems = [
         f"columns {' and '.join(map(repr, found))} could {'both' if len(found) == 2 else 'all'} "
         f"be the {role}"
@@ -246,19 +259,18 @@ def _ask_for_columns(
         steps.append("rename one")
     if "question" in several.get("item", ()):
         steps.append(
-            "if 'question' says which question was answered, pass `--question NAME`, or "
-            "`--question all` to `annotruth fit`"
+            "if 'question' says which question was answered, pass "
+            f"{option('question', 'NAME')}, or {option('question', 'all')} to {function('fit')}"
         )
-    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
+    similar = next(filter(None, (did_you_mean(name, names) for name in wrong)), "")
+    message = "; ".join([*problems, *([", or ".join(steps)] if steps else [])]) + similar
+    found = {role: each[0] for role, each in matches.items() if len(each) == 1}
+    return ColumnsNotFoundError(message, "; ".join(problems) + similar, {} if absent else found)
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
     """Return what to do, in a message, where columns are not known; empty names are NAME."""
-    as_keyword = ", ".join(
-        f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
-    )
-    as_option = ",".join(f"{role}={name or 'NAME'}" for role, name in columns.items())
-    return f"pass columns={{{as_keyword}}} (`--columns {shlex.quote(as_option)}`)"
+    return f"pass {option('columns', {role: name or 'NAME' for role, name in columns.items()})}"
 
 
 def pass_column(role: str) -> str:
@@ -325,8 +337,7 @@ def to_arrow(
     library = distributed_library(data)
     if library is not None:
         raise InputError(
-            f"this is a distributed frame: pass engine={library!r} (`--engine {library}`), or "
-            "collect it"
+            f"this is a distributed frame: pass {option('engine', library)}, or collect it"
         )
     import narwhals as nw
     from narwhals.exceptions import DuplicateError

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypedDict, TypeVar, get_args
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from annotruth.observations.layout import DuplicatePolicy
 from annotruth.observations.scale import Bins, ScaleKind
 
 A = TypeVar("A")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 ALL_QUESTIONS = "all"
 """The value of ``question`` for every question of a file."""
@@ -241,6 +243,55 @@ class ReadOptions:
 _OF_FITTING = ("model", "gold", "annotator_prior", "drop")  # all others are options of the model
 
 
+class ReadKeywordsOfOne(TypedDict, total=False):
+    """The fields of `ReadOptions` but ``question``, as keywords of functions, for type checkers."""
+
+    columns: Mapping[str, str] | None
+    scale: ScaleKind
+    categories: Sequence[Any] | None
+    duplicates: DuplicatePolicy
+    bins: Bins | None
+    covariates: Sequence[str]
+    content: Sequence[str]
+    sets: bool
+    separator: str | None
+    input_format: str | None
+    query: str | None
+    memory: str | int | None
+    max_size: str | int | None
+    drop: Any
+    further: Sequence[str]
+    outcomes: Mapping[str, str] | None
+
+
+class ReadKeywords(ReadKeywordsOfOne, total=False):
+    """The fields of `ReadOptions` as keywords of functions, for type checkers."""
+
+    question: str | None
+
+
+def names_keywords(keywords: type) -> Callable[[Function], Function]:
+    """Return a decorator that lists the keywords of ``**options`` in a function's signature.
+
+    Notebooks and `inspect.signature` then show and complete them; ``...`` stands for their defaults.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        further = [
+            inspect.Parameter(name, kind, default=..., annotation=annotation.__forward_arg__)
+            for name, annotation in inspect.get_annotations(keywords).items()
+            if name not in signature.parameters
+        ]
+        signature = signature.replace(parameters=[*own, *further])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
     """What a saved fit remembers for the next labels of its campaign, and for its workbooks."""
@@ -331,6 +382,8 @@ class ParsedLabels(ParsedSource):
     table: pa.Table
     columns: Mapping[str, str] | None = None
     """The column of each role, where they are not named item, annotator and label."""
+    origin: Mapping[str, str] | None = None
+    """The column of the file behind each role, where an export is a table."""
     gold: pa.Table | None = None
     """Known truths: item, label."""
     categories: Sequence[Any] | None = None

@@ -11,17 +11,17 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
 from annotruth.observations.build import find_time_columns
+from annotruth.observations.candidates import label_candidates
 from annotruth.observations.covariates import to_array
-from annotruth.observations.encode import encode_column, to_text
+from annotruth.observations.encode import to_text
 from annotruth.observations.frames import as_numpy, find_columns
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.questions import QuestionsFoundError
-from annotruth.observations.scale import parse_numbers, to_plain
+from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
 
 _OPTION = re.compile(r"(.+?)[._ \[](?:option[._ ]?)?([^._ \[\]]+)\]?(?:\.on)?", re.DOTALL)
 _TRUE, _FALSE = ("true", "1", "1.0", "yes", "x", "on"), ("false", "0", "0.0", "no", "off")
-_MAX_TEXTS = 5  # fewer different texts are choices, not remarks
 
 
 def find_boxes(names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -84,36 +84,6 @@ def with_boxes(table: pa.Table, names: Sequence[str]) -> tuple[pa.Table, list[st
     return table, left
 
 
-def response_columns(table: pa.Table, item: str, annotator: str, names: Sequence[str]) -> list[str]:
-    """Return the columns among ``names`` that hold answers of annotators to items.
-
-    Answers differ within some item, unlike data of items, and within some annotator, unlike their
-    age; and they are not remarks, of which most are different texts.
-    """
-    ids = [encode_column(table.column(name)).codes.astype(np.int64) for name in (item, annotator)]
-    found = []
-    for name in names:
-        column = to_array(table.column(name))
-        if pa.types.is_nested(column.type):
-            found.append(name)
-            continue
-        codes, values, _ = encode_column(pa.chunked_array([to_text(column)]))
-        there = ~missing(values)[codes]
-        n_values, n = len(np.unique(codes[there])), int(there.sum())
-        is_text = parse_numbers(values.filter(pa.array(~missing(values)))) is None
-        if not n or (is_text and n_values > _MAX_TEXTS and 2 * n_values > n):
-            continue
-        if is_text and n_values == n:
-            continue
-        pairs = [
-            len(np.unique(each[there] * len(values) + codes[there])) > len(np.unique(each[there]))
-            for each in ids
-        ]
-        if all(pairs):
-            found.append(name)
-    return found
-
-
 def find_responses(names: Sequence[str], read: ReadOptions) -> list[str] | None:
     """Return the columns to read of a table with one column per question, or with boxes.
 
@@ -160,10 +130,11 @@ def take_responses(table: pa.Table, read: ReadOptions) -> tuple[pa.Table, dict[s
         if len(names) != 1:
             return None
     elif read.question == ALL_QUESTIONS:
-        found = response_columns(table, ids["item"], ids["annotator"], names)
-        if len(found) < 2:
+        labels, _ = label_candidates(table, names, ids["item"], ids["annotator"])
+        found = {each.name for each in labels}
+        if not found:
             return None
-        raise QuestionsFoundError(found)
+        raise QuestionsFoundError(name for name in names if name in found)
     elif read.question not in names:
         raise InputError(f"no question {shown(read.question)} (found: {listed(names)})")
     name = names[0] if read.question is None else read.question

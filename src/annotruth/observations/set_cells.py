@@ -118,8 +118,7 @@ def find_separator(values: Sequence[str]) -> tuple[str | None, str | None]:
 def propose_separator(values: Sequence[str]) -> str:
     """Return what to pass if cells hold several labels; empty where nothing looks like a separator."""
     found = next(filter(None, find_separator(values)), None)
-    # As a shell takes a line end.
-    return f"pass {option('separator', found)}".replace("'\n'", "$'\\n'") if found else ""
+    return f"pass {option('separator', found)}" if found else ""
 
 
 def _split_groups(text: str) -> list[str] | None:

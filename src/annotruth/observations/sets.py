@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, counted, listed, shown
+from annotruth.errors import InputError, counted, listed, option, shown
 from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.covariates import to_array
 from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
@@ -128,10 +128,10 @@ def _check_labels(sets: Sequence[Sequence[str]], names: Sequence[str]) -> None:
             "text, not labels to choose from"
         )
     if all(len(labels) == 1 for labels in sets):
-        advice = propose_separator(names) or "pass their separator (`--separator '|'`)"
+        advice = propose_separator(names) or f"pass their {option('separator', '|')}"
         raise InputError(
-            "every answer has exactly one label, so these are no sets: leave out sets (`--sets`) and "
-            f"give labels instead of lists; if labels are joined in one cell, {advice}"
+            f"every answer has exactly one label, so these are no sets: leave out {option('sets')} "
+            f"and give labels instead of lists; if labels are joined in one cell, {advice}"
         )
 
 
@@ -177,7 +177,7 @@ def match_known_sets(
         keys.append(key_of(value or []))
     unknown = {label for key in keys for label in labels_in(key)} - set(known)
     for label in (label for key in keys for label in labels_in(key) if label in unknown):
-        hint = "" if separator else "; where a cell has several, pass separator (`--separator`)"
+        hint = "" if separator else f"; where a cell has several, pass {option('separator')}"
         raise InputError(
             f"the {role} names label {shown(label)}, which is not among the labels "
             f"{listed(known)}{hint}"

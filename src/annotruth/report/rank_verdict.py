@@ -32,15 +32,19 @@ from annotruth.report.render import (
 )
 from annotruth.report.sections import (
     N_NAMED,
+    FirstLines,
     Trust,
     above_chance,
     chance_rule,
     chance_trust,
+    first_lines,
     graded_trust,
     next_command,
     verdicts_besides_keep,
     whom_to_act_on,
 )
+
+_QUESTION = "Can this ranking be trusted?"
 
 ORDER_FROM = (0.95, 0.85, 0.7)
 """The expected shares of pairs in the right order from which the answer is Yes, Mostly, Partly."""
@@ -167,9 +171,15 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
         ),
     ]
     blocks = (_leaders(fit), _people(fit), _next(fit, len(p_order) - n_separated, arguments))
-    question = "Can this ranking be trusted?"
-    screen = FirstScreen(question, rank_trust(fit), Facts(facts), blocks, listed)
+    screen = FirstScreen(_QUESTION, rank_trust(fit), Facts(facts), blocks, listed)
     return Section("verdict", "", [screen], link="Verdict")
+
+
+def first_lines_of_ranking(fit: RankFit, arguments: str, _truth: object = None) -> FirstLines:
+    """Return the first screen in lines; ``arguments`` are those of ``annotruth next``."""
+    answers = (_leaders(fit), _people(fit))
+    step = "" if fit.verdict == "chance" else str(next_command(arguments).text)
+    return first_lines(_QUESTION, rank_trust(fit), answers, step)
 
 
 def _leaders(fit: RankFit) -> Answer:

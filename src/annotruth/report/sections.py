@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from annotruth.observations.arrays import Observations
 from annotruth.report.charts.chart import Chart
 from annotruth.report.render import (
     DASH,
+    Answer,
     Beside,
     CodeText,
     CountLine,
@@ -26,6 +27,7 @@ from annotruth.report.render import (
     Fact,
     Facts,
     Heading,
+    Link,
     NamedRows,
     Part,
     Section,
@@ -63,6 +65,44 @@ class Trust:
     tone: Tone
     sentence: str  # what the answer follows from, with the number
     rule: str  # which numbers give which answers
+
+
+MEASURED_FROM = 50
+"""With so many known truths, the measured accuracy takes the place of the expected one."""
+
+
+class MeasuredAccuracy(NamedTuple):
+    """How a fit does on items with known truth."""
+
+    sentence: str
+    n_items: int
+    accuracy: float | None  # None where the truths are scores
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is measured well enough to replace what the model expects."""
+        return self.accuracy is not None and self.n_items >= MEASURED_FROM
+
+
+class FirstLines(NamedTuple):
+    """The first screen of a report for a terminal."""
+
+    question: str
+    trust: Trust
+    lines: list[str]
+    next: str  # the command to type, if there is one
+
+
+def first_lines(
+    question: str, trust: Trust, answers: Iterable[Answer], next_: str = ""
+) -> FirstLines:
+    """Return a first screen whose answers begin after their questions."""
+    lines = []
+    for answer in answers:
+        texts = [text for part in answer.lines if (text := plain_text(part))]
+        lines += [f"{answer.question} {text}" for text in texts[:1]]
+        lines += [f"  {text}" for text in texts[1:]]
+    return FirstLines(question, trust, lines, next_)
 
 
 def graded_trust(
@@ -232,6 +272,22 @@ def range_of(counts: NDArray[Any], unit: str) -> str:
     if low == high:
         return f"{counted(low, unit)} each"
     return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
+
+
+def plain_text(part: Part) -> str:
+    """Return a part of the first screen as text; of named rows, the names."""
+    match part:
+        case CountLine():
+            return f"{part.count:,} {plain_text(part.rest)}"
+        case NamedRows():
+            return ": " + ", ".join(name for name, _ in part.rows) if part.rows else ""
+        case Text():
+            return (": " if part.style == "named" else "") + plain_text(part.content)
+        case Tag() | Link():
+            return str(part.text)
+        case list() | tuple():
+            return "".join(map(plain_text, part))
+    return str(part)
 
 
 def next_command(arguments: str) -> Tag:

@@ -41,8 +41,8 @@ from annotruth.report.render import (
     Text,
     figure,
 )
+from annotruth.report.sections import MeasuredAccuracy
 from annotruth.report.tables import leading_estimate
-from annotruth.report.verdict import MeasuredAccuracy
 from annotruth.selection.evaluate import compute_metrics
 
 _MAX_CELLS = 10

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.agreement import pair_agreement
-from annotruth.analyses.advice.advice import Advice
-from annotruth.analyses.advice.annotators import ASK_FROM, has_flags, verdict_rules, why_void
+from annotruth.analyses.advice.advice import Advice, advise
+from annotruth.analyses.advice.annotators import (
+    ASK_FROM,
+    has_flags,
+    verdict_rules,
+    verdicts,
+    why_void,
+)
 from annotruth.analyses.advice.items import (
     ITEM_STATUS,
     LEAST_GAIN,
@@ -19,6 +24,7 @@ from annotruth.analyses.advice.items import (
     share_out,
     share_removed,
 )
+from annotruth.coefficients import pair_agreement
 from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import NO_VERDICT
 from annotruth.models.fits.notes import CHANCE_BELOW, DISPUTED_RULE, NOTE_RULES
@@ -41,11 +47,14 @@ from annotruth.report.render import (
 )
 from annotruth.report.sections import (
     N_NAMED,
+    FirstLines,
+    MeasuredAccuracy,
     Trust,
     above_chance,
     chance_rule,
     chance_trust,
     count_line,
+    first_lines,
     graded_trust,
     name_list,
     next_command,
@@ -54,6 +63,9 @@ from annotruth.report.sections import (
     whom_to_act_on,
 )
 from annotruth.report.tables import leading_estimate
+from annotruth.report.truth import compare_with_truth
+
+_QUESTION = "Can these labels be trusted?"
 
 RIGHT_FROM = (0.9, 0.75, 0.5)
 """The expected shares of right labels from which the answer is Yes, Mostly, Partly."""
@@ -64,37 +76,40 @@ SCORE_WITHIN = (0.1, 0.2, 0.35)
 DISTANCE_WITHIN = (0.15, 0.25, 0.4)
 """Up to which expected Hellinger distances of distributions from the truth it is."""
 
-MEASURED_FROM = 50
-"""With so many known truths, the measured accuracy takes the place of the expected one."""
+
+_MAX_LABELS = 300_000  # of more, advice on items takes longer than a terminal's reader waits
 
 
-class MeasuredAccuracy(NamedTuple):
-    """How a fit does on items with known truth."""
+def first_lines_of_labels(fit: Fit, arguments: str, truth: Any = None) -> FirstLines:
+    """Return the first screen in lines; ``arguments`` are those of ``annotruth next``."""
+    measured = None if truth is None else compare_with_truth(fit, truth).measured
+    advice = advise(fit) if fit.data.n_labels <= _MAX_LABELS else None
+    answers = [whom_to_ask(fit, advice)]
+    if advice is not None and not fit.is_void:
+        answers.append(what_to_label(fit, advice))
+    step = f"annotruth report {arguments} --report report.html"
+    if advice is None or advice.n_add:
+        step = str(next_command(arguments).text)
+    trust = trust_of(fit, advice, measured)
+    return first_lines(_QUESTION, trust, answers, "" if fit.is_void else step)
 
-    sentence: str
-    n_items: int
-    accuracy: float | None  # None where the truths are scores
 
-    @property
-    def decides(self) -> bool:
-        """Whether it is measured well enough to replace what the model expects."""
-        return self.accuracy is not None and self.n_items >= MEASURED_FROM
-
-
-def trust_of(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None = None) -> Trust:
-    """Return whether the labels can be trusted.
+def trust_of(
+    fit: Fit, advice: Advice | None = None, measured: MeasuredAccuracy | None = None
+) -> Trust:
+    """Return whether the labels can be trusted; ``advice`` is that on the fit, where it is at hand.
 
     Where results contradict plain counts, that is the answer. Otherwise it is decided by the accuracy on items with known truth where it is measured, else by what the model
     expects of its own results.
     """
-    trust = _no_answer(fit, advice) or _expected(fit, advice, measured)
+    trust = _no_answer(fit) or _expected(fit, advice, measured)
     if measured is None:
         return trust
     both = [trust.sentence, measured.sentence]
     return replace(trust, sentence=" ".join(both[::-1] if measured.decides else both))
 
 
-def _no_answer(fit: Fit, advice: Advice) -> Trust | None:
+def _no_answer(fit: Fit) -> Trust | None:
     """Return the answer where nothing can be expected of the results; None where something can."""
     data = fit.data
     rule = (
@@ -114,7 +129,7 @@ def _no_answer(fit: Fit, advice: Advice) -> Trust | None:
     if fit.verdict is None and fit.model == DEFAULT_MODEL:
         sentence = "There are too few labels to tell whether they agree better than chance."
         return Trust(word, "bad", sentence, rule)
-    if advice.of_annotators.count()["too few labels"] == data.n_annotators:
+    if (verdicts(fit)[0] == "too few labels").all():
         return Trust(word, "bad", "No annotator has enough labels for a verdict.", "")
     if fit.notes:
         rule = " ".join(NOTE_RULES[note.kind] for note in fit.notes)
@@ -122,7 +137,7 @@ def _no_answer(fit: Fit, advice: Advice) -> Trust | None:
     return None
 
 
-def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Trust:
+def _expected(fit: Fit, advice: Advice | None, measured: MeasuredAccuracy | None) -> Trust:
     """Return the answer by the error of the items whose truth was not given."""
     unknown = fit.data.known < 0
     if fit.readout == "right" and fit.distribution is not None:
@@ -145,7 +160,8 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
             f"{low:g} to {high:g}.",
             "Half of the mean 95% interval of the scores, as a share of the scale",
         )
-    distance = math.sqrt(float(advice.of_items.uncertainty[unknown].mean()))
+    uncertainty = (advice or advise(fit)).of_items.uncertainty
+    distance = math.sqrt(float(uncertainty[unknown].mean()))
     return graded_trust(
         distance,
         DISTANCE_WITHIN,
@@ -204,27 +220,28 @@ def verdict_section(
             f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average",
         ),
     ]
-    blocks = (_people(fit, advice), _items(fit, advice), _cost(fit, advice, arguments))
-    question = "Can these labels be trusted?"
-    screen = FirstScreen(question, trust, Facts(facts), blocks, _rules(fit))
+    blocks = (whom_to_ask(fit, advice), what_to_label(fit, advice), _cost(fit, advice, arguments))
+    screen = FirstScreen(_QUESTION, trust, Facts(facts), blocks, _rules(fit))
     return Section("verdict", "", [screen], link="Verdict")
 
 
-def _people(fit: Fit, advice: Advice) -> Answer:
-    question, people = "Whom to act on?", advice.of_annotators
+def whom_to_ask(fit: Fit, advice: Advice | None = None) -> Answer:
+    """Return the people to drop and to watch and, with ``advice``, those to ask for more."""
+    question, words = "Whom to act on?", verdicts(fit)[0]
     if fit.is_void:
         return Answer(question, [f"Nobody to drop or to ask: {why_void(fit)}."])
     lines = whom_to_act_on(
         fit,
-        people.verdict,
+        words,
         estimate=leading_estimate(fit),
         n_given=fit.data.labels_per_annotator,
         unit="labels",
-        nobody=f"Nobody to drop{_why_nobody(fit, people.count()['keep'])}.",
+        nobody=f"Nobody to drop{_why_nobody(fit, int(np.sum(words == 'keep')))}.",
     )
     if "dependent_annotators" in fit.further:
         lines.append(_matching_pairs(fit.further["dependent_annotators"].facts["n_dependent"]))
-    if advice.n_add:
+    if advice is not None and advice.n_add:
+        people = advice.of_annotators
         best = np.argsort(-people.information, kind="stable")
         ask = best[people.ask[best]]
         who = name_list(fit.data.annotators, ask)
@@ -254,7 +271,8 @@ def _why_nobody(fit: Fit, n_reliable: int) -> str:
     return f": {fit.model} cannot tell spam from mistakes"
 
 
-def _items(fit: Fit, advice: Advice) -> Answer:
+def what_to_label(fit: Fit, advice: Advice) -> Answer:
+    """Return the items that need labels, and those that do not."""
     items, counts = advice.of_items, advice.of_items.count()
     if fit.is_void:
         return Answer("Which items to relabel?", ["Not known."])

@@ -204,7 +204,7 @@ def test_arrays_of_the_card_meet_no_others():
 
 
 def test_other_models_name_the_engine_that_can(labels, device):
-    with pytest.raises(InputError, match="--engine memory"):
+    with pytest.raises(InputError, match="engine='memory"):
         at.fit(labels, "glad", engine=GPUEngine(device))
 
 

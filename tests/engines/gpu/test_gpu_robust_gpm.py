@@ -122,5 +122,5 @@ def test_a_fit_does_not_depend_on_the_grid(labels, truth):
 
 def test_labels_that_count_less_name_the_engine_that_can(labels):
     weighted = replace(labels, annotator_weight=np.full(labels.n_annotators, 0.5))
-    with pytest.raises(InputError, match="--engine memory"):
+    with pytest.raises(InputError, match="engine='memory"):
         GPUEngine(host_device()).open(weighted)

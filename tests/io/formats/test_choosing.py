@@ -11,7 +11,9 @@ from annotruth.io.formats import INPUT_FORMATS
 
 def test_an_unknown_format_names_the_known_ones(refused):
     text = refused("item,annotator,label\n1,a,2\n", "l.csv", input_format="xml")
-    assert text == f"unknown input format 'xml': choose {', '.join(INPUT_FORMATS)}"
+    assert text == "unknown input format 'xml': `annotruth fit --help-all` lists all"
+    text = refused("item,annotator,label\n1,a,2\n", "l.csv", input_format="wied")
+    assert text.endswith("did you mean wide?")
 
 
 @pytest.mark.parametrize("name", [name for name in INPUT_FORMATS if name != "long"])
@@ -85,4 +87,4 @@ def test_exports_of_platforms_are_no_long_tables(refused, names):
     row = ",".join("1" for _ in names.split(","))
     text = refused(f"{names}\n{row}\n", "l.csv", memory="1GB")
     assert "a platform's export" in text
-    assert "`--columns item=NAME,annotator=NAME,label=NAME`" in text
+    assert "columns={'item': 'NAME', 'annotator': 'NAME', 'label': 'NAME'}" in text

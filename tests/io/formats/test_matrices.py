@@ -31,7 +31,7 @@ def test_items_in_rows(same, votes, empty, corner):
     fit = same(text(matrix(votes, empty=empty, corner=corner)), "wide.csv", votes)
     assert fit.data.read_as == (
         "matrix of items by annotators (6 rows by 3 columns, rows are items, columns annotators; "
-        "if not, pass `--input-format wide-transposed`, 1 empty cell)"
+        "if not, pass input_format='wide-transposed', 1 empty cell)"
     )
     assert fit.data.n_dropped == 0
 
@@ -52,7 +52,7 @@ def test_annotators_in_rows_by_the_name_of_the_first_column(write, votes):
     assert sorted(labels.to_arrow().to_pylist(), key=str) == sorted(
         [{"item": i, "annotator": a, "label": x} for i, a, x in votes], key=str
     )
-    assert "pass `--input-format wide`," in labels.read_as
+    assert "pass input_format='wide'," in labels.read_as
 
 
 def test_annotators_in_rows_by_option(write, votes):
@@ -201,7 +201,7 @@ def test_minus_one_beside_classes_from_zero_means_no_label(write, blank, corner)
 def test_minus_one_beside_zero_and_one_is_ambiguous(refused, write):
     content = "item,a,b\nx1,0,-1\nx2,-1,1\nx3,1,1\n"
     message = refused(content, "matrix.csv")
-    assert "(`--categories=-1,0,1`) for a class, or [0, 1] (`--categories 0,1`)" in message
+    assert "pass categories=[-1, 0, 1] for a class, or categories=[0, 1]" in message
     path = write(content, "matrix.csv")
     assert at.read_labels(path, categories=["-1", "0", "1"]).n_labels == 6
     assert at.read_labels(path, categories=["0", "1"]).n_labels == 4
@@ -217,7 +217,10 @@ def test_repetitions_below_each_other_are_refused_with_what_to_do(tmp_path):
     rows = "5,nan,5,4,2\n1,3,5,2,5\n3,5,5,5,4\n1,4,3,4,5\n4,5,nan,3,4\n2,2,1,1,2\n"
     path = tmp_path / "votes.csv"
     path.write_text(f"{rows},\n{rows}")
-    with pytest.raises(at.InputError, match=r"after 6 rows .* part-2.csv --duplicates keep"):
+    with pytest.raises(
+        at.InputError,
+        match=r"after 6 rows .* as a file, name all of them, and pass duplicates=.keep",
+    ):
         at.read_labels(path)
     parts = [tmp_path / "part-1.csv", tmp_path / "part-2.csv"]
     for part in parts:

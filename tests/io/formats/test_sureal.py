@@ -86,7 +86,7 @@ def test_long_names_are_shortened(refused):
 
 def test_large_programs_are_refused(refused):
     code = "dis_videos = []\n" + "# comment\n" * 10**4
-    assert "max-size" in refused(code, "films.py", max_size="1MB")
+    assert "max_size=" in refused(code, "films.py", max_size="1MB")
 
 
 def test_a_later_assignment_counts(write):

@@ -42,11 +42,13 @@ def test_items_of_mturk_by_an_input(same, votes):
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
     rows = mturk(votes, more=",Answer.note")
     fit = same("\n".join(rows), "b.csv", hits)
-    assert "answer animal, no answers to a question: note" in fit.data.read_as
-    text = "\n".join([rows[0], *(row + row.split(",")[-2] for row in rows[1:])])
+    assert "answer animal (not note, by their values; else pass" in fit.data.read_as
+    rows = mturk(votes, more=",Answer.sure")
+    text = "\n".join([rows[0], *(f"{row}{n % 3}" for n, row in enumerate(rows[1:]))])
     assert refused(text, "b.csv") == (
-        "there are several questions, animal, note: choose one, such as question='animal' "
-        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
+        "there are several questions, animal (cat, cat, dog), sure (0, 1, 2): choose one with "
+        "question='animal' or question='sure'; fit takes all of them with question='all'; see "
+        "annotruth.open_labels"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")
@@ -56,7 +58,7 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
 def test_mturk_without_a_question_is_refused(refused):
     text = refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
     assert "no column starts with 'Answer.' (found: HITId, WorkerId, Title)" in text
-    assert "`--columns item=HITId,annotator=WorkerId,label=NAME`" in text
+    assert "columns={'item': 'HITId', 'annotator': 'WorkerId', 'label': 'NAME'}" in text
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
     assert "no column 'Input.z'" in refused(

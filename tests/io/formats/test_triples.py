@@ -30,7 +30,7 @@ def test_items_annotators_and_labels(same, separator, text):
     fit = same(lines(rows, separator), "triples.txt", rows)
     assert fit.data.read_as == (
         "three columns without a header (item = column 1, annotator = column 2, label = column 3; "
-        "if not, pass `--input-format triples --columns item=2,annotator=1,label=3`)"
+        "if not, pass input_format='triples' and columns={'item': '2', 'annotator': '1', 'label': '3'})"
     )
 
 
@@ -50,7 +50,9 @@ def test_unclear_columns_are_refused_with_both_commands(refused, write):
     rows = [(p, e, x) for e, p, x in crowd(n_items=10)]
     text = refused(lines(rows), "triples.txt")
     assert "either of the first two, with 8 and 10 different values, may be the item" in text
-    assert "`--input-format triples --columns item=1,annotator=2,label=3`" in text
+    assert (
+        "input_format='triples' and columns={'item': '1', 'annotator': '2', 'label': '3'}" in text
+    )
     named = {"item": "2", "annotator": "1", "label": "3"}
     path = write(lines(rows), "triples.txt")
     labels = at.read_labels(path, input_format="triples", columns=named)
@@ -61,7 +63,7 @@ def test_unclear_columns_are_refused_with_both_commands(refused, write):
 def test_numbers_that_may_be_names_of_columns_are_refused(refused, write):
     rows = [(0, 1, 2), *(row for row in crowd() if row[:2] != (0, 1))]
     text = refused(lines(rows, ","), "triples.csv")
-    assert "`--columns item=0,annotator=1,label=2` if it is names" in text
+    assert "columns={'item': '0', 'annotator': '1', 'label': '2'} if it is names" in text
     path = write(lines(rows, ","), "triples.csv")
     named = {"item": "0", "annotator": "1", "label": "2"}
     assert at.read_labels(path, columns=named).n_labels == len(rows) - 1

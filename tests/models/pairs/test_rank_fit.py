@@ -228,7 +228,7 @@ def test_verdicts_need_reliabilities(fit):
     assert verdicts.column_names == ["annotator", "verdict", "reason"]
     assert verdicts["verdict"].to_pylist()[-1] == "too few votes"
     assert "drop" in verdicts["verdict"].to_pylist()
-    with pytest.raises(at.AnnotruthError, match="rank with pair-gpm"):
+    with pytest.raises(at.AnnotruthError, match="rank with model='pair-gpm'"):
         plain_fit(*TWO_PARTS).keep()
 
 

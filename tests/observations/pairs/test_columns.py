@@ -72,13 +72,16 @@ def test_of_two_columns_that_could_be_the_context_none_is_taken():
 def test_all_missing_columns_are_asked_for_at_once():
     with pytest.raises(InputError) as error:
         find_pair_columns(["foo", "bar"])
-    assert "`--columns left=NAME,right=NAME,annotator=NAME,winner=NAME`" in str(error.value)
+    assert (
+        "columns={'left': 'NAME', 'right': 'NAME', 'annotator': 'NAME', 'winner': 'NAME'}"
+        in str(error.value)
+    )
     assert "found: foo, bar" in str(error.value)
 
 
 def test_a_missing_annotator_may_be_none():
     names = ["model_a", "model_b", "winner"]
-    with pytest.raises(InputError, match=r"`--columns annotator=none`"):
+    with pytest.raises(InputError, match=r"columns={'annotator': 'none'}"):
         find_pair_columns(names)
     columns = find_pair_columns(names, {"annotator": "none"})
     assert "annotator" not in columns.by_role

@@ -123,7 +123,7 @@ def test_other_data_are_refused(data, message):
 )
 def test_options_of_labels_are_refused(given):
     (name,) = given
-    said = rf"{name} is for labels, not for comparisons: leave it out \(`--{name}`\)"
+    said = f"{name} is for labels, not for comparisons: leave it out"
     with pytest.raises(InputError, match=said):
         Comparisons.of(pa.table(IN_SIDES), **given)
 

@@ -256,11 +256,19 @@ NO_RANK = r"every ranking is empty \(2 rows\): nothing to rank"
         ("", {}, "the file is empty"),
         ("left,right,annotator,winner\n", {}, "there are no rows, only column names: nothing to"),
         ("item,annotator,label\na,x,1\n", {}, "these are labels .*annotruth.fit"),
-        ("foo,bar\n1,2\n", {}, "`--columns left=NAME,right=NAME,annotator=NAME,winner=NAME`"),
-        ("model_a,model_b,winner\na,b,tie\n", {}, "`--columns annotator=none`"),
+        (
+            "foo,bar\n1,2\n",
+            {},
+            "columns={'left': 'NAME', 'right': 'NAME', 'annotator': 'NAME', 'winner': 'NAME'}",
+        ),
+        ("model_a,model_b,winner\na,b,tie\n", {}, "columns={'annotator': 'none'}"),
         (CSV + "a,b\n", {}, r"row 4 \(line 5\) has 2 fields where the header has 4"),
         (CSV.encode() + b"\xff\xfe,b,x,left\n", {}, "UTF-8"),
-        (CSV.encode("utf-16"), {}, "the text is UTF-16: save the file as UTF-8"),
+        (
+            CSV.encode("utf-16")[:-1],
+            {},
+            "the text begins as UTF-16 does, but is not: save the file",
+        ),
         ("left,left,right,annotator,winner\na,a,b,x,left\n", {}, "two columns are named 'left'"),
         ("annotator,ranking\nx,\ny,\n", {}, NO_RANK),
         ("annotator,ranking\nx,[]\ny,>\n", {}, NO_RANK),
@@ -272,7 +280,7 @@ NO_RANK = r"every ranking is empty \(2 rows\): nothing to rank"
         ("annotator,ranking\nx,a > b > c\n,a > b\n", {}, r"row 2 has a rank but no annotator \("),
         (CSV, {"query": "select 1"}, "this is not a database"),
         (CSV, {"question": "q"}, "has no questions"),
-        (CSV, {"max_size": "10"}, "max-size"),
+        (CSV, {"max_size": "10"}, "max_size="),
     ],
 )
 def test_bad_files_get_one_line_that_names_the_file(write, text, options, message):
@@ -286,7 +294,7 @@ def test_bad_files_get_one_line_that_names_the_file(write, text, options, messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"input_format": "wide"}, "`--input-format`"),
+        ({"input_format": "wide"}, "input_format is for labels"),
         ({"colums": {}}, "unknown option 'colums'"),
         ({}, "no such file"),
     ],

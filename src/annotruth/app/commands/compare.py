@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from annotruth.app import console, named_files, values
-from annotruth.app.outputs import write_out
+from annotruth.app.outputs import advice_arguments, write_out
 from annotruth.bindings import bound
 from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
@@ -30,6 +32,7 @@ _HEADINGS = {
 
 def compare(
     *,
+    context: typer.Context,
     labels: list[str],
     truth: str | None = None,
     models: str | None = None,
@@ -110,7 +113,7 @@ def compare(
         if not quiet:
             _show_choice(compared)
     elif not quiet:
-        _show_comparison(compared)
+        _show_comparison(compared, advice_arguments(labels, context))
         if out is not None:
             console.show_lines(f"results written to {out}")
         if report is not None:
@@ -125,9 +128,12 @@ def _show_choice(choice: Choice) -> None:
     console.show_table("Models", pa.Table.from_pylist(rows), max_rows=len(rows), digits=4)
 
 
-def _show_comparison(comparison: Comparison) -> None:
+def _show_comparison(comparison: Comparison, arguments: str) -> None:
     """Print the tables of a comparison, and the models that were not compared."""
-    console.show_lines([comparison.data.describe(), f"finding: {comparison.finding}"])
+    console.show_lines(f"finding: {comparison.finding}")
+    if comparison.recommended is not None:
+        console.show_lines(f"Next: annotruth fit {arguments} --model {comparison.recommended}")
+    console.show_lines(comparison.data.describe())
     table = comparison.model_table()
     table = table.filter(table["refused"].is_null())
     _show_columns(

@@ -40,8 +40,9 @@ def fit(
     storage: str | None = None,
     as_json: bool = False,
     quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """Fit a model to a file of labels and print a summary.
+    """Fit a model to labels: can they be trusted, and what to do next.
 
     With `--out`, write tables: the distribution of every item, the reliability of every annotator,
     and the probability that each label was serious.
@@ -131,13 +132,17 @@ def fit(
             result = outputs.priced(result)
             measure = _measure_questions if several else _measure
             metrics: Any = None if truth is None else measure(result, truth, read)
+            arguments = advice_arguments(labels, context, outputs.save)
             written = outputs.write(
                 result,
                 progress,
                 source=named_files.heading(labels),
-                arguments=advice_arguments(labels, context, outputs.save),
+                arguments=arguments,
                 truth=truth,
                 quiet=quiet,
+            )
+            first = outputs.first_lines(
+                result, progress, arguments, truth, shown=not (quiet or as_json)
             )
     if on_spark:
         _show_distributed(result, outputs, as_json=as_json, quiet=quiet)
@@ -145,7 +150,15 @@ def fit(
     if several:
         _show_questions(result, metrics or {}, written.lines, as_json=as_json, quiet=quiet)
     else:
-        print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet)
+        print_result(
+            result,
+            metrics,
+            written.lines,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
+            first=first,
+        )
     written.raise_failures()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from annotruth.app import console, named_files, values
-from annotruth.app.outputs import Outputs
+from annotruth.app.outputs import Outputs, advice_arguments
 from annotruth.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _MAX_ROWS = 10
 
 def next_(
     *,
+    context: typer.Context,
     data: list[str],
     budget: int | None = None,
     model: str | None = None,
@@ -67,6 +70,7 @@ def next_(
     with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth import advising, ranking  # slow to load
         from annotruth.analyses.advice.pairs.advice import PairAdvice
+        from annotruth.report.sections import next_command
 
         source = named_files.one_or_several(data)
         shared: dict[str, Any] = {"model": model, "progress": progress, "read": read}
@@ -97,13 +101,25 @@ def next_(
         missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
         console.show_json(advice.to_dict() | missing)
     elif not quiet:
-        console.show_lines(advice.summary())
+        step = ""
+        if not advice.fit.is_void and outputs.assign is None and advice.n_add:
+            arguments = advice_arguments(data, context)
+            arguments += "" if budget is None else f" --budget {budget}"
+            step = f"Next: {next_command(arguments).text}"
+        _show_summary(advice.summary().split("\n"), step)
         if isinstance(advice, PairAdvice):
             _show_pairs(advice)
         elif not advice.fit.is_void:
             _show(advice, assigned)
         for path in paths:
             console.show_lines(f"written to {path}")
+
+
+def _show_summary(lines: list[str], step: str) -> None:
+    """Print what to do and to type before what it follows from; a warning is first."""
+    warning = [line for line in lines if line.startswith("WARNING: ")]
+    heading, *todo = lines[len(warning) :]
+    console.show_lines([*warning, *todo, *filter(None, [step]), heading])
 
 
 def _show(advice: Advice, assigned: pa.Table | None) -> None:

@@ -28,8 +28,9 @@ def rank(
     outputs: Outputs,
     as_json: bool = False,
     quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """Rank items by pair comparisons and print a summary.
+    """Rank items by pair comparisons: who is first, and how sure is that.
 
     With `--out`, write tables: the score and rank of every item with intervals, the reliability and
     behavior of every annotator, and the probability that each comparison was serious.
@@ -74,13 +75,23 @@ def rank(
         )
         fit = outputs.priced(fit)
         metrics = None if truth is None else api.evaluate(fit, truth, max_size=read.max_size)
+        arguments = advice_arguments(votes, context, outputs.save)
         written = outputs.write(
             fit,
             progress,
             source=named_files.heading(votes),
-            arguments=advice_arguments(votes, context, outputs.save),
+            arguments=arguments,
             truth=truth,
             quiet=quiet,
         )
-    print_result(fit, metrics, written.lines, as_json=as_json, quiet=quiet)
+        first = outputs.first_lines(fit, progress, arguments, shown=not (quiet or as_json))
+    print_result(
+        fit,
+        metrics,
+        written.lines,
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+        first=first,
+    )
     written.raise_failures()

@@ -28,6 +28,7 @@ def update(
     outputs: Outputs,
     as_json: bool = False,
     quiet: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Add labels to a saved fit, save it in place, show what changed.
 
@@ -98,8 +99,19 @@ def update(
             progress.start("saving the fit")
             save_fit(updated, fit, quiet=quiet)
             written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
+        named = shlex.quote(str(folder))
+        first = outputs.first_lines(after, progress, named, truth, shown=not (quiet or as_json))
     if not (as_json or quiet):
+        if first is not None:
+            console.show_first_lines(first)
         console.show_lines(changed.summary())
-    more = changed.to_dict()
-    print_result(after, metrics, written.lines, as_json=as_json, quiet=quiet, more=more)
+    print_result(
+        after,
+        metrics,
+        written.lines,
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+        more=changed.to_dict(),
+    )
     written.raise_failures()

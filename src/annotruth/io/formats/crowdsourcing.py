@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.formats.cells import ANSWER_PREFIX, load_cell, with_task_answers
+from annotruth.io.cells import ANSWER_PREFIX, load_cell, with_form_columns
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
+    choose_answered,
+    choose_question,
     chosen,
     counted,
     differing,
@@ -25,11 +27,17 @@ from annotruth.io.formats.votes import (
     pass_question,
     refuse_regions,
     sequence,
+    with_note,
 )
-from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
+from annotruth.observations.frames import (
+    ColumnsNotFoundError,
+    check_further_columns,
+    pass_column,
+    pass_columns,
+)
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
-from annotruth.observations.responses import response_columns, with_boxes
+from annotruth.observations.responses import with_boxes
 from annotruth.observations.validate import missing
 
 # CrowdFlower, later Figure Eight and Appen: one row per judgment of a unit.
@@ -48,7 +56,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
         )
     item, worker = source.column("item", _UNIT), source.column("annotator", _CONTRIBUTOR)
     rows: list[Record] = source.table(list(source.names)).to_pylist()
-    question = _question_of_report(source, rows)
+    question, note = _question_of_report(source, rows, item, worker)
     golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
     check_further_columns("content", source.names, source.read.content, ())
     votes = Votes(content={name: [] for name in source.read.content})
@@ -67,7 +75,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "judgment"),
         f"items by {item}",
-        f"question {question}",
+        with_note(f"question {question}", note),
         counted(tainted, "tainted judgment{s} included"),
         counted(
             len(several),
@@ -75,21 +83,24 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
             "test questions with several accepted answers are not gold",
         ),
     )
+    origin = {"item": item, "annotator": worker, "label": question}
     unused = {"without an answer": n_empty}
-    return replace(parsed, from_text=source.from_text, unused=unused)
+    return replace(parsed, from_text=source.from_text, origin=origin, unused=unused)
 
 
-def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
+def _question_of_report(
+    source: Source, rows: Sequence[Record], item: str, worker: str
+) -> tuple[str, str]:
     """Return the question: a column with a gold column, or that differs between judgments."""
     if "label" in source.columns:
-        return source.column("label", "")
+        return source.column("label", ""), ""
     names = [
         name
         for name in source.names
         if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
     ]
     if source.read.question not in (None, ALL_QUESTIONS):
-        return chosen(names, source.read.question, "question")
+        return chosen(names, source.read.question, "question"), ""
     answers = differing(rows, itemgetter(_UNIT), names)
     with_gold = {
         n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
@@ -98,7 +109,13 @@ def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
     if not questions:
         names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
     if questions or len(names) == 1:
-        return chosen(questions or names, source.read.question, "question")
+        return choose_question(
+            questions or names,
+            source.read.question,
+            lambda: source.table(list(dict.fromkeys([item, worker, *questions]))),
+            item=item,
+            annotator=worker,
+        )
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"
@@ -131,24 +148,26 @@ def _answers(
 ) -> tuple[str, pa.Table, str]:
     """Return the column of the answers that the caller names or asks for, the table, and a note.
 
-    Boxes are one column of a question. Of several questions, those are left out that hold remarks,
-    or what is said of an item or of an annotator; the note names them.
+    Boxes are one column of a question.
     """
     given = [source.column("label", "")] if "label" in source.columns else []
     of_answers = given or [name for name in source.names if name.startswith(prefix)]
     table = source.table(list(dict.fromkeys([item, worker, *of_answers, *others])))
     if given:
         return given[0], table, ""
-    table = with_task_answers(table)
+    table = with_form_columns(table)
     names = [name for name in table.column_names if name.startswith(prefix)]
     table, names = with_boxes(table, names)
-    left_out: list[str] = []
-    if source.read.question in (None, ALL_QUESTIONS) and len(names) > 1:
-        answered = response_columns(table, item, worker, names) or names
-        left_out = [name.removeprefix(prefix) for name in names if name not in answered]
-        names = answered
-    note = f"no answers to a question: {listed(left_out)}" if left_out else ""
-    return _answer_of(source.read.question, prefix, names), table, note
+    wanted = source.read.question
+    answer, note = choose_question(
+        _starting_with(prefix, names),
+        wanted and wanted.removeprefix(prefix),
+        lambda: table,
+        item=item,
+        annotator=worker,
+        prefix=prefix,
+    )
+    return prefix + answer, table, note
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -173,9 +192,12 @@ def _read_batch(source: Source) -> ParsedLabels:
     An item is a HIT, or the item that annotruth made the HIT for.
     """
     if "label" not in source.columns and not _starting_with(ANSWER_PREFIX, source.names):
-        raise InputError(
-            f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
-            f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
+        problem = f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)})"
+        known = {"item": "HITId", "annotator": "WorkerId"}
+        raise ColumnsNotFoundError(
+            f"{problem}: if this has one row per label, {pass_columns(known | {'label': ''})}",
+            problem,
+            known,
         )
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
@@ -189,13 +211,13 @@ def _read_batch(source: Source) -> ParsedLabels:
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
         _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
+        origin={"item": item, "annotator": worker, "label": answer, **times},
         from_text=source.from_text,
         unused={"rejected": left_out},
         notes=(
             counted(table.num_rows, "assignment"),
             f"items by {item}",
-            f"answer {answer.removeprefix(ANSWER_PREFIX)}",
-            note,
+            with_note(f"answer {answer.removeprefix(ANSWER_PREFIX)}", note),
             counted(left_out, "rejected left out", "rejected left out"),
         ),
     )
@@ -277,14 +299,14 @@ def _read_toloka(source: Source) -> ParsedLabels:
     gold = _find_gold(table, item, golden, output) if golden in more else None
     return ParsedLabels(
         _renamed(table, (item, worker, output), times),
+        origin={"item": item, "annotator": worker, "label": output, **times},
         from_text=source.from_text,
         gold=gold,
         unused={"rejected or unfinished": n_rows - table.num_rows},
         notes=(
             counted(n_rows, "answer"),
             f"items by {item}",
-            f"output {output.removeprefix('OUTPUT:')}",
-            note,
+            with_note(f"output {output.removeprefix('OUTPUT:')}", note),
             counted(
                 n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
             ),
@@ -356,7 +378,7 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
-    question = _question_of_tasks([task for _, task in answers], source.read.question)
+    question, note = _question_of_tasks(answers, source.read.question)
     votes, wordings = Votes(), set()
     for row, task in answers:
         if task.key != question:
@@ -369,18 +391,24 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "classification"),
         "items by subject",
-        f"task {question}",
+        with_note(f"task {question}", note),
         f"its question was worded in {len(wordings)} ways" if len(wordings) > 1 else "",
     )
     return replace(parsed, from_text=source.from_text)
 
 
-def _question_of_tasks(tasks: list[_Task], wanted: str | None) -> str:
-    drawings = {task.key for task in tasks if task.is_drawing}
-    names = dict.fromkeys(task.key for task in tasks if task.choices and task.key not in drawings)
-    if drawings and (wanted in drawings or not names):
+def _question_of_tasks(
+    answers: Sequence[tuple[Record, _Task]], wanted: str | None
+) -> tuple[str, str]:
+    drawings = {task.key for _, task in answers if task.is_drawing}
+    given = [
+        (_subject(row), row.get("user_name") or row.get("user_ip"), task.key, task.choices)
+        for row, task in answers
+        if task.choices and task.key not in drawings
+    ]
+    if drawings and (wanted in drawings or not given):
         refuse_regions(wanted if wanted in drawings else min(drawings), "drawing")
-    return chosen(names, wanted, "task")
+    return choose_answered(given, wanted, "task")
 
 
 def _tasks(annotations: Any) -> Iterator[_Task]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, option
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import NAMES_OF, as_numpy, make_column
@@ -141,11 +141,11 @@ def _find_abstentions(
     if categories is not None and "-1" in {normalise(str(each)) for each in categories}:
         return none
     if categories is None and others <= {"0", "1"}:
-        named, classes = ",".join(sorted(others)), ", ".join(sorted(others))
+        classes = [int(each) for each in sorted(others)]
         raise InputError(
             f"-1 beside {' and '.join(sorted(others))} may be a class or mean that there is no "
-            f"label: pass categories=[-1, {classes}] (`--categories=-1,{named}`) for a class, or "
-            f"[{classes}] (`--categories {named}`)"
+            f"label: pass {option('categories', [-1, *classes])} for a class, or "
+            f"{option('categories', classes)}"
         )
     abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
     return abstained
@@ -160,10 +160,21 @@ _IDS = set(map("{}_id".format, _ITEMS | _ANNOTATORS))
 _NUMBERED_ANNOTATOR = re.compile(
     rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE
 )
+_STIMULUS = re.compile(r".*\d|.*\.[a-z]+\d?")  # ends in a number, or is the name of a file
+_WIDEST = 10  # steps of a scale whose numbers are not those of a slider
+_MIN_SUMS = 6  # rows: fewer have equal sums by chance
 _UNNAMED = "column 1"  # the name given to a first column without one
 
 
 def _is_wide(source: Source) -> bool:
+    """Return whether a table is a matrix of labels; refuse one of counts or probabilities."""
+    if not _has_cells(source):
+        return False
+    _refuse_shares(source.names[1:], [row[1:] for row in source.rows[1:]])
+    return True
+
+
+def _has_cells(source: Source) -> bool:
     """Return whether the first column names the rows, the first row the columns, and cells agree.
 
     A long table with unknown column names is not a matrix: its items occur in several rows.
@@ -178,9 +189,42 @@ def _is_wide(source: Source) -> bool:
         return False
     cells = [row[1:] for row in rows]
     named = names[0] in _ITEMS | _ANNOTATORS | _IDS | {_UNNAMED}
-    return (cells_agree(cells) or (named and cells_overlap(cells))) and not _is_labels(
-        names[1:], cells
-    )
+    agree = cells_agree(cells) or (named and cells_overlap(cells))
+    agree = agree or (names[0] in _ANNOTATORS and _are_scores(names[1:], cells))
+    return agree and not _is_labels(names[1:], cells)
+
+
+def _are_scores(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether columns of stimuli, which are numbered or files, have scores of one scale."""
+    cells = [cell.strip() for row in rows for cell in row if not is_empty(cell)]
+    if (
+        not cells
+        or not all(map(_STIMULUS.fullmatch, names))
+        or not all(map(_COUNT.fullmatch, cells))
+    ):
+        return False
+    scores = {int(cell) for cell in cells}
+    return len(scores) > 1 and max(scores) - min(scores) <= _WIDEST
+
+
+def _refuse_shares(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Refuse rows of numbers that all have the same sum: counts or probabilities of classes."""
+    try:
+        sums = [sum(float(cell) for cell in row) for row in rows]
+    except ValueError:
+        return
+    several = len({tuple(row) for row in rows}) > 2
+    if (
+        len(rows) >= _MIN_SUMS
+        and several
+        and sums[0]
+        and max(sums) - min(sums) < 1e-6 * abs(sums[0])
+    ):
+        raise InputError(
+            f"every row has the sum {sums[0]:g}, so columns {listed(names)} may be counts or "
+            "probabilities of classes, which do not say who gave a label: give one row per label, "
+            f"or pass {option('input_format', 'wide')} if the columns are annotators"
+        )
 
 
 def _is_labels(names: list[str], cells: list[list[str]]) -> bool:
@@ -210,7 +254,7 @@ def _read_numbered(source: Source) -> ParsedLabels:
     for name in source.names:
         if name.strip().lower() in _ITEMS | _ANNOTATORS | _LABELS | _IDS:
             raise InputError(
-                f"column {name!r} is not an annotator: pass another input format (`--input-format`)"
+                f"column {name!r} is not an annotator: pass another {option('input_format')}"
             )
     table = source.table(list(source.names))
     return unpivot(
@@ -236,7 +280,7 @@ def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
         transposed=transposed,
         from_text=source.from_text,
         categories=source.read.categories,
-        notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
+        notes=(f"rows are {rows}, columns {across}; if not, pass {option('input_format', other)}",),
     )
 
 
@@ -298,14 +342,14 @@ def _spans_agree(rows: list[list[str]]) -> bool:
 def _read_unnamed(source: Source) -> ParsedLabels:
     if source.kind != "text":
         raise InputError(
-            "MACE's matrix is CSV, and this file is not: pass another input format (`--input-format`)"
+            f"MACE's matrix is CSV, and this file is not: pass another {option('input_format')}"
         )
     n_rows = len(_first_block(source.rows))
     if n_rows < len(source.rows):
         raise InputError(
             f"after {n_rows} rows of a matrix comes an empty one and then others, as for repeated "
-            "votes: save each part as a file, and name all of them (`annotruth fit part-1.csv "
-            "part-2.csv --duplicates keep`)"
+            "votes: save each part as a file, name all of them, and pass "
+            f"{option('duplicates', 'keep')}"
         )
     table = source.unnamed_table
     return unpivot(

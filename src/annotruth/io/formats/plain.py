@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, listed, shorten
+from annotruth.errors import InputError, listed, option, shorten
+from annotruth.io.batches import read_columns
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.nested import is_nested
 from annotruth.io.formats.source import Format, Record, Source
@@ -60,6 +62,7 @@ def read_rows(source: Source, rows: Sequence[Record]) -> ParsedLabels:
     return ParsedLabels(
         pa.table(table),
         columns=times,
+        origin=columns,
         notes=(counted(len(rows), "record"), describe_columns(columns, source.columns)),
     )
 
@@ -154,18 +157,15 @@ def _begins_with_data(table: pa.Table) -> bool:
 def _read_triples(source: Source) -> ParsedLabels:
     if source.kind != "text" or len(source.names) != 3:
         raise InputError(
-            "this format is text with three columns, and the file is not: pass another input "
-            "format (`--input-format`)"
+            "this format is text with three columns, and the file is not: pass another "
+            f"{option('input_format')}"
         )
     table = source.unnamed_table
     if source.columns:
         columns = find_columns(table.column_names, LABEL_ROLES, source.read.label_columns)
     else:
         columns = _decide_columns(source, table)
-    other = ",".join(
-        f"{role}={columns[swapped]}"
-        for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
-    )
+    other = [columns[role] for role in ("annotator", "item", "label")]
     table = table.select(list(columns.values())).rename_columns(list(columns))
     unavailable = not_available(table.column("label"), source.read.categories)
     return ParsedLabels(
@@ -187,11 +187,10 @@ def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
     usual order is item, annotator, label; the other order needs clear evidence.
     """
     if [normalise(name) for name in source.names] in _NUMBERED:
-        pairs = zip(LABEL_ROLES, map(shorten, source.names), strict=True)
-        named = ",".join(f"{role}={name}" for role, name in pairs)
+        named = dict(zip(LABEL_ROLES, map(shorten, source.names), strict=True))
         raise InputError(
             f"the first row, {listed(source.names)}, may be the names of the columns or a label: "
-            f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
+            f"pass {option('columns', named)} if it is names, or {_options('123')}"
         )
     # How many labels the values of each column have, and how much that varies, relative to the mean.
     counts = [np.bincount(encode_column(column).codes) for column in table.columns[:2]]
@@ -204,17 +203,49 @@ def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
         raise InputError(
             f"these are three columns without a header, and either of the first two, with "
             f"{n_first:,} and {n_second:,} different values, may be the item: "
-            f"pass {_options('item=1,annotator=2,label=3')} or "
-            f"{_options('item=2,annotator=1,label=3')}"
+            f"pass {_options('123')} or {_options('213')}"
         )
     return dict(zip(LABEL_ROLES, order, strict=True))
 
 
-def _options(columns: str) -> str:
-    return f"`--input-format triples --columns {columns}`"
+def _options(columns: Iterable[str]) -> str:
+    """Return what to pass where the item, annotator and label are in these columns."""
+    by_role = dict(zip(LABEL_ROLES, columns, strict=True))
+    return f"{option('input_format', 'triples')} and {option('columns', by_role)}"
+
+
+# GLAD's data: numbers of labels, annotators and items and the prior of label 1, then the labels.
+
+_GLAD = re.compile(rb"(\d+) (\d+) (\d+) [\d.eE-]+ *\r?\n(?=\d+ \d+ \d+ *\r?\n)")
+
+
+def recognise_glad(source: Source) -> bool:
+    """Return whether the first line has counts, and the second item, annotator and label."""
+    if source.kind != "text":
+        return False
+    return _GLAD.match(bytes(source.content.data[:200])) is not None
+
+
+def _read_glad(source: Source) -> ParsedLabels:
+    counts = _GLAD.match(bytes(source.content.data[:200])) if source.kind == "text" else None
+    if counts is None:
+        raise InputError(
+            "the first line does not have the numbers of labels, annotators and items and a prior: "
+            f"pass another {option('input_format')}"
+        )
+    header = " ".join(LABEL_ROLES).encode() + b"\n"
+    rows = pa.py_buffer(header + bytes(source.content.data[counts.end() :]))
+    table = read_columns(source.content._replace(data=rows), lambda names: names)
+    if table.num_rows != int(counts[1]):
+        raise InputError(
+            f"the first line says that there are {int(counts[1]):,} labels, and {table.num_rows:,} "
+            "follow: the file may be truncated, copy it again"
+        )
+    return ParsedLabels(table, from_text=True, notes=(f"{table.num_rows:,} labels",))
 
 
 FORMATS = (
+    Format("glad", "GLAD data", recognise_glad, _read_glad),
     Format("records", "JSON list of labels", _recognise_records, _read_records),
     Format("peerannot", "peerannot answers", _recognise_peerannot, _read_peerannot),
     Format("triples", "three columns without a header", _recognise_triples, _read_triples),

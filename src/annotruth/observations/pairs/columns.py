@@ -11,6 +11,7 @@ from annotruth.errors import InputError, LabelsError, function, listed, shorten
 from annotruth.observations.frames import (
     KNOWN_NAMES,
     LABEL_ROLES,
+    ColumnsNotFoundError,
     KnownNames,
     check_further_columns,
     find_columns,
@@ -75,7 +76,7 @@ _SHAPE_OF_ROLE: Mapping[str, Shape] = {"loser": "winners", "rank": "ranks", "ran
 # Two columns are the sides of a pair if they differ only in these: model_a and model_b.
 _MARKS = (("left", "right"), ("a", "b"), ("1", "2"), ("first", "second"))
 # What columns of sides hold, the most specific first: names of systems rather than what they said.
-_STEMS = ("", "model", "item", "system", "option")
+_STEMS = ("", "model", "item", "system", "option", "generator")
 _RANK_COLUMN = re.compile(r"rank[ _-]?(\d+)")
 
 
@@ -201,7 +202,10 @@ def _find(
         found = find_columns(names, needed, of_needed, known)
     except InputError as error:
         _refuse_labels(names, given)
-        raise InputError(f"{error}{_without_annotator(names, needed, given, known)}") from None
+        message = f"{error}{_without_annotator(names, needed, given, known)}"
+        if not isinstance(error, ColumnsNotFoundError):
+            raise InputError(message) from None
+        raise ColumnsNotFoundError(message, error.problem, error.known) from None
     for role in optional:
         match = [given[role]] if role in given else find_known(_NAMES[role], names)
         if role in given and given[role] not in names:

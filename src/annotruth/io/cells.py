@@ -1,4 +1,4 @@
-"""Cells of a table that hold JSON, and the answers of Mechanical Turk's crowd-form in them."""
+"""Cells of a table that hold JSON, and what crowd-form of Mechanical Turk writes in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annotruth.io.formats.source import Record
 from annotruth.io.json_lines import is_deep
 
 ANSWER_PREFIX = "Answer."
-_TASK_ANSWERS = "Answer.taskAnswers"
+_FORM = "Answer.taskAnswers"
 
 
 def load_cell(cell: Any, name: str, number: int) -> Any:
@@ -28,20 +28,20 @@ def load_cell(cell: Any, name: str, number: int) -> Any:
     return value
 
 
-def with_task_answers(table: pa.Table) -> pa.Table:
-    """Return a table with the answers that crowd-form writes as JSON in columns of their own."""
-    if _TASK_ANSWERS not in table.column_names:
+def with_form_columns(table: pa.Table) -> pa.Table:
+    """Return a table with what crowd-form writes as JSON in columns of its own."""
+    if _FORM not in table.column_names:
         return table
     cells: list[Record] = []
-    for number, cell in enumerate(table.column(_TASK_ANSWERS).to_pylist(), start=1):
-        answers = load_cell(cell, _TASK_ANSWERS, number) or [{}]
-        if not (isinstance(answers, list) and answers and isinstance(answers[0], dict)):
+    for number, cell in enumerate(table.column(_FORM).to_pylist(), start=1):
+        entries = load_cell(cell, _FORM, number) or [{}]
+        if not (isinstance(entries, list) and entries and isinstance(entries[0], dict)):
             raise InputError(
-                f"{_TASK_ANSWERS} in row {number} is {shown(cell)}, which is no list of an object: "
+                f"{_FORM} in row {number} is {shown(cell)}, which is no list of an object: "
                 "export the file again"
             )
         of_row: Record = {}
-        for name, value in answers[0].items():
+        for name, value in entries[0].items():
             inner = value if isinstance(value, dict) else {"": value}
             of_row |= {f"{name}.{key}".rstrip("."): each for key, each in inner.items()}
         cells.append(of_row)
@@ -50,4 +50,4 @@ def with_task_answers(table: pa.Table) -> pa.Table:
         values = [row.get(name.removeprefix(ANSWER_PREFIX)) for row in cells]
         texts = [None if each is None else str(each) for each in values]
         table = table.append_column(name, pa.array(texts, pa.string()))
-    return table.drop_columns([_TASK_ANSWERS])
+    return table.drop_columns([_FORM])
