@@ -113,8 +113,8 @@ class Outputs:
         ``tables``: the names of tables in the folder of ``--out``.
         ``several_questions``: whether the fits of several questions are saved.
         """
-        from annotruth.io.workbook import check_workbook
         from annotruth.io.writers import check_suffix, format_of
+        from annotruth.report.workbook.sheets import check_workbook
 
         self._check_flags()
         if self.soft is not None:

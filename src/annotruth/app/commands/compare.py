@@ -76,7 +76,7 @@ def compare(
             )
             named_files.check_out(out, force=force)
             if named_files.is_workbook(out):
-                from annotruth.io.workbook import check_workbook
+                from annotruth.report.workbook.sheets import check_workbook
 
                 check_workbook(str(out))
             named_files.check_existing("--report", report, "page", force=force)

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from annotruth.analyses.advice.annotators import verdict_rules
 from annotruth.errors import counted
-from annotruth.io.workbook import Sheet
 from annotruth.models import base_fit
 from annotruth.models.pairs.beside import contradictions
 from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.verdict import trust_of
 from annotruth.report.workbook.book import Book
 from annotruth.report.workbook.part import Part
+from annotruth.report.workbook.sheets import Sheet
 
 AboutRow: TypeAlias = tuple[str, str, str]
 """What the row is about, the name of something, and its value or meaning."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from annotruth.io.drop_list import DECISION, DECISIONS
-from annotruth.io.workbook import Sheet
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.report.headings import HEADINGS
+from annotruth.report.workbook.sheets import Sheet
 
 _TONES = {"drop": "bad", "in question": "bad", "unsure": "fair", "look at": "fair"}
 _IDS = {"item", "annotator", "left", "right"}

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from annotruth.errors import InputError, option
-from annotruth.io.workbook import check_workbook, write_workbook
 from annotruth.models import base_fit
 from annotruth.models.result import Fit
 from annotruth.observations.options import Campaign
 from annotruth.report.workbook.about import about_fit, about_sheet, made_rows
 from annotruth.report.workbook.book import Book
 from annotruth.report.workbook.part import Part
+from annotruth.report.workbook.sheets import check_workbook, write_workbook
 
 if TYPE_CHECKING:
     from annotruth.analyses.advice.advice import Advice

@@ -14,7 +14,7 @@ import pytest
 import annotruth as at
 from annotruth.io import workbook
 from annotruth.io.parse import read_table
-from annotruth.io.workbook import Sheet, write_workbook
+from annotruth.report.workbook.sheets import Sheet, write_workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 pytest.importorskip("python_calamine")
