@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.io import workbook
 from annotruth.io.parse import read_table
+from annotruth.report.workbook import sheets
 from annotruth.report.workbook.sheets import Sheet, write_workbook
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -75,13 +75,13 @@ def test_numbers_missing_values_and_what_xml_forbids(tmp_path):
 
 
 def test_more_rows_than_a_sheet_holds_and_longer_cells(tmp_path, monkeypatch):
-    monkeypatch.setattr(workbook, "MAX_ROWS", 4)
+    monkeypatch.setattr(sheets, "MAX_ROWS", 4)
     path = write(tmp_path / "w.xlsx", pa.table({"n": range(9)}))
     assert openpyxl.load_workbook(path).sheetnames == ["Sheet", "Sheet 2", "Sheet 3"]
     assert [row[0].value for row in cells(path, "Sheet 3")] == ["n", 8]
     long = pa.table({"item": ["short", "x" * 40_000], "why": ["y" * 40_000, "z"]})
     _, first, _ = cells(write(tmp_path / "long.xlsx", long))
-    assert len(first[1].value) == workbook.MAX_LETTERS
+    assert len(first[1].value) == sheets.MAX_LETTERS
     with pytest.raises(at.OutputError, match=r"an id of 40,000 characters .* write \.csv"):
         write(tmp_path / "ids.xlsx", long, ids=["item"])
     assert not (tmp_path / "ids.xlsx").exists()
@@ -135,7 +135,7 @@ def test_a_kill_leaves_the_old_file(tmp_path):
     path, table = tmp_path / "w.xlsx", pa.table({"a": ["x"]})
     before = write(path, table).read_bytes()
     killed = (
-        "import os, signal, sys, xlsxwriter.workbook as w; from tests.io.test_workbook import *\n"
+        "import os, signal, sys, xlsxwriter.workbook as w; from tests.report.test_workbook_sheets import *\n"
         "w.ZipFile = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
         "write(sys.argv[1], pa.table({'a': ['y']}))"
     )
